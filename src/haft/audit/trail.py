@@ -1,0 +1,97 @@
+"""What goes into the record: one entry when a call with effects starts, one when any call ends.
+
+The pipeline's `record` stage has calls with effects written before they act and before they are answered; the ends of
+calls that only read come in groups, from the journal that has them already. Entries hold no output.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from haft.audit.chain import Chain, parse_line
+from haft.audit.redact import Redactor
+from haft.audit.verify import body_of, raw_lines
+from haft.contracts import Call, Outcome, iso_time
+from haft.storage import decode, encode, fragment
+
+
+class Trail:
+    """The record, open for writing, from any thread."""
+
+    def __init__(self, directory: str, redactor: Redactor, workspace: str = "") -> None:
+        self._directory = directory
+        self.workspace = workspace
+        self._chain = Chain(directory)
+        self.redactor = redactor
+
+    def entry(self, call: Call, outcome: Outcome, at: float, *, is_end: bool) -> bytes:
+        """What the record says of a call, as far as it is known, secrets taken out."""
+        tool = call.tool
+        facts: dict[str, Any] = {
+            "type": "end" if is_end else "start",
+            "at": iso_time(at),
+            "run": call.run,
+            "tool": call.name,
+            "who": call.who,
+            "thread": call.thread,
+            "parent": call.parent,
+            "workspace": self.workspace,
+            "arguments": call.arguments,
+            "cwd": call.cwd,
+            "digest": None if tool is None else tool.spec.digest,
+            "status": outcome.status,
+            "decision": None if outcome.decision is None else fragment(outcome.decision),
+            "limits": fragment(outcome.limits),
+            "walls": fragment(outcome.walls),
+            "error": outcome.error,
+            "exitCode": outcome.exit_code,
+            "durationMs": round(outcome.duration * 1000, 3),
+            "changes": outcome.changes.to_json() if outcome.changes.files else fragment(outcome.changes),
+            "outputBytes": outcome.output_bytes,
+            "endedChildren": outcome.ended_children,
+        }
+        if call.env:
+            facts["env"] = sorted(call.env)
+        if call.config:
+            facts["config"] = sorted(call.config)
+        return self.redactor(encode(facts))
+
+    def append(self, entries: Sequence[bytes]) -> None:
+        """Add entries to the chain. Safe against `kill -9` when this returns."""
+        if entries:
+            self._chain.append(entries)
+
+    def append_missing(self, ends: Sequence[bytes]) -> None:
+        """Add those of some ends, found in the journal of a dead host, that the chain does not have."""
+        runs = {decode(end)["run"]: end for end in ends}
+        for entry in entries(self._directory):
+            if entry.get("type") == "end":
+                runs.pop(entry.get("run"), None)
+        self.append(list(runs.values()))
+
+    def sync(self) -> None:
+        self._chain.sync()
+
+    def close(self) -> None:
+        self._chain.close()
+
+
+def entries(directory: str) -> Iterator[dict[str, Any]]:
+    """The record as it can be read, oldest first, with number and hash; unreadable lines are said to be so."""
+    path = os.path.join(directory, "record.log")
+    if not os.path.exists(path):
+        return
+    for raw in raw_lines(path):
+        line = parse_line(raw)
+        if line is None:
+            yield {"seq": None, "hash": None, "type": "unreadable", "bytes": len(raw)}
+        else:
+            yield {"seq": line.seq, "hash": line.hash, **body_of(line)}
+
+
+def last_entries(directory: str, limit: int) -> list[dict[str, Any]]:
+    """The newest `limit` entries, newest first."""
+    return list(deque(entries(directory), maxlen=limit))[::-1]

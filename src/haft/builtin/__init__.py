@@ -1,0 +1,21 @@
+"""The tools that ship with haft, one file each: read, write, edit, list, find, search, shell.
+
+They are tools like any other: the pipeline runs them, and they reach files and processes only through their context.
+Importing this room is cheap, since every start of the program does it.
+"""
+
+from haft.builtin.edit_file import EditFile
+from haft.builtin.find_files import FindFiles
+from haft.builtin.list_directory import ListDirectory
+from haft.builtin.read_file import ReadFile
+from haft.builtin.search import Search
+from haft.builtin.shell import Shell
+from haft.builtin.write_file import WriteFile
+from haft.contracts import Tool
+
+__all__ = ["builtin_tools"]
+
+
+def builtin_tools() -> tuple[Tool, ...]:
+    """One of each, in the order in which they are best explained."""
+    return (ReadFile(), WriteFile(), EditFile(), ListDirectory(), FindFiles(), Search(), Shell())

@@ -1,0 +1,63 @@
+"""What the tools that ship have in common: a definition written by hand, and a digest over it.
+
+Each tool is a class in a file of its own that says its name, description, schema and effects, and does its work in
+`invoke`. The spec is put together when it is first asked for: importing this room computes nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar
+
+from haft.contracts import Effects, ToolContext, ToolName, ToolSpec
+from haft.files import digest_of
+
+
+class Builtin:
+    """The half of a tool that is the same for all of them."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    properties: ClassVar[dict[str, Any]]
+    """The parameters, each a JSON Schema."""
+    required: ClassVar[tuple[str, ...]] = ()
+    effects: ClassVar[Effects] = Effects()
+    meta: ClassVar[dict[str, Any]] = {}
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        schema = {
+            "type": "object",
+            "properties": self.properties,
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+        return ToolSpec(
+            name=ToolName(self.name),
+            kind="builtin",
+            description=self.description,
+            input_schema=schema,
+            effects=self.effects,
+            provenance="builtin",
+            origin=type(self).__module__,
+            digest=_digest(self.name, self.description, schema, self.effects),
+            meta=self.meta,
+        )
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        return arguments
+
+
+def _digest(name: str, description: str, schema: dict[str, Any], effects: Effects) -> str:
+    import json
+
+    definition = {"name": name, "description": description, "inputSchema": schema, "effects": effects.to_json()}
+    return digest_of(json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+PATH = {
+    "type": "string",
+    "minLength": 1,
+    "description": "Path relative to the workspace, or an absolute path inside it.",
+}
+"""The parameter that most of these tools share."""

@@ -1,0 +1,94 @@
+"""`find_files`: files by name, in the whole tree or beneath one directory.
+
+ripgrep walks (it knows what is ignored), `globs` decides. Names are judged as they arrive, so that a tree of any size
+takes only the memory of what was found.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from haft.builtin.definition import PATH, Builtin
+from haft.builtin.globs import matcher
+from haft.builtin.ripgrep import Listener, ripgrep, searchable
+from haft.contracts import Answer, Effects, InvalidArguments, ToolContext
+from haft.files import shown
+
+_MOST_FILES: Final = 10_000
+
+
+class FindFiles(Builtin):
+    name = "find_files"
+    description = (
+        "Find files of the workspace by name.\n"
+        "pattern is a glob: `*`, `?`, `[abc]`, `[!abc]`, `{a,b}`, and `**` for any number of directories. Without `/` "
+        "it is matched against the file's name in every directory (`*.py`), with `/` against the path below `path` "
+        "(`src/**/test_*.py`). Hidden files are found; what .gitignore excludes, and .git itself, is not; links are "
+        "not followed. Gives paths relative to the workspace, sorted, at most 10,000. To look inside files use search."
+    )
+    properties: ClassVar[dict[str, Any]] = {
+        "pattern": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "A glob, such as `*.py`."},
+        "path": {**PATH, "default": ".", "description": "Where to look. Default: the whole workspace."},
+    }
+    required = ("pattern",)
+    effects = Effects(readonly=True, idempotent=True)
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        pattern: str = arguments["pattern"]
+        path: str = arguments.get("path", ".")
+        try:
+            fits = matcher(pattern)
+        except ValueError as error:
+            raise InvalidArguments(self.name, [f"pattern is not a glob that can be used: {error}"]) from error
+        place = searchable(context.workspace, path)
+        found = _Found(fits, place)
+        listener = Listener(found.receive)
+        end = await context.launcher.run(ripgrep(["--files", "--null"], place), listener)
+        # 1: there are no files at all. 2: something could not be read, which is a failure only if nothing else could.
+        if end.code > 1 and not (end.code == 2 and found.seen):
+            raise listener.failure(end.code)
+        lines = [shown(file) for file in found.files]
+        if not lines:
+            lines.append(f"no files match `{shown(pattern)}` in `{shown(path)}`")
+        if found.truncated:
+            lines.append(f"… and more: only the first {_MOST_FILES} files are shown")
+        return Answer(text="\n".join(lines), result={"files": found.files, "truncated": found.truncated})
+
+
+class _Found:
+    """Keeps the names that fit."""
+
+    def __init__(self, fits: Callable[[str], bool], place: str) -> None:
+        self.files: list[str] = []
+        self.truncated = False
+        self.seen = False
+        self._fits = fits
+        self._begun = b""
+        # ripgrep writes each path as it was given, with the directory in front.
+        self._top = "./" if place == "." else f"{place}/"
+
+    def receive(self, data: bytes) -> None:
+        *names, self._begun = (self._begun + data).split(b"\0")
+        for name in names:
+            self._judge(os.fsdecode(name))
+
+    def _judge(self, path: str) -> None:
+        self.seen = True
+        below = path.removeprefix(self._top)
+        if not self._fits(below):
+            return
+        if len(self.files) == _MOST_FILES:
+            self.truncated = True
+            return
+        self.files.append(_json_safe(below if self._top == "./" else path))
+
+
+def _json_safe(path: str) -> str:
+    """`path` itself; with escapes only where it holds bytes that no JSON text can."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return shown(path)
+    return path

@@ -1,0 +1,94 @@
+"""`search`: lines of files by regular expression, with ripgrep.
+
+The matches are passed on as they come; the pipeline bounds what is shown of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from haft.builtin.definition import PATH, Builtin
+from haft.builtin.ripgrep import Listener, ripgrep, searchable
+from haft.contracts import Answer, Effects, InvalidArguments, ToolContext
+from haft.files import shown
+
+
+class Search(Builtin):
+    name = "search"
+    description = (
+        "Search the content of the workspace's files with a regular expression (ripgrep).\n"
+        "pattern is a regular expression in Rust's syntax, matched line by line and case-sensitively (begin it with "
+        "`(?i)` to ignore case, escape `(`, `[`, `.` and the like to search for them). Each match is one line, "
+        "`path:line:text`, sorted by path; lines longer than 500 bytes are cut. Hidden files are searched; what "
+        ".gitignore excludes is not, unless `glob` names it or `path` is that file; .git, binary files and links are "
+        "not. To find files by name use find_files."
+    )
+    properties: ClassVar[dict[str, Any]] = {
+        "pattern": {"type": "string", "minLength": 1, "description": "A regular expression."},
+        "path": {**PATH, "default": ".", "description": "A file or a directory. Default: the whole workspace."},
+        "glob": {
+            "type": "string",
+            "minLength": 1,
+            "description": "Only files that this glob matches, such as `*.py` or `src/**`; `!` in front: only others.",
+        },
+    }
+    required = ("pattern",)
+    effects = Effects(readonly=True, idempotent=True)
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        pattern: str = arguments["pattern"]
+        path: str = arguments.get("path", ".")
+        glob: str | None = arguments.get("glob")
+        _require_passable(self.name, pattern=pattern, glob=glob or "")
+        place = searchable(context.workspace, path)
+        # Each value is part of its option's word: nothing that begins with `-` can become an option of its own.
+        options = ["--line-number", "--no-heading", "--with-filename", "--max-columns=500", "--max-columns-preview"]
+        if glob is not None:
+            options.append(f"--glob={glob}")
+        options.append(f"--regexp={pattern}")
+        matches = _Matches(context)
+        listener = Listener(matches.receive)
+        end = await context.launcher.run(ripgrep(options, place), listener)
+        matches.finish()
+        # 2: something could not be read, or the pattern is wrong; after matches it was only the former.
+        if end.code > 1 and not (end.code == 2 and matches.any):
+            raise listener.failure(end.code)
+        if matches.any:
+            return Answer()
+        where = f"`{shown(path)}`" if glob is None else f"files of `{shown(path)}` that fit `{shown(glob)}`"
+        return Answer(text=f"no matches for `{shown(pattern)}` in {where}")
+
+
+def _require_passable(tool: str, **texts: str) -> None:
+    """Raise for what cannot stand in an argument list at all."""
+    problems = [f"{name} holds a NUL character" for name, text in texts.items() if "\0" in text]
+    for name, text in texts.items():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            problems.append(f"{name} is not valid Unicode: it holds a lone surrogate")
+    if problems:
+        raise InvalidArguments(tool, problems)
+
+
+class _Matches:
+    """Passes whole lines on, without the `./` that ripgrep writes before paths in the workspace itself."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self.any = False
+        self._context = context
+        self._begun = b""
+
+    def receive(self, data: bytes) -> None:
+        lines, newline, self._begun = (self._begun + data).rpartition(b"\n")
+        if newline:
+            self._pass_on(lines + newline)
+
+    def finish(self) -> None:
+        if self._begun:
+            self._pass_on(self._begun)
+
+    def _pass_on(self, lines: bytes) -> None:
+        self.any = True
+        plain = (b"\n" + lines).replace(b"\n./", b"\n")[1:]
+        self._context.output("stdout", plain)

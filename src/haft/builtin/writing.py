@@ -1,0 +1,32 @@
+"""How the file tools write: whole files, within the limit, declared as a change set.
+
+`write_file` and `edit_file` both end here. A write that would change nothing does nothing, and says so by declaring no
+change. The workspace does the writing; this file knows what to say of it.
+"""
+
+from __future__ import annotations
+
+from haft.contracts import Change, Changes, LimitExceeded, Replaced, ToolContext
+from haft.files import digest_of, shown
+
+UNCHANGED = Changes(engine="declared")
+"""Of a call that found everything as it should be."""
+
+
+def require_size(path: str, size: int, context: ToolContext) -> None:
+    """Raise when a file of `size` bytes may not be written."""
+    limit = context.limits.max_file_bytes
+    if size > limit:
+        raise LimitExceeded("max_file_bytes", limit, f"`{shown(path)}` would have {size:_} bytes")
+
+
+def declared(replaced: Replaced, before: str | None, content: bytes) -> Changes:
+    """The change set of one written file: the directories made for it, then the file."""
+    directories = [Change(path=path, type="create", kind="directory") for path in replaced.directories]
+    file = Change(
+        path=replaced.path,
+        type="create" if replaced.created else "modify",
+        before=before,
+        after=digest_of(content),
+    )
+    return Changes(engine="declared", state="committed", files=(*directories, file))

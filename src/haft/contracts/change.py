@@ -1,0 +1,72 @@
+"""What a call altered, path by path."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any, Literal
+
+ChangeType = Literal["create", "modify", "delete"]
+ChangeKind = Literal["file", "directory", "link", "other"]
+Engine = Literal["overlay", "snapshot", "declared", "none"]
+ChangesState = Literal["none", "committed", "held", "discarded", "undone"]
+
+
+def path_to_json(path: str) -> dict[str, str]:
+    """A path for JSON: names that are not UTF-8 get their bytes beside the text."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raw = path.encode("utf-8", "surrogateescape")
+        return {"path": raw.decode("utf-8", "replace"), "pathBytes": base64.b64encode(raw).decode()}
+    return {"path": path}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path: what happened to it, and its content before and after, by digest."""
+
+    path: str
+    """Relative to the workspace; bytes that are not UTF-8 as surrogate escapes."""
+    type: ChangeType
+    kind: ChangeKind = "file"
+    before: str | None = None
+    after: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        shape: dict[str, Any] = {**path_to_json(self.path), "type": self.type, "kind": self.kind}
+        if self.before is not None:
+            shape["before"] = self.before
+        if self.after is not None:
+            shape["after"] = self.after
+        return shape
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The change set of one run, with how it was found and whether it is the whole truth."""
+
+    engine: Engine = "none"
+    complete: bool = True
+    reason: str | None = None
+    """Why the set is not complete, where it is not."""
+    state: ChangesState = "none"
+    files: tuple[Change, ...] = ()
+    conflicts: tuple[Any, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "engine": self.engine,
+            "complete": self.complete,
+            "reason": self.reason,
+            "state": self.state,
+            "files": [change.to_json() for change in self.files],
+            "conflicts": list(self.conflicts),
+        }
+
+
+NO_CHANGES = Changes()
+"""Of a tool that changes nothing."""
+
+UNTRACKED = Changes(complete=False, reason="this tool's changes are not tracked")
+"""Of a tool that may have changed anything."""

@@ -1,0 +1,66 @@
+"""The answer to "may this happen", with everything needed to explain it later."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from haft.contracts.names import RunId, ThreadId, ToolName
+
+Action = Literal["allow", "ask", "reject"]
+DecidedBy = Literal["rule", "person", "nobody"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided about one call, by whom, and under which rule."""
+
+    action: Action
+    layer: str
+    """The layer that decided: `built-in` (haft's own rules) or `approval` (a person, or nobody to ask)."""
+    rule: str
+    """The rule in words."""
+    source: str
+    """Where the rule is written."""
+    by: DecidedBy
+    reason: str
+    parts: tuple[Any, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "action": self.action,
+            "layer": self.layer,
+            "rule": self.rule,
+            "source": self.source,
+            "by": self.by,
+            "reason": self.reason,
+            "parts": list(self.parts),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """What a person is asked: the whole call, as it would run."""
+
+    run: RunId
+    tool: ToolName
+    description: str
+    arguments: Mapping[str, Any]
+    reason: str
+    who: str
+    thread: ThreadId
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswer:
+    """What a person answers. Edited arguments are validated and decided again."""
+
+    approved: bool
+    message: str | None = None
+    """Told to the model where the answer is no."""
+    arguments: Mapping[str, Any] | None = None
+
+
+Approver = Callable[[ApprovalRequest], Awaitable["bool | ApprovalAnswer"]]
+"""Whoever can be asked: a prompt at a terminal, a dialogue of the embedding program."""

@@ -1,0 +1,202 @@
+"""Every error that haft raises, in one tree, split by who acts next.
+
+    HaftError
+    ├── CallError                the model may fix the call
+    │   ├── UnknownTool          unknown-tool        exit 2
+    │   ├── InvalidArguments     invalid-arguments   exit 2
+    │   │   └── PathEscapes      (a path that leaves the workspace)
+    │   ├── ToolFailed           tool-failed         exit 1
+    │   ├── TimedOut             timed-out           exit 4
+    │   ├── LimitExceeded        limit-exceeded      exit 1
+    │   └── Conflict             conflict            exit 5
+    ├── PersonError              a person decides or configures
+    │   ├── Rejected             rejected            exit 3
+    │   ├── BadConfig            bad-config          exit 2
+    │   ├── BadUsage             bad-usage           exit 2
+    │   └── UnknownRun           unknown-run         exit 2
+    ├── MachineError             the operator repairs the machine
+    │   ├── StorageFailed        storage-failed      exit 1
+    │   └── StartFailed          tool-failed         exit 1
+    └── Bug                      internal-error      exit 1, and ours to fix
+
+Each carries a stable code, a sentence, an optional hint and whether trying again can help. The class builds the
+sentence; callers pass facts. `Failure` is the same as a plain value, for outcomes and the record.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error as a value: what an outcome carries."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    retryable: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"code": self.code, "message": self.message, "hint": self.hint, "retryable": self.retryable}
+
+
+class HaftError(Exception):
+    """The root. `str(error)` is the sentence a person reads."""
+
+    code: ClassVar[str] = "internal-error"
+    exit_code: ClassVar[int] = 1
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def failure(self) -> Failure:
+        return Failure(self.code, self.message, self.hint, self.retryable)
+
+
+class CallError(HaftError):
+    """The call itself is at fault: whoever made it can make a better one."""
+
+
+class UnknownTool(CallError):
+    code = "unknown-tool"
+    exit_code = 2
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = near_miss(name, names)
+        hint = f"did you mean `{near}`?" if near else "`haft tools list` shows the tools there are"
+        super().__init__(f"there is no tool called `{name}`", hint=hint)
+
+
+class InvalidArguments(CallError):
+    code = "invalid-arguments"
+    exit_code = 2
+
+    def __init__(self, tool: str, problems: Sequence[str], *, hint: str | None = None) -> None:
+        self.problems = tuple(problems)
+        if len(problems) == 1:
+            message = f"`{tool}` cannot be called like this: {problems[0]}"
+        else:
+            lines = "".join(f"\n  - {problem}" for problem in problems)
+            message = f"`{tool}` cannot be called like this:{lines}"
+        super().__init__(message, hint=hint)
+
+
+class PathEscapes(InvalidArguments):
+    def __init__(self, path: str, why: str) -> None:
+        CallError.__init__(
+            self,
+            f"`{path}` lies outside the workspace: {why}",
+            hint="paths are relative to the workspace and may not leave it",
+        )
+        self.problems = (self.message,)
+
+
+class ToolFailed(CallError):
+    code = "tool-failed"
+
+
+class TimedOut(CallError):
+    code = "timed-out"
+    exit_code = 4
+    retryable = True
+
+
+class LimitExceeded(CallError):
+    code = "limit-exceeded"
+
+    def __init__(self, limit: str, value: float, what: str) -> None:
+        self.limit = limit
+        super().__init__(
+            f"{what}; the limit is {value:_}", hint=f"`limits.{limit}` in the configuration sets this limit"
+        )
+
+
+class Conflict(CallError):
+    code = "conflict"
+    exit_code = 5
+    retryable = True
+
+
+class PersonError(HaftError):
+    """A person has to decide something or to set something right."""
+
+
+class Rejected(PersonError):
+    code = "rejected"
+    exit_code = 3
+
+
+class BadConfig(PersonError):
+    code = "bad-config"
+    exit_code = 2
+
+
+class BadUsage(PersonError):
+    code = "bad-usage"
+    exit_code = 2
+
+
+class UnknownRun(PersonError):
+    code = "unknown-run"
+    exit_code = 2
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"there is no run called `{run}`", hint="`haft log` shows the runs there are")
+
+
+class MachineError(HaftError):
+    """This machine cannot do what it should: its operator has to look."""
+
+    retryable = True
+
+
+class StorageFailed(MachineError):
+    code = "storage-failed"
+
+    def __init__(self, what: str, cause: BaseException) -> None:
+        super().__init__(
+            f"{what}: {cause}", hint="`haft doctor` checks the state home, its disk space and its permissions"
+        )
+
+
+class StartFailed(MachineError):
+    code = "tool-failed"
+    retryable = False
+
+
+class Bug(HaftError):
+    """Something haft's authors did not foresee."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(
+            f"haft itself failed: {type(cause).__name__}: {cause}", hint="this is a bug in haft: please report it"
+        )
+
+
+EXIT_CODES: Final[dict[str, int]] = {
+    "unknown-tool": 2,
+    "invalid-arguments": 2,
+    "bad-config": 2,
+    "bad-usage": 2,
+    "unknown-run": 2,
+    "rejected": 3,
+    "timed-out": 4,
+    "conflict": 5,
+    "cancelled": 130,
+}
+"""The exit code of each error code; those not named exit 1."""
+
+
+def near_miss(word: str, known: Iterable[str]) -> str | None:
+    """The known word most like `word`, if one is like it at all."""
+    lowered = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
+    return lowered[found[0]] if found else None

@@ -1,0 +1,58 @@
+"""The words that identify things: tools, runs, threads.
+
+Plain strings at run time, distinct types for the reader and the type checker. Identifiers sort by the time they
+were made, so that a table keyed by them is also ordered by age.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from typing import NewType
+
+ToolName = NewType("ToolName", str)
+RunId = NewType("RunId", str)
+ThreadId = NewType("ThreadId", str)
+HostId = NewType("HostId", str)
+
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+RUN_ID = re.compile(r"r_[0-9a-f]{24}")
+
+
+def is_tool_name(text: str) -> bool:
+    """Whether `text` may stand as the name of a tool."""
+    return TOOL_NAME.fullmatch(text) is not None
+
+
+def clean_tool_name(text: str) -> ToolName:
+    """`text` with everything that may not stand in a tool's name replaced by `_`, cut to 64 characters."""
+    return ToolName(re.sub(r"[^A-Za-z0-9_-]", "_", text)[:64] or "_")
+
+
+# Seeded by the system, and again in a child that was forked: a system call for each name would cost more than the rest.
+_chance = random.Random(os.urandom(16))  # noqa: S311  names must differ, not be secret
+os.register_at_fork(after_in_child=lambda: _chance.seed(os.urandom(16)))
+
+
+def _stamp() -> str:
+    """24 characters: 11 of time in milliseconds, 13 of chance."""
+    return f"{time.time_ns() // 1_000_000:011x}{_chance.getrandbits(52):013x}"
+
+
+def new_run_id() -> RunId:
+    """A fresh run's name: `r_` and 24 characters, later ones sorting after earlier ones."""
+    return RunId("r_" + _stamp())
+
+
+def new_host_id() -> HostId:
+    """A fresh host's name: `h_` and 24 characters."""
+    return HostId("h_" + _stamp())
+
+
+def new_thread_id() -> ThreadId:
+    """A fresh thread's name, `T-<uuid>`: the shape that published tools expect."""
+    import uuid
+
+    return ThreadId(f"T-{uuid.uuid4()}")

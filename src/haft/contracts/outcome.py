@@ -1,0 +1,81 @@
+"""How a run ended: the value that callers get, and its one JSON form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from haft.contracts.change import NO_CHANGES, Changes
+from haft.contracts.decision import Decision
+from haft.contracts.errors import EXIT_CODES, Failure
+from haft.contracts.events import iso_time
+from haft.contracts.limits import LimitsApplied
+from haft.contracts.names import RunId, ThreadId, ToolName
+from haft.contracts.ports import EndedChild
+from haft.contracts.states import Status
+from haft.contracts.walls import OPEN_WALLS, Walls
+
+NO_LIMITS = LimitsApplied()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a run. Text and JSON of it are bounded; the whole output is kept apart, under the run's name."""
+
+    run_id: RunId
+    tool: ToolName
+    status: Status
+    who: str
+    thread: ThreadId
+    parent: RunId | None = None
+    output: str = ""
+    """stdout and stderr as they came, or the tool's text; head and tail where it is long."""
+    stderr: str = ""
+    exit_code: int | None = None
+    result: Any = None
+    error: Failure | None = None
+    truncated: bool = False
+    output_bytes: int = 0
+    started_at: float = 0.0
+    duration: float = 0.0
+    """Seconds from the call to its end, waiting included."""
+    changes: Changes = NO_CHANGES
+    decision: Decision | None = None
+    limits: LimitsApplied = NO_LIMITS
+    walls: Walls = OPEN_WALLS
+    ended_children: tuple[EndedChild, ...] = ()
+    """Processes that were still there when the call ended, and were ended with it."""
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "done"
+
+    @property
+    def process_exit_code(self) -> int:
+        """What `haft tools use` exits with."""
+        return 0 if self.error is None else EXIT_CODES.get(self.error.code, 1)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "run": self.run_id,
+            "tool": self.tool,
+            "status": self.status,
+            "output": self.output,
+            "stderr": self.stderr,
+            "exitCode": self.exit_code,
+            "result": self.result,
+            "error": None if self.error is None else self.error.to_json(),
+            "truncated": self.truncated,
+            "outputBytes": self.output_bytes,
+            "startedAt": iso_time(self.started_at),
+            "durationMs": round(self.duration * 1000),
+            "who": self.who,
+            "thread": self.thread,
+            "parent": self.parent,
+            "cached": False,
+            "changes": self.changes.to_json(),
+            "decision": None if self.decision is None else self.decision.to_json(),
+            "limits": self.limits.to_json(),
+            "walls": self.walls.to_json(),
+            "endedChildren": [child.to_json() for child in self.ended_children],
+        }

@@ -1,0 +1,135 @@
+"""What a tool is handed: the only ways in which it reaches files, processes and its caller.
+
+Sources and built-ins never start a process or leave the workspace by themselves. They ask through these, so that no
+format can slip past limits, walls or the record. Implementations live in `processes`, `files` and `pipeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Literal, Protocol
+
+from haft.contracts.limits import Limits
+from haft.contracts.names import RunId, ThreadId
+
+Stream = Literal["stdout", "stderr"]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedChild:
+    """A process that was still there when its call ended, and was ended with it."""
+
+    pid: int
+    command: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"pid": self.pid, "command": self.command}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One program to run: never a shell line, always an argument list."""
+
+    argv: Sequence[str]
+    cwd: str = "."
+    """Relative to the workspace, beneath it."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Added to the environment that the launcher builds."""
+    stdin: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a program ended. `code` is 128 + n after signal n."""
+
+    code: int
+    signal: int | None = None
+
+
+class OutputSink(Protocol):
+    """Where output goes, as it comes."""
+
+    def output(self, stream: Stream, data: bytes) -> None: ...
+
+    def ended(self, children: Sequence[EndedChild]) -> None:
+        """Told when processes had to be ended together with the call."""
+        ...
+
+
+class Launcher(Protocol):
+    """Starts programs. What it runs dies with the call."""
+
+    async def run(self, command: Command, sink: OutputSink) -> Exit:
+        """Run to the end. When cancelled, the whole tree of processes is ended before this returns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What writing a file did, so that it can be declared."""
+
+    path: str
+    """Where the file really lies: relative to the root, links resolved."""
+    created: bool
+    """Whether it did not exist before."""
+    directories: tuple[str, ...] = ()
+    """The directories that had to be made for it, outermost first, relative to the root."""
+
+
+class Workspace(Protocol):
+    """The files a tool may touch. Every path is resolved beneath the root without following links out of it."""
+
+    @property
+    def root(self) -> str: ...
+
+    def open(self, path: str) -> BinaryIO:
+        """A regular file, for reading."""
+        ...
+
+    def open_directory(self, path: str) -> int:
+        """A descriptor of a directory; the caller closes it."""
+        ...
+
+    def replace(self, path: str, content: bytes, *, expect: Any = None) -> Replaced:
+        """Write a whole file in one step, making the directories it needs. `expect` is the identity that the file
+        must still have (see `identity`), else `Conflict`."""
+        ...
+
+    def identity(self, path: str) -> Any:
+        """What changes when the file does; None where there is none."""
+        ...
+
+    def locate(self, path: str) -> str:
+        """Where `path` really lies: relative to the root, links resolved. What does not exist lies where it would be
+        made."""
+        ...
+
+
+class ToolContext(OutputSink, Protocol):
+    """What one call of a tool is handed."""
+
+    @property
+    def run(self) -> RunId: ...
+    @property
+    def thread(self) -> ThreadId: ...
+    @property
+    def who(self) -> str: ...
+    @property
+    def workspace(self) -> Workspace: ...
+    @property
+    def launcher(self) -> Launcher: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def cwd(self) -> str: ...
+    @property
+    def env(self) -> Mapping[str, str]: ...
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was cancelled or ran out of time: for functions that can stop early."""
+        ...
+
+    def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None: ...

@@ -1,0 +1,123 @@
+"""What a tool is, whatever format it came in: a description that travels, and something that can be invoked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from haft.contracts.change import Changes
+from haft.contracts.errors import Failure
+from haft.contracts.names import ToolName
+from haft.contracts.ports import ToolContext
+
+Kind = Literal["builtin", "python"]
+"""Where a tool's format comes from. Each source adds its own."""
+
+Provenance = Literal["builtin", "embedded", "installed"]
+"""Who vouches for the tool: haft, the embedding program that handed it over, or an installed package."""
+
+State = Literal["ready", "broken", "duplicate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a call of the tool may do to the world. Everything not claimed is assumed."""
+
+    readonly: bool = False
+    cacheable: bool = False
+    network: bool = False
+    idempotent: bool = False
+
+    def to_json(self) -> dict[str, bool]:
+        return {
+            "readonly": self.readonly,
+            "cacheable": self.cacheable,
+            "network": self.network,
+            "idempotent": self.idempotent,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """Everything known of a tool without running it."""
+
+    name: ToolName
+    kind: Kind
+    description: str
+    input_schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any] | None = None
+    effects: Effects = Effects()
+    provenance: Provenance = "embedded"
+    origin: str = ""
+    """Where the definition stands: a module, a file, a server."""
+    digest: str = ""
+    """Of the definition: what an approval is bound to."""
+    timeout: float | None = None
+    """The tool's own deadline in seconds, where its writer set one."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the description."""
+        return self.description.strip().split("\n", 1)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool hands back. Its streamed output is not in here: that went out while it ran."""
+
+    text: str | None = None
+    """The output, where the tool did not stream it."""
+    result: Any = None
+    """The structured value, where the tool has one."""
+    exit_code: int | None = None
+    failure: Failure | None = None
+    changes: Changes | None = None
+    """What it changed; None: whatever its effects allow, untracked."""
+
+
+@runtime_checkable
+class Tool(Protocol):
+    """The one shape that every format becomes."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        """The arguments as they shall be judged, shown, recorded and run. Most tools return them unchanged."""
+        ...
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        """Do it. A failure is raised or answered; cancellation arrives as `asyncio.CancelledError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A tool as the catalogue shows it: ready, or not and why."""
+
+    spec: ToolSpec
+    state: State = "ready"
+    reason: str | None = None
+
+    @property
+    def enabled(self) -> bool:
+        return self.state == "ready"
+
+    def to_json(self) -> dict[str, Any]:
+        spec = self.spec
+        return {
+            "name": spec.name,
+            "kind": spec.kind,
+            "description": spec.description,
+            "inputSchema": dict(spec.input_schema),
+            "outputSchema": None if spec.output_schema is None else dict(spec.output_schema),
+            "effects": spec.effects.to_json(),
+            "enabled": self.enabled,
+            "state": self.state,
+            "reason": self.reason,
+            "origin": spec.origin,
+            "digest": spec.digest,
+            "meta": dict(spec.meta),
+        }

@@ -1,0 +1,90 @@
+"""A workspace on disk: the `Workspace` port, for tools that are handed files instead of reaching for them.
+
+`Root` is a directory and what may be done beneath it. Each operation is one `walk` to the place, which cannot leave the
+root, and one system call at the place, which does not follow links. A link inside that leads inside works; whatever
+leads out raises `PathEscapes`. Nothing is kept open between two operations.
+
+It does not decide whether a tool may touch a path (that is policy), and it does not see processes: what a shell does is
+not confined by this.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO, Final
+
+from haft.contracts import Replaced, ToolFailed
+from haft.files.failures import identity_of, in_words, require_regular
+from haft.files.replacing import replace_file
+from haft.files.shown import shown
+from haft.files.walk import Missing, Walk
+
+# O_NONBLOCK: a pipe put in the file's place between two steps must not hang us.
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+_LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Root:
+    """The files beneath one directory. Paths are relative to it, or absolute and beneath it."""
+
+    __slots__ = ("_aliases",)
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        real = os.path.realpath(path)
+        # The real path first: walks start there. The other is how people and links may also call it.
+        self._aliases = (real, os.path.abspath(path))
+
+    @property
+    def root(self) -> str:
+        """The real path of the directory."""
+        return self._aliases[0]
+
+    def open(self, path: str) -> BinaryIO:
+        """A regular file, for reading. Anything else (a pipe, a device) is refused, and never waited for."""
+        with self._walk(path) as place, in_words(path, "read"):
+            status = place.status()
+            if status is None:
+                raise place.nothing_there()
+            # Looked at before it is opened, since opening a device can already act; and after, since it can be swapped.
+            require_regular(path, status.st_mode)
+            descriptor = os.open(place.name, _READ, dir_fd=place.directory)
+            try:
+                require_regular(path, os.fstat(descriptor).st_mode)
+                return os.fdopen(descriptor, "rb")
+            except BaseException:
+                os.close(descriptor)
+                raise
+
+    def open_directory(self, path: str) -> int:
+        """A descriptor of a directory, for listing; the caller closes it."""
+        with self._walk(path) as place, in_words(path, "listed"):
+            try:
+                return os.open(place.name, _LIST, dir_fd=place.directory)
+            except FileNotFoundError:
+                raise place.nothing_there() from None
+            except NotADirectoryError:
+                raise ToolFailed(f"`{shown(path)}` is not a directory", hint="use read_file to see a file") from None
+
+    def replace(self, path: str, content: bytes, *, expect: Any = None) -> Replaced:
+        """Write a whole file in one step, making the directories it needs. See `replacing` for what is kept."""
+        with self._walk(path, "make") as place, in_words(path, "written"):
+            try:
+                created = replace_file(place, content, expect)
+            except BaseException:
+                place.unmake()
+                raise
+            return Replaced(place.where, created, tuple(made for _, _, made in place.made))
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        """What changes when the file does; None where there is none."""
+        with self._walk(path, "suppose") as place, in_words(path, "examined"):
+            status = place.status()
+            return None if status is None else identity_of(status)
+
+    def locate(self, path: str) -> str:
+        """Where `path` really lies, links resolved; what does not exist lies where it would be made."""
+        with self._walk(path, "suppose") as place:
+            return place.where
+
+    def _walk(self, path: str, missing: Missing = "fail") -> Walk:
+        return Walk(self._aliases, path, missing)

@@ -1,0 +1,107 @@
+"""Locks between processes, by `flock`: they end with their process, however it ends.
+
+`HeldLock` is a sign of life: its holder keeps it from start to end, and whoever can take it knows that the holder is
+gone. `locked` is for short critical sections on a file that is open anyway. Descriptors are closed on exec, so no
+program that a tool starts keeps a lock alive. Not for network filesystems that do not pass `flock` on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+_SHORTEST_SLEEP = 0.0002
+_LONGEST_SLEEP = 0.005
+
+
+class HeldLock:
+    """An exclusive lock on a file, held until `release` or the end of the process."""
+
+    __slots__ = ("_descriptor", "path")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    @classmethod
+    def create(cls, path: str) -> HeldLock:
+        """A new lock file at `path`, which nobody ever sees unlocked. The name must be the holder's own."""
+        temporary = f"{path}.{os.urandom(8).hex()}.tmp"
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.rename(temporary, path)
+        except BaseException:
+            os.close(descriptor)
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        return cls(path, descriptor)
+
+    @property
+    def held(self) -> bool:
+        return self._descriptor >= 0
+
+    def release(self, *, unlink: bool) -> None:
+        """Let go; with `unlink` the file goes first, while it is still ours. A second time does nothing."""
+        if not self.held:
+            return
+        descriptor, self._descriptor = self._descriptor, -1
+        try:
+            if unlink and _is_at(descriptor, self.path):
+                with suppress(FileNotFoundError):
+                    os.unlink(self.path)
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not do where a forked child has a copy
+            os.close(descriptor)
+
+
+def try_take(path: str) -> HeldLock | None:
+    """The lock at `path`, if nobody holds it; else None, at once. A file that is missing is held by nobody."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        taken = False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Between opening and locking its last holder may have removed it: then this is a lock on nothing.
+            taken = _is_at(descriptor, path)
+        except BlockingIOError:
+            return None
+        finally:
+            if not taken:
+                os.close(descriptor)
+        if taken:
+            return HeldLock(path, descriptor)
+
+
+@contextmanager
+def locked(descriptor: int, timeout: float) -> Iterator[None]:
+    """Hold the exclusive lock of an open file; `TimeoutError` when it is not free within `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    pause = _SHORTEST_SLEEP
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise TimeoutError(f"the lock was not free within {timeout:g} seconds") from None
+        time.sleep(min(pause, remaining))
+        pause = min(pause * 2, _LONGEST_SLEEP)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    """Whether `path` still names the open file."""
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(there, os.fstat(descriptor))

@@ -1,0 +1,83 @@
+"""Writing a whole file in one step: nobody ever sees half of it, and after a power loss it is the old or the new.
+
+The new content is written beside the old under a passing name, synced, and renamed over it, all through the descriptor
+of the directory that `walk` arrived at. Mode and (where permitted) owner of an existing file are kept; hard links to it
+are broken, extended attributes and the set-user-id bits are not carried over. Killed in the middle, it leaves at worst
+a file called `.haft-….tmp`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from typing import Any, Final
+
+from haft.contracts import Conflict
+from haft.files.directories import sync_directory
+from haft.files.failures import identity_of, require_regular
+from haft.files.shown import shown
+from haft.files.walk import Walk
+
+_TEMPORARY: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PROBE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def replace_file(place: Walk, content: bytes, expect: Any) -> bool:
+    """Put `content` at `place`. True when nothing was there before. `Conflict` when something else than `expect` is."""
+    before = place.status()
+    if before is not None:
+        require_regular(place.path, before.st_mode)
+        _require_writable(place)
+    _require_expected(place, before, expect)
+    temporary = f".haft-{os.urandom(8).hex()}.tmp"
+    # A new file gets its mode from the umask, which the kernel applies; an old one's is set once the content is there.
+    descriptor = os.open(temporary, _TEMPORARY, 0o666 if before is None else 0o600, dir_fd=place.directory)
+    try:
+        try:
+            _write_all(descriptor, content)
+            if before is not None:
+                _keep_attributes(descriptor, before)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        _require_expected(place, place.status(), expect)
+        os.rename(temporary, place.name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=place.directory)
+        raise
+    sync_directory(place.directory)
+    return before is None
+
+
+def _require_writable(place: Walk) -> None:
+    """A rename asks only the directory: a file that its owner made read-only has to be asked itself."""
+    try:
+        os.close(os.open(place.name, _PROBE, dir_fd=place.directory))
+    except OSError as error:
+        if error.errno not in (errno.ETXTBSY, errno.ENOENT):  # a running program may be replaced, a vanished file made
+            raise
+
+
+def _require_expected(place: Walk, status: os.stat_result | None, expect: Any) -> None:
+    if expect is not None and (status is None or identity_of(status) != expect):
+        raise Conflict(
+            f"`{shown(place.path)}` changed since it was read; nothing was written", hint="read it again, then retry"
+        )
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _keep_attributes(descriptor: int, before: os.stat_result) -> None:
+    now = os.fstat(descriptor)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        with suppress(PermissionError):  # only root may give files away
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+    # Set-user-id on new content would be a privilege nobody granted; writing in place drops it too.
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))

@@ -1,0 +1,22 @@
+"""How a path is written where people and models read it.
+
+A name on disk may hold newlines, escape sequences, invisible characters, or bytes that are no UTF-8. Printed as it is,
+it could fake a line of output or hide what it is; so everything unprintable is shown as an escape. Whoever needs the
+exact name takes it from the structured result, not from here.
+"""
+
+from __future__ import annotations
+
+
+def shown(path: str) -> str:
+    """`path` on one line: unprintable characters as escapes, bytes that are no UTF-8 as `\\xNN`."""
+    if path.isprintable():
+        return path
+    return "".join(character if character.isprintable() else _escape(character) for character in path)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a surrogate escape: one byte that was no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")

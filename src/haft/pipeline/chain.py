@@ -1,0 +1,34 @@
+"""Folding stages into one function: each stage is handed the rest of the way as `proceed`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from haft.contracts import Call, Outcome
+
+Proceed = Callable[[Call], Awaitable[Outcome]]
+
+
+class Stage(Protocol):
+    """One reason to stop, change or watch a call."""
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome: ...
+
+
+async def _nowhere(call: Call) -> Outcome:
+    raise AssertionError(f"no stage ended the call of {call.name}")
+
+
+def fold(stages: Sequence[Stage]) -> Proceed:
+    """The whole way, from the first stage to the last."""
+    way: Proceed = _nowhere
+    for stage in reversed(stages):
+        way = _before(way, stage)
+    return way
+
+
+def _before(way: Proceed, stage: Stage) -> Proceed:
+    """One more stage in front of a way."""
+    enter = stage.__call__
+    return lambda call: enter(call, way)

@@ -1,0 +1,65 @@
+"""What a tool is handed when it runs: its workspace, its launcher, and a way to speak while it works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from haft.contracts import EndedChild, Launcher, Limits, RunId, Stream, ThreadId, Workspace
+from haft.pipeline.run import Run
+
+
+class CallContext:
+    """The `ToolContext` of one call. Everything it is told goes to the run."""
+
+    __slots__ = ("_limits", "_run", "cancelled", "launcher", "workspace")
+
+    def __init__(self, run: Run, workspace: Workspace, launcher: Launcher, limits: Limits) -> None:
+        self._run = run
+        self._limits = limits
+        self.workspace = workspace
+        self.launcher = launcher
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """The call was cancelled: functions that look can stop early."""
+        self.cancelled = True
+
+    @property
+    def run(self) -> RunId:
+        return self._run.call.run
+
+    @property
+    def thread(self) -> ThreadId:
+        return self._run.call.thread
+
+    @property
+    def who(self) -> str:
+        return self._run.call.who
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    @property
+    def cwd(self) -> str:
+        return self._run.call.cwd
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        return self._run.call.env
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return self._run.call.config
+
+    def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
+        if self._run.outcome is None:
+            self._run.note("progress", {"message": message, "fraction": fraction, **facts})
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        if self._run.outcome is None:
+            self._run.output(stream, data)
+
+    def ended(self, children: Sequence[EndedChild]) -> None:
+        self._run.ended(children)

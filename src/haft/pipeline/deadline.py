@@ -1,0 +1,73 @@
+"""The clocks of calls in progress: total time, and time without a sign of life.
+
+A deadline ends a call by cancelling its task, and says afterwards whether it was the one who did. One timer looks at
+all of them many times a second: a timer for each would cost every call more than its deadline is worth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+LOOK_SECONDS = 0.025
+
+
+class Deadline:
+    """The clock of one call, running from when it is made until it is taken off its `Clocks`."""
+
+    __slots__ = ("_idle", "_idle_at", "_loop", "_task", "_total_at", "passed")
+
+    def __init__(self, total: float, idle: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        now = self._loop.time()
+        self._total_at = now + total
+        self._idle = idle
+        self._idle_at = now + idle
+        self.passed: str | None = None
+        """The limit that ran out: `max_seconds` or `max_idle_seconds`."""
+
+    def alive(self) -> None:
+        """A sign of life: the idle clock begins again."""
+        self._idle_at = self._loop.time() + self._idle
+
+    def look(self, now: float) -> None:
+        """End the call if its time is up."""
+        if self.passed is not None:
+            return
+        if now >= self._total_at:
+            self.passed = "max_seconds"
+        elif self._idle and now >= self._idle_at:
+            self.passed = "max_idle_seconds"
+        else:
+            return
+        self._task.cancel()
+
+
+class Clocks:
+    """All deadlines of a host. The timer stands still while there are none."""
+
+    def __init__(self) -> None:
+        self._running: set[Deadline] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, total: float, idle: float) -> Deadline:
+        """Begin counting for the task that calls this."""
+        deadline = Deadline(total, idle)
+        self._running.add(deadline)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+        return deadline
+
+    def stop(self, deadline: Deadline) -> None:
+        self._running.discard(deadline)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._running:
+            loop = asyncio.get_running_loop()
+            now = loop.time()
+            for deadline in self._running:
+                deadline.look(now)
+            self._timer = loop.call_later(LOOK_SECONDS, self._look)

@@ -1,0 +1,46 @@
+"""Outcomes of runs that did not get as far as an answer: refused, failed, cancelled."""
+
+from __future__ import annotations
+
+from haft.contracts import NO_CHANGES, NO_LIMITS, UNTRACKED, Bug, Failure, HaftError, Outcome, Rejected, Status
+from haft.pipeline.run import Run
+
+CANCELLED = Failure("cancelled", "the run was cancelled")
+
+
+def ended(run: Run, status: Status, error: Failure | None) -> Outcome:
+    """The outcome of a run as far as it came, with what it had written until then."""
+    call = run.call
+    shown = run.shown
+    began = any(state[2] == "in-progress" for state in run.states)
+    changes_something = call.tool is not None and not call.tool.spec.effects.readonly
+    return Outcome(
+        run_id=call.run,
+        tool=call.name,
+        status=status,
+        who=call.who,
+        thread=call.thread,
+        parent=call.parent,
+        output="" if shown is None else shown.all.text(call.run),
+        stderr="" if shown is None else shown.stderr.text(call.run),
+        error=error,
+        truncated=shown is not None and shown.all.cut > 0,
+        output_bytes=0 if shown is None else shown.all.total,
+        changes=UNTRACKED if began and changes_something else NO_CHANGES,
+        decision=call.decision,
+        limits=call.limits or NO_LIMITS,
+    )
+
+
+def failed(run: Run, error: HaftError) -> Outcome:
+    """The outcome of an error that a stage or a tool raised."""
+    return ended(run, "rejected-by-user" if isinstance(error, Rejected) else "error", error.failure())
+
+
+def cancelled(run: Run) -> Outcome:
+    return ended(run, "cancelled", CANCELLED)
+
+
+def broken(run: Run, error: Exception) -> Outcome:
+    """The outcome of a mistake of ours."""
+    return ended(run, "error", Bug(error).failure())

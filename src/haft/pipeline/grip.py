@@ -1,0 +1,109 @@
+"""Holding a tool's coroutine without being held by it.
+
+A task for every tool would cost three more turns of the event loop a call. So the coroutine runs in the run's own task,
+step by step, as `await` would run it. Only a tool that goes on after it was cancelled, longer than a grace, is let go:
+it continues in a task of its own, abandoned, and the run ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Grip(Generic[T]):
+    """Awaitable once. After a cancellation it never ends normally, whatever the coroutine answers."""
+
+    __slots__ = ("_abandon", "_coroutine", "_grace", "_grace_is_over", "_on_cancel", "_timer")
+
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, T],
+        grace: float,
+        on_cancel: Callable[[], None],
+        abandon: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._coroutine = coroutine
+        self._grace = grace
+        self._grace_is_over = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._on_cancel = on_cancel
+        self._abandon = abandon
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        coroutine = self._coroutine
+        cancelled: asyncio.CancelledError | None = None
+        error: BaseException | None = None
+        value: Any = None
+        try:
+            while True:
+                try:
+                    waited = coroutine.send(value) if error is None else coroutine.throw(error)
+                except StopIteration as stop:
+                    if cancelled is not None:
+                        raise cancelled from None
+                    answer: T = stop.value
+                    return answer
+                value = error = None
+                try:
+                    value = yield waited
+                except asyncio.CancelledError as again:
+                    if self._grace_is_over:
+                        self._abandon(_finish(coroutine, again))
+                        raise
+                    if cancelled is None:
+                        self._begin_grace()
+                    error = cancelled = again
+                except BaseException as other:
+                    error = other
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _begin_grace(self) -> None:
+        self._on_cancel()
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+
+        def over() -> None:
+            self._grace_is_over = True
+            task.cancel()
+
+        self._timer = loop.call_later(self._grace, over)
+
+
+class _Rest(Generic[T]):
+    """What is left of a coroutine, beginning with an exception."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], error: BaseException) -> None:
+        self._coroutine = coroutine
+        self._error = error
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        waited = self._first()
+        if waited is None:
+            return None  # type: ignore[return-value]  # it ended at once, and nobody wants its answer
+        while True:
+            try:
+                value = yield waited
+            except BaseException as error:
+                waited = self._coroutine.throw(error)
+            else:
+                waited = self._coroutine.send(value)
+
+    def _first(self) -> Any:
+        try:
+            return self._coroutine.throw(self._error)
+        except StopIteration:
+            return None
+
+
+async def _finish(coroutine: Coroutine[Any, Any, Any], error: BaseException) -> None:
+    """Run an abandoned coroutine to its end, and forget how it ended."""
+    try:
+        await _Rest(coroutine, error)
+    except (Exception, asyncio.CancelledError):
+        return

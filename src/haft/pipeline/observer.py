@@ -1,0 +1,79 @@
+"""One observer of a run: a queue that a slow reader cannot make grow without end.
+
+Statuses and outcomes always arrive. Output that a reader is too slow for is skipped, and the next piece says how many
+bytes; of progress only the newest is kept for a reader that is behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from haft.contracts import Event
+
+MOST_TEXT = 1 << 20
+"""Characters of output that may wait for one reader."""
+MOST_PROGRESS = 64
+
+
+class Observer:
+    """The events that one iteration of a run has not read yet."""
+
+    def __init__(self, first: Event) -> None:
+        self._waiting: deque[Event] = deque([first])
+        self._text = 0
+        self._progress = 0
+        self._skipped = 0
+        self._ended = False
+        self._wakeup: asyncio.Future[None] | None = None
+
+    def put(self, event: Event) -> None:
+        if event.type in ("stdout", "stderr"):
+            size = len(event.facts["text"])
+            if self._text + size > MOST_TEXT:
+                self._skipped += size
+                return
+            self._text += size
+            if self._skipped:
+                event = replace(event, facts={**event.facts, "skipped": self._skipped})
+                self._skipped = 0
+        elif event.type == "progress":
+            if self._progress >= MOST_PROGRESS:
+                self._drop_oldest_progress()
+            self._progress += 1
+        self._waiting.append(event)
+        self._wake()
+
+    def _drop_oldest_progress(self) -> None:
+        for position, event in enumerate(self._waiting):
+            if event.type == "progress":
+                del self._waiting[position]
+                self._progress -= 1
+                return
+
+    def end(self) -> None:
+        self._ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+    async def events(self, forget: Callable[[Observer], None]) -> AsyncIterator[Event]:
+        try:
+            while True:
+                while self._waiting:
+                    event = self._waiting.popleft()
+                    if event.type in ("stdout", "stderr"):
+                        self._text -= len(event.facts["text"])
+                    elif event.type == "progress":
+                        self._progress -= 1
+                    yield event
+                if self._ended:
+                    return
+                self._wakeup = asyncio.get_running_loop().create_future()
+                await self._wakeup
+        finally:
+            forget(self)

@@ -1,0 +1,78 @@
+"""The way of a call, on one page. Read this first.
+
+    service.call(name, arguments) ─► Run          (await it, iterate it, cancel it)
+                    │
+    record → resolve → validate → decide → approve → queue → shape → invoke
+    audit    registry  schema     policy   a person  schedule limits the tool
+
+Every call of every tool takes this way, whatever format the tool came in and whichever surface it was called from. A
+stage is a function of the call and of the rest of the way (`proceed`). It may stop the call, change it, or watch it.
+
+The order carries the safety argument:
+
+- `record` is outermost: refusals, mistakes and crashes are recorded too, and no outcome is seen before it is on disk.
+- `validate` comes before `decide`: what is judged is what will run.
+- `decide` and `approve` come before `queue`: no place is held while a person thinks.
+- `shape` comes after `queue`: a deadline's clock runs only while the call is in progress.
+- `invoke` is last, and the only one that meets the tool.
+
+A failure is an outcome, not an exception. Only cancellation and mistakes of ours travel as exceptions, and `record`
+turns these into outcomes too: every run ends in exactly one terminal status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from haft.audit import Trail
+from haft.contracts import Approver, Decision, HostId, Launcher, Limits, RunId, ToolSpec, Workspace
+from haft.pipeline.chain import Stage
+from haft.pipeline.context import CallContext
+from haft.pipeline.run import Run
+from haft.pipeline.shown import Keeping
+from haft.pipeline.stages import Approve, Decide, Durability, Invoke, Queue, Record, Resolve, Shape, Validate
+from haft.registry import Catalogue
+from haft.runs import Scribe
+from haft.schedule import Admission
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the stages need, brought together by `service`."""
+
+    host: HostId
+    workspace: Workspace
+    launcher: Launcher
+    limits: Limits
+    tool_seconds: Mapping[str, float]
+    """Deadlines of single tools, from the configuration."""
+    seconds_are_set: bool
+    """Whether `limits.max_seconds` was configured; as a mere default it gives way to any deadline that is set."""
+    durability: Durability
+    catalogue: Catalogue
+    decide: Callable[[ToolSpec], Decision]
+    approver: Approver | None
+    scribe: Scribe
+    trail: Trail
+    keep: Callable[[RunId], Keeping]
+
+
+def stages(parts: Parts, live: Mapping[RunId, Run]) -> tuple[Stage, ...]:
+    """The pipeline, outermost first."""
+
+    def context(run: Run) -> CallContext:
+        return CallContext(run, parts.workspace, parts.launcher, parts.limits)
+
+    validate = Validate(live, context)
+    decide = Decide(live, parts.decide)
+    return (
+        Record(live, parts.scribe, parts.trail, parts.host, parts.durability),
+        Resolve(live, parts.catalogue),
+        validate,
+        decide,
+        Approve(live, parts.approver, validate, decide),
+        Queue(live, Admission(parts.limits.max_concurrent)),
+        Shape(live, parts.limits, parts.tool_seconds, parts.keep, cap_is_set=parts.seconds_are_set),
+        Invoke(live, context),
+    )

@@ -1,0 +1,55 @@
+"""The pipeline at work: makes a run of each call, carries it in a task of its own, and ends them all when it closes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from haft.contracts import Call, RunId
+from haft.pipeline.chain import fold
+from haft.pipeline.order import Parts, stages
+from haft.pipeline.run import Run
+from haft.pipeline.stages import Invoke, Record
+
+
+class Pipeline:
+    """One for each host."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._live: dict[RunId, Run] = {}
+        order = stages(parts, self._live)
+        first, last = order[0], order[-1]
+        assert isinstance(first, Record) and isinstance(last, Invoke)
+        self._record, self._invoke = first, last
+        self._way = fold(order)
+
+    @property
+    def live(self) -> Mapping[RunId, Run]:
+        """The runs that have not ended."""
+        return self._live
+
+    @property
+    def abandoned(self) -> int:
+        """Tools that ignored their cancellation and are still at work."""
+        return len(self._invoke.abandoned)
+
+    def call(self, call: Call) -> Run:
+        """Start a run. It goes on whether or not anyone watches."""
+        run = Run(call, keeper=self._record)
+        self._live[call.run] = run
+        # The loop holds tasks weakly; the run holds its own, and stays in `live` until it has ended.
+        run.begin(asyncio.get_running_loop().create_task(self._carry(run)))
+        return run
+
+    async def _carry(self, run: Run) -> None:
+        outcome = await self._way(run.call)
+        del self._live[run.id]
+        run.finish(outcome)
+
+    async def close(self) -> None:
+        """Cancel what is still on its way, and wait until all of it has ended."""
+        while self._live:
+            for run in list(self._live.values()):
+                run.cancel()
+                await run
+        self._record.close()

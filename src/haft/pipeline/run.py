@@ -1,0 +1,196 @@
+"""A run: one call on its way, as its caller and any number of observers see it.
+
+Made by `Pipeline.call`, moved by the stages (`turn`, `output`, `progress`), ended once by `finish`. It holds no policy
+and writes nothing to disk: its keeper, the `record` stage, is told of every step before observers are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from haft.contracts import TERMINAL, Call, EndedChild, Event, EventType, Outcome, RunId, Status, Stream
+from haft.pipeline.observer import Observer
+
+if TYPE_CHECKING:
+    from haft.pipeline.shown import ShownOutput
+
+
+class Keeper(Protocol):
+    """Whoever must know of a step before anyone else does."""
+
+    def turned(self, run: Run) -> None: ...
+
+    def heard(self, run: Run, event: Event) -> None: ...
+
+
+class Run:
+    """Await it for the outcome, iterate it for events, cancel it at any moment."""
+
+    __slots__ = (
+        "_alive", "_cancel_told", "_keeper", "_next_seq", "_observers", "_outcome", "_task", "_waiters",
+        "call", "ended_children", "is_put_down", "noted", "show", "shown", "started_at", "states", "status",
+    )  # fmt: skip
+
+    def __init__(self, call: Call, keeper: Keeper) -> None:
+        self.call = call
+        """The call as it now stands: stages that change it put their copy here."""
+        self.status: Status = "queued"
+        self.started_at = time.time()
+        self.states: list[tuple[int, float, Status]] = [(0, self.started_at, "queued")]
+        """Every status so far, with its number and time."""
+        self.shown: ShownOutput | None = None
+        """Where output is gathered; there from the first piece on."""
+        self.show: Callable[[RunId], ShownOutput] | None = None
+        """Makes `shown`; set while the tool may write."""
+        self.ended_children: list[EndedChild] = []
+        self.is_put_down = False
+        """For the keeper: whether it is on disk at all."""
+        self.noted: list[Event] = []
+        """For the keeper: events that are not on disk yet."""
+        self._next_seq = 1
+        self._keeper = keeper
+        self._observers: list[Observer] = []
+        self._waiters: list[asyncio.Future[Outcome]] = []
+        self._outcome: Outcome | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._cancel_told = False
+        self._alive: Callable[[], None] | None = None
+
+    @property
+    def id(self) -> RunId:
+        return self.call.run
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended; None while it has not."""
+        return self._outcome
+
+    @property
+    def cancel_requested(self) -> bool:
+        return self._cancel_told
+
+    # For the caller.
+
+    def __await__(self) -> Generator[Any, None, Outcome]:
+        """The outcome. Cancelling who waits does not cancel the run."""
+        if self._outcome is not None:
+            return self._outcome
+        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        return (yield from waiter.__await__())
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        """Events from now on, the current state first, the outcome last."""
+        last = self.states[-1]
+        observer = Observer(Event(self.id, last[0], last[1], "status", last[2]))
+        if self._outcome is None:
+            self._observers.append(observer)
+        else:
+            observer.put(self._outcome_event(self._outcome))
+            observer.end()
+        return observer.events(self._forget)
+
+    def cancel(self) -> bool:
+        """Ask it to end. True when it had not ended; it then passes through `cancellation-requested`."""
+        if self._outcome is not None:
+            return False
+        if not self._cancel_told:
+            self._cancel_told = True
+            self.turn("cancellation-requested")
+            if self._task is not None:
+                self._task.cancel()
+        return True
+
+    # For the pipeline.
+
+    def begin(self, task: asyncio.Task[None]) -> None:
+        """The task that carries it."""
+        self._task = task
+
+    def turn(self, status: Status, call: Call | None = None) -> None:
+        """Move to another status."""
+        if call is not None:
+            self.call = call
+        if self._cancel_told and status not in TERMINAL and status != "cancellation-requested":
+            return  # A stage that has not noticed yet: who asked for the end keeps seeing that.
+        self.status = status
+        seq, at = self._next_seq, time.time()
+        self._next_seq = seq + 1
+        self.states.append((seq, at, status))
+        if status not in TERMINAL:
+            self._keeper.turned(self)
+        if self._observers:
+            self._publish(Event(self.id, seq, at, "status", status))
+
+    def signs_of_life(self, alive: Callable[[], None]) -> None:
+        """Who wants to know that the tool still works."""
+        self._alive = alive
+
+    def note(self, type_: EventType, facts: dict[str, Any]) -> None:
+        """Something happened that is neither a status nor output: progress, a child."""
+        if self._alive is not None:
+            self._alive()
+        event = Event(self.id, self._next_seq, time.time(), type_, self.status, facts)
+        self._next_seq += 1
+        self._keeper.heard(self, event)
+        if self._observers:
+            self._publish(event)
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        """The tool wrote something."""
+        if self.shown is None:
+            if self.show is None or not data:
+                return
+            self.shown = self.show(self.id)
+        if self._alive is not None:
+            self._alive()
+        seq, at = self._next_seq, time.time()
+        self._next_seq = seq + 1
+        text = self.shown.add(seq, at, stream, data, decode=bool(self._observers))
+        if self._observers:
+            self._publish(Event(self.id, seq, at, stream, self.status, {"text": text}))
+
+    def ended(self, children: Sequence[EndedChild]) -> None:
+        """Processes had to be ended with the call."""
+        self.ended_children.extend(children)
+
+    def finish(self, outcome: Outcome) -> None:
+        """The end: once, after the record has it."""
+        assert self._outcome is None
+        self._outcome = outcome
+        if self._observers:
+            seq, at, status = self.states[-1]
+            self._publish(Event(self.id, seq, at, "status", status))
+            self._publish(self._outcome_event(outcome))
+            for observer in self._observers:
+                observer.end()
+            self._observers.clear()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(outcome)
+        self._waiters.clear()
+
+    def close_states(self, status: Status) -> None:
+        """Write down the last status; observers see it when `finish` is called."""
+        self.status = status
+        self.states.append((self._next_seq, time.time(), status))
+        self._next_seq += 1
+
+    def _outcome_event(self, outcome: Outcome) -> Event:
+        return Event(
+            self.id, self._next_seq, self.states[-1][1], "outcome", outcome.status, {"outcome": outcome.to_json()}
+        )
+
+    def _publish(self, event: Event) -> None:
+        for observer in self._observers:
+            observer.put(event)
+
+    def _forget(self, observer: Observer) -> None:
+        if observer in self._observers:
+            self._observers.remove(observer)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} {self.call.name} {self.status}>"

@@ -1,0 +1,12 @@
+"""The stages of the pipeline: one file, one class, one reason each. Their order stands in `pipeline.order`."""
+
+from haft.pipeline.stages.approve import Approve
+from haft.pipeline.stages.decide import Decide
+from haft.pipeline.stages.invoke import Invoke
+from haft.pipeline.stages.queue import Queue
+from haft.pipeline.stages.record import Durability, Record
+from haft.pipeline.stages.resolve import Resolve
+from haft.pipeline.stages.shape import Shape
+from haft.pipeline.stages.validate import Validate
+
+__all__ = ["Approve", "Decide", "Durability", "Invoke", "Queue", "Record", "Resolve", "Shape", "Validate"]

@@ -1,0 +1,117 @@
+"""Changes and watches: what the call may use, its clocks, and how much of its output the outcome shows.
+
+The clocks run only from here on, so neither waiting for a person nor for a place counts. The shortest of the deadlines
+that apply holds: the call's, one that its arguments ask for, and the tool's: what the configuration says of this tool,
+else the shorter of its writer's and a configured `max_seconds`. Where none is set, `max_seconds` has its default.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from haft.contracts import Call, Limits, LimitsApplied, Outcome, RunId, TimedOut, revised
+from haft.pipeline.chain import Proceed
+from haft.pipeline.deadline import Clocks
+from haft.pipeline.ended import failed
+from haft.pipeline.run import Run
+from haft.pipeline.shown import Keeping, ShownOutput
+
+Keep = Callable[[RunId], Keeping]
+
+MOST_KNOWN = 100
+
+
+class Shape:
+    """Limits of time and output."""
+
+    def __init__(
+        self,
+        live: Mapping[RunId, Run],
+        limits: Limits,
+        tool_seconds: Mapping[str, float],
+        keep: Keep,
+        *,
+        cap_is_set: bool,
+    ) -> None:
+        self._live = live
+        self._limits = limits
+        self._tool_seconds = tool_seconds
+        self._keep = keep
+        self._clocks = Clocks()
+        self._known: dict[float, LimitsApplied] = {}
+        self._cap = limits.max_seconds if cap_is_set else None
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        run = self._live[call.run]
+        seconds = self._seconds(call)
+        idle = self._limits.max_idle_seconds
+        call = revised(call, limits=self._applied(seconds))
+        run.show = self._show
+        run.turn("in-progress", call)
+        deadline = self._clocks.start(seconds, idle)
+        if idle:
+            run.signs_of_life(deadline.alive)
+        try:
+            outcome = await proceed(call)
+        except asyncio.CancelledError:
+            if deadline.passed is None or run.cancel_requested:
+                raise
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()
+            return self._timed_out(run, call, deadline.passed, seconds if deadline.passed == "max_seconds" else idle)
+        finally:
+            self._clocks.stop(deadline)
+        return self._shaped(run, outcome)
+
+    def _show(self, run: RunId) -> ShownOutput:
+        return ShownOutput(self._limits.max_output_bytes, self._keep(run))
+
+    def _applied(self, seconds: float) -> LimitsApplied:
+        """The limits as the outcome shows them; most calls share one."""
+        known = self._known.get(seconds)
+        if known is None:
+            applied = {"max_seconds": seconds, "max_output_bytes": self._limits.max_output_bytes}
+            if self._limits.max_idle_seconds:
+                applied["max_idle_seconds"] = self._limits.max_idle_seconds
+            known = LimitsApplied(applied)
+            if len(self._known) < MOST_KNOWN:
+                self._known[seconds] = known
+        return known
+
+    def _seconds(self, call: Call) -> float:
+        spec = call.tool.spec if call.tool is not None else None
+        assert spec is not None
+        asked = call.arguments.get(spec.meta["timeoutArgument"]) if "timeoutArgument" in spec.meta else None
+        configured = self._tool_seconds.get(call.name)
+        tool = (configured,) if configured is not None else (spec.timeout, self._cap)
+        applying = [seconds for seconds in (call.timeout, asked, *tool) if seconds is not None]
+        return float(min(applying)) if applying else self._limits.max_seconds
+
+    def _timed_out(self, run: Run, call: Call, limit: str, seconds: float) -> Outcome:
+        assert call.limits is not None
+        run.call = revised(call, limits=LimitsApplied(call.limits.applied, hit=limit))
+        what = f"`{call.name}` did not end within {seconds:g} s"
+        if limit == "max_idle_seconds":
+            what = f"`{call.name}` gave no sign of life for {seconds:g} s"
+        hint = f"give it more time: --timeout, tools.timeout.{call.name} or limits.{limit}"
+        return failed(run, TimedOut(what, hint=hint))
+
+    def _shaped(self, run: Run, outcome: Outcome) -> Outcome:
+        """The outcome with its output bounded; what does not fit is kept whole."""
+        if outcome.output:
+            data = outcome.output.encode("utf-8", "surrogateescape")
+            if run.shown is None and len(data) <= self._limits.max_output_bytes:
+                return revised(outcome, output_bytes=len(data))
+            run.output("stdout", data)
+        shown = run.shown
+        if shown is None:
+            return outcome
+        return revised(
+            outcome,
+            output=shown.all.text(run.id),
+            stderr=shown.stderr.text(run.id),
+            truncated=shown.all.cut > 0,
+            output_bytes=shown.all.total,
+        )

@@ -1,0 +1,91 @@
+"""Starting children without the helper, where the machine has no subreaper (anything but Linux).
+
+What it cannot do: find a process that left its process group, and end children when the host itself is killed.
+`haft doctor` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+
+from haft.processes.handle import Ending, Request
+
+GRACE_SECONDS = 1.0
+
+
+class DirectHandle:
+    """A child in a process group of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
+        self.ending: asyncio.Future[Ending] = loop.create_future()
+        self._process = process
+        self._loop = loop
+        threading.Thread(target=self._wait, name="haft-wait", daemon=True).start()
+
+    def _wait(self) -> None:
+        status = self._process.wait()
+        self._signal(signal.SIGKILL)  # The command is gone; what it left in its group goes with it.
+        with contextlib.suppress(RuntimeError):  # The loop may be closed by now.
+            self._loop.call_soon_threadsafe(self._done, status)
+
+    def _done(self, status: int) -> None:
+        if not self.ending.done():
+            self.ending.set_result(Ending(status=status))
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(OSError):
+            os.killpg(self._process.pid, number)
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM)
+        self._loop.call_later(GRACE_SECONDS, self.kill)
+
+    def kill(self) -> None:
+        if not self.ending.done():
+            self._signal(signal.SIGKILL)
+
+
+class Direct:
+    """Starts children straight from the host."""
+
+    async def start(self, request: Request) -> DirectHandle:
+        loop = asyncio.get_running_loop()
+        try:
+            process = subprocess.Popen(
+                list(request.argv),
+                stdin=request.stdin,
+                stdout=request.stdout,
+                stderr=request.stderr,
+                env=dict(request.env),
+                cwd=self._path(request.directory),
+                start_new_session=True,
+            )
+        except OSError as error:
+            return _NeverStarted(error, loop)
+        return DirectHandle(process, loop)
+
+    @staticmethod
+    def _path(directory: int) -> str:
+        return f"/dev/fd/{directory}"
+
+    def close(self) -> None:
+        """Nothing is kept between calls."""
+
+
+class _NeverStarted(DirectHandle):
+    """The handle of a command that could not be executed."""
+
+    def __init__(self, error: OSError, loop: asyncio.AbstractEventLoop) -> None:
+        self.ending = loop.create_future()
+        self.ending.set_result(Ending(status=127, failed=(error.errno, str(error))))
+
+    def terminate(self) -> None:
+        """Nothing runs."""
+
+    def kill(self) -> None:
+        """Nothing runs."""

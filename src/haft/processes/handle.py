@@ -1,0 +1,62 @@
+"""What is common to every way of starting a process: a request, and a handle on its end.
+
+The streaming side (`streams`) knows descriptors and this handle; it does not know who started the child. So a helper
+process, a bare spawn or a sandbox can stand behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from haft.contracts import EndedChild
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to start, complete: nothing is inherited."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    directory: int
+    """A descriptor of the working directory: a path could be swapped for a link meanwhile."""
+    stdin: int
+    stdout: int
+    stderr: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How it ended. A negative status is a signal, as Python's `subprocess` has it."""
+
+    status: int
+    ended: tuple[EndedChild, ...] = ()
+    left: tuple[EndedChild, ...] = ()
+    """Processes that resisted KILL."""
+    failed: tuple[int | None, str] | None = None
+    """errno and sentence, where the command could not be started at all."""
+
+
+class Handle(Protocol):
+    """A started child."""
+
+    ending: asyncio.Future[Ending]
+    """Set when nothing of the child is left."""
+
+    def terminate(self) -> None:
+        """End the whole tree: TERM, after a grace KILL."""
+        ...
+
+    def kill(self) -> None:
+        """End the whole tree at once."""
+        ...
+
+
+class Starter(Protocol):
+    """A way of starting children."""
+
+    async def start(self, request: Request) -> Handle: ...
+
+    def close(self) -> None: ...

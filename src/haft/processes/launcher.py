@@ -1,0 +1,134 @@
+"""The launcher that sources and built-ins are handed: one command, streamed, ended for certain.
+
+Above it stand the tools; below it a starter (`helper` on Linux, `direct` elsewhere). It does not judge, confine or
+limit: deadlines arrive as cancellation, output limits lie in the sink.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from haft.contracts import Command, Exit, OutputSink, StartFailed, ToolFailed
+from haft.processes.direct import Direct
+from haft.processes.handle import Ending, Handle, Request, Starter
+from haft.processes.helper import Helper
+from haft.processes.streams import Drain, Feed, pipe
+
+QUIET_SECONDS = 0.25
+"""How long a pipe that a stranger still holds may stay silent before we stop listening to it."""
+
+
+def default_starter() -> Starter:
+    """The best way of starting children that this machine has."""
+    return Helper() if sys.platform == "linux" else Direct()
+
+
+class ProcessLauncher:
+    """Runs commands with a built environment, in a directory beneath the workspace."""
+
+    def __init__(self, starter: Starter, environment: Mapping[str, str], open_directory: Callable[[str], int]) -> None:
+        self._starter = starter
+        self._environment = environment
+        self._open_directory = open_directory
+
+    async def run(self, command: Command, sink: OutputSink) -> Exit:
+        check(command)
+        loop = asyncio.get_running_loop()
+        directory = self._open_directory(command.cwd)
+        env = {**self._environment, **command.env}
+        with contextlib.ExitStack() as theirs:
+            theirs.callback(os.close, directory)
+            out_read, out_write = pipe()
+            theirs.callback(os.close, out_write)
+            err_read, err_write = pipe()
+            theirs.callback(os.close, err_write)
+            if command.stdin:
+                in_read, in_write = os.pipe()
+            else:
+                in_read, in_write = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1
+            theirs.callback(os.close, in_read)
+            try:
+                handle = await self._starter.start(
+                    Request(command.argv, env, directory, stdin=in_read, stdout=out_write, stderr=err_write)
+                )
+            except BaseException:
+                for descriptor in (out_read, err_read, *((in_write,) if command.stdin else ())):
+                    os.close(descriptor)
+                raise
+        drains = (
+            Drain(out_read, functools.partial(sink.output, "stdout"), loop),
+            Drain(err_read, functools.partial(sink.output, "stderr"), loop),
+        )
+        feed = Feed(in_write, command.stdin, loop) if command.stdin else None
+        try:
+            ending, cancelled = await until_ended(handle)
+            await until_drained(drains)
+        finally:
+            if feed is not None:
+                feed.close()
+            for drain in drains:
+                drain.close()
+        if ending.ended or ending.left:
+            sink.ended((*ending.ended, *ending.left))
+        if cancelled is not None:
+            raise cancelled
+        for drain in drains:
+            if drain.failure is not None:
+                raise drain.failure
+        return exit_of(command, ending)
+
+
+async def until_ended(handle: Handle) -> tuple[Ending, asyncio.CancelledError | None]:
+    """Wait until nothing of the tree is left. Cancellation ends the tree first and is handed back, not raised."""
+    cancelled: asyncio.CancelledError | None = None
+    while not handle.ending.done():
+        try:
+            await asyncio.shield(handle.ending)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            handle.terminate()
+    return handle.ending.result(), cancelled
+
+
+async def until_drained(drains: tuple[Drain, ...]) -> None:
+    """Read what is still in the pipes. Every writer is dead, so they end by themselves; only where a stranger was
+    handed one do we stop after a silence."""
+    loop = asyncio.get_running_loop()
+    since = loop.time()
+    while waiting := [drain for drain in drains if not drain.finished.done()]:
+        silence = loop.time() - max(since, *(drain.last_read for drain in waiting))
+        if silence >= QUIET_SECONDS:
+            return
+        await asyncio.wait([drain.finished for drain in waiting], timeout=QUIET_SECONDS - silence)
+
+
+def check(command: Command) -> None:
+    """Refuse what the kernel would refuse less clearly."""
+    if not command.argv:
+        raise StartFailed("there is no command to run")
+    for word in (*command.argv, *command.env, *command.env.values()):
+        if "\0" in word:
+            raise ToolFailed("an argument or environment variable holds a NUL byte, which no program can receive")
+
+
+def exit_of(command: Command, ending: Ending) -> Exit:
+    """The ending in the shell's terms; a command that never started is an error."""
+    if ending.failed is not None:
+        number, sentence = ending.failed
+        program = command.argv[0]
+        if number == errno.ENOENT:
+            raise StartFailed(f"`{program}` is not on this machine", hint=f"install `{program}` or mend PATH")
+        if number == errno.EACCES:
+            raise StartFailed(f"`{program}` may not be executed", hint=f"chmod +x {program}")
+        if number == errno.E2BIG:
+            raise StartFailed(f"the arguments of `{program}` are too long for this machine", hint="pass them by a file")
+        raise StartFailed(f"`{program}` cannot be started: {sentence}")
+    if ending.status < 0:
+        return Exit(code=128 - ending.status, signal=-ending.status)
+    return Exit(code=ending.status)

@@ -1,0 +1,94 @@
+"""Pipes between a child and the event loop: drained whatever the child does, never through a thread.
+
+One read a turn of the loop and pipe, so that a flood from one call leaves the others their turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable
+
+READ_BYTES = 1 << 18
+PIPE_BYTES = 1 << 20
+F_SETPIPE_SZ = 1031
+
+
+def pipe() -> tuple[int, int]:
+    """A pipe for a child's output: the reading end does not block, and is large where the system allows."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(writing, F_SETPIPE_SZ, PIPE_BYTES)
+    return reading, writing
+
+
+class Drain:
+    """Reads a pipe to its end and hands on what comes."""
+
+    def __init__(self, descriptor: int, receive: Callable[[bytes], None], loop: asyncio.AbstractEventLoop) -> None:
+        self.descriptor = descriptor
+        self.finished: asyncio.Future[None] = loop.create_future()
+        self.failure: BaseException | None = None
+        self.last_read = loop.time()
+        self._receive = receive
+        self._loop = loop
+        loop.add_reader(descriptor, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self.descriptor, READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return
+        self.last_read = self._loop.time()
+        if self.failure is None:
+            try:
+                self._receive(data)
+            except Exception as error:
+                # Whoever receives is broken; the child must still be able to write, or it would hang.
+                self.failure = error
+
+    def close(self) -> None:
+        """Stop reading."""
+        if not self.finished.done():
+            self._loop.remove_reader(self.descriptor)
+            os.close(self.descriptor)
+            self.finished.set_result(None)
+
+
+class Feed:
+    """Writes a child's input and closes it. A child that does not read its input is no error."""
+
+    def __init__(self, descriptor: int, data: bytes, loop: asyncio.AbstractEventLoop) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self._rest = memoryview(data)
+        self._loop = loop
+        self._open = True
+        loop.add_writer(descriptor, self._write)
+
+    def _write(self) -> None:
+        try:
+            written = os.write(self._descriptor, self._rest[:READ_BYTES])
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+            return
+        self._rest = self._rest[written:]
+        if not self._rest:
+            self.close()
+
+    def close(self) -> None:
+        """The child sees the end of its input."""
+        if self._open:
+            self._open = False
+            self._loop.remove_writer(self._descriptor)
+            os.close(self._descriptor)

@@ -1,0 +1,211 @@
+"""The table of tools: who has which name, who is ready, and who is not and why.
+
+A name once given does not change: on a clash the newcomer is renamed, never the holder, so that what a rule or a habit
+says of a name stays true. Schemas are compiled when a tool is first asked for and not while listing, which is why a
+tool may turn out broken later. Changes wake watchers; a slow one misses states in between, never the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from haft.contracts import (
+    Answer,
+    BadConfig,
+    Listing,
+    Tool,
+    ToolContext,
+    ToolName,
+    ToolSpec,
+    UnknownTool,
+    clean_tool_name,
+    is_tool_name,
+)
+from haft.schema import shortened, validator_for
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One line of the table. `tool` is None where there is nothing to call."""
+
+    listing: Listing
+    tool: Tool | None
+    checked: bool = False
+    """Whether the input schema has been compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Renamed:
+    """A tool under the name that the catalogue gave it."""
+
+    spec: ToolSpec
+    tool: Tool
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        return await self.tool.preprocess(arguments, context)
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        return await self.tool.invoke(arguments, context)
+
+
+class Catalogue:
+    """All tools of one host."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, _Entry] = {}
+        self._duplicates: list[_Entry] = []
+        self._watchers: set[Callable[[], None]] = set()
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Grows with every change."""
+        return self._version
+
+    def add(self, tool: Tool) -> Listing:
+        """Take a tool in. The listing says under which name, and whether it can be called."""
+        spec = tool.spec
+        _require_name(spec)
+        free = self._free_name(spec)
+        if free is None:
+            entry = _Entry(Listing(spec, "duplicate", self._clash(spec, free)), None)
+            self._duplicates.append(entry)
+        else:
+            reason = None
+            if free != spec.name:
+                reason = self._clash(spec, free)
+                spec = replace(spec, name=free)
+                tool = _Renamed(spec, tool)
+            flaw = _flaw(spec)
+            if flaw is None:
+                entry = _Entry(Listing(spec, "ready", reason), tool)
+            else:
+                entry = _Entry(Listing(replace(spec, input_schema={}), "broken", flaw), None)
+            self._named[free] = entry
+        self._changed()
+        return entry.listing
+
+    def report_broken(self, spec: ToolSpec, reason: str) -> Listing:
+        """List a tool that cannot be had, with the reason. It holds its name if that is free."""
+        _require_name(spec)
+        entry = _Entry(Listing(spec, "broken", reason), None)
+        if spec.name in self._named:
+            self._duplicates.append(entry)
+        else:
+            self._named[spec.name] = entry
+        self._changed()
+        return entry.listing
+
+    def remove(self, name: str) -> None:
+        """Forget the tool of this name. Built-in ones stay: their names always mean them."""
+        entry = self._named.get(name)
+        if entry is not None:
+            if entry.listing.spec.provenance == "builtin":
+                raise BadConfig(f"`{name}` is built in and cannot be removed")
+            del self._named[name]
+        else:
+            left = [other for other in self._duplicates if other.listing.spec.name != name]
+            if len(left) == len(self._duplicates):
+                raise UnknownTool(shortened(name, 80), self._named)
+            self._duplicates = left
+        self._changed()
+
+    def get(self, name: str) -> Tool:
+        """The tool to call. Raises `UnknownTool`, or `BadConfig` where the name is known and cannot be called."""
+        entry = self._named.get(name)
+        if entry is not None and entry.checked and entry.tool is not None:
+            return entry.tool
+        return self._examine(name, entry)
+
+    def listings(self, *, all: bool = False) -> list[Listing]:  # noqa: A002 - the word of the command line's `--all`
+        """The tools that can be called, by name; with `all` the others too."""
+        found = [entry.listing for entry in self._entries() if all or entry.listing.enabled]
+        return sorted(found, key=lambda listing: (listing.spec.name, listing.state != "ready", listing.spec.origin))
+
+    async def watch(self, *, all: bool = False) -> AsyncIterator[list[Listing]]:  # noqa: A002 - as in `listings`
+        """The listings now, then again after every change. What a slow watcher missed comes as one."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        news = asyncio.Event()
+
+        def wake() -> None:
+            # A tool may be added from any thread, and a watcher's loop may be gone without a word.
+            try:
+                loop.call_soon_threadsafe(news.set)
+            except RuntimeError:
+                self._watchers.discard(wake)
+
+        self._watchers.add(wake)
+        try:
+            while True:
+                news.clear()
+                yield self.listings(all=all)
+                await news.wait()
+        finally:
+            self._watchers.discard(wake)
+
+    def _entries(self) -> Iterator[_Entry]:
+        yield from list(self._named.values())
+        yield from list(self._duplicates)
+
+    def _examine(self, name: str, entry: _Entry | None) -> Tool:
+        """The slow road of `get`: compile the schema, or say why there is nothing to call."""
+        if entry is None:
+            entry = next((other for other in self._duplicates if other.listing.spec.name == name), None)
+        if entry is None:
+            raise UnknownTool(
+                shortened(name, 80), (known for known, other in self._named.items() if other.listing.enabled)
+            )
+        if entry.tool is not None:
+            try:
+                validator_for(entry.listing.spec.input_schema)
+                entry.checked = True
+                return entry.tool
+            except BadConfig as error:
+                entry.tool = None
+                entry.listing = replace(entry.listing, state="broken", reason=error.message)
+                self._changed()
+        raise BadConfig(
+            f"`{name}` cannot be called, it is {entry.listing.state}: {entry.listing.reason}",
+            hint=f"it comes from {entry.listing.spec.origin}" if entry.listing.spec.origin else None,
+        )
+
+    def _free_name(self, spec: ToolSpec) -> ToolName | None:
+        prefixed = f"{spec.kind}__{spec.name}"
+        for name in (spec.name, prefixed):
+            if name not in self._named and is_tool_name(name):
+                return ToolName(name)
+        return None
+
+    def _clash(self, spec: ToolSpec, given: ToolName | None) -> str:
+        holder = self._named[spec.name].listing.spec
+        sentence = f"`{spec.name}` is already the {holder.kind} tool from {holder.origin or 'elsewhere'}"
+        if given is not None:
+            return f"{sentence}; this one is called `{given}`"
+        return f"{sentence}, and `{spec.kind}__{spec.name}` cannot be given either"
+
+    def _changed(self) -> None:
+        self._version += 1
+        for wake in list(self._watchers):
+            wake()
+
+
+def _require_name(spec: ToolSpec) -> None:
+    if not is_tool_name(spec.name):
+        raise BadConfig(
+            f"{spec.name!r} cannot be the name of a tool: 1 to 64 letters, digits, `_` and `-` can",
+            hint=f"`{clean_tool_name(spec.name)}` could",
+        )
+
+
+def _flaw(spec: ToolSpec) -> str | None:
+    """What is wrong with the input schema as far as a look shows; compiling it comes later."""
+    schema: Any = spec.input_schema
+    if not isinstance(schema, Mapping):
+        return f"its input schema is no object but a Python `{type(schema).__name__}`"
+    if schema.get("type", "object") != "object":
+        return f"its input schema must have the type `object`, not {schema['type']!r}"
+    return None

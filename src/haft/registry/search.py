@@ -1,0 +1,84 @@
+"""Finds tools by words: in the name first, then in the description, then in the parameters.
+
+Plain arithmetic over words, so that the same words always give the same list and nothing has to be indexed. A word also
+counts when it begins another, when another begins it, or when it is one slip away; every such match counts less.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from haft.contracts import Listing, ToolSpec
+
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
+
+IN_NAME: Final = 8.0
+IN_SUMMARY: Final = 3.0
+IN_PARAMETER_NAME: Final = 3.0
+IN_DESCRIPTION: Final = 2.0
+IN_PARAMETER_DESCRIPTION: Final = 1.0
+
+EXACT: Final = 1.0
+BEGINS: Final = 0.7
+STEM: Final = 0.6
+SLIP: Final = 0.4
+
+
+def search(listings: Iterable[Listing], query: str, *, limit: int | None = None) -> list[Listing]:
+    """The listings that fit the query, best first. A tool must fit at least half of the words."""
+    wanted = words(query)
+    if not wanted:
+        return []
+    ranked: list[tuple[int, float, str, Listing]] = []
+    for listing in listings:
+        scores = _scores(wanted, listing.spec)
+        matched = sum(score > 0 for score in scores)
+        if matched * 2 >= len(wanted):
+            whole = IN_NAME if listing.spec.name.lower() == query.strip().lower() else 0.0
+            ranked.append((-matched, -(sum(scores) + whole), listing.spec.name, listing))
+    ranked.sort(key=lambda row: row[:3])
+    return [row[3] for row in ranked[:limit]]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, lower case, each once: `readFile_v2` is `read`, `file`, `v`, `2`."""
+    return list(dict.fromkeys(word.lower() for word in _WORDS.findall(text)))
+
+
+def _scores(wanted: list[str], spec: ToolSpec) -> list[float]:
+    weights: dict[str, float] = {}
+    for weight, text in _texts(spec):
+        for word in words(text):
+            weights[word] = max(weight, weights.get(word, 0.0))
+    return [max((weight * likeness(want, word) for word, weight in weights.items()), default=0.0) for want in wanted]
+
+
+def _texts(spec: ToolSpec) -> Iterator[tuple[float, str]]:
+    yield IN_NAME, spec.name
+    yield IN_SUMMARY, spec.summary
+    yield IN_DESCRIPTION, spec.description
+    properties: Any = spec.input_schema.get("properties")
+    if isinstance(properties, Mapping):
+        for name, schema in properties.items():
+            yield IN_PARAMETER_NAME, str(name)
+            if isinstance(schema, Mapping) and isinstance(schema.get("description"), str):
+                yield IN_PARAMETER_DESCRIPTION, schema["description"]
+
+
+def likeness(want: str, word: str) -> float:
+    """How well a word of the query fits a word of a tool, from 0 to 1."""
+    if want == word:
+        return EXACT
+    if len(want) >= 2 and word.startswith(want):
+        return BEGINS
+    if len(word) >= 4 and want.startswith(word):
+        return STEM
+    # Short words are one slip away from far too many others.
+    if min(len(want), len(word)) >= 4 and abs(len(want) - len(word)) <= 2:
+        matcher = difflib.SequenceMatcher(None, want, word, autojunk=False)
+        if matcher.real_quick_ratio() >= 0.8 and matcher.ratio() >= 0.8:
+            return SLIP
+    return 0.0

@@ -1,0 +1,163 @@
+"""One run as it is kept: a document of two halves, the same in the journal, in the table and when it is read back.
+
+`record` is what the chained record holds of the run, to the letter; `rest` is what only `runs` keeps: output, result,
+states. The halves are encoded once, and everybody downstream handles bytes. A run is written whole each time, so writing
+it again changes nothing. Secrets are taken out before it touches a disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from haft.contracts import TERMINAL, Event, HostId, RunId, Status, iso_time
+from haft.storage import decode, encode
+
+
+class Entry(NamedTuple):
+    """A run on its way to the disk."""
+
+    run: RunId
+    is_open: bool
+    recorded: bool
+    """Whether the record has this entry already."""
+    record: bytes
+    line: bytes
+
+
+def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes) -> Entry:
+    """The entry of a run: `record` as it is, `rest` encoded and cleaned. `rest` has `host`, `startedAt`, `endedAt`,
+    `output`, `stderr`, `result`, `truncated`, `states` (number, time, status), `noted` (other events that were not
+    written before) and `recorded`."""
+    line = b'{"record":%s,"rest":%s}\n' % (record, clean(encode(rest)))
+    return Entry(run, rest["endedAt"] is None, rest["recorded"], record, line)
+
+
+def entry_from_line(line: bytes) -> Entry | None:
+    """The entry in a line of a journal; None where the line is torn."""
+    if not line.endswith(b"}\n"):
+        return None
+    try:
+        document = decode(line)
+        rest = document["rest"]
+        run = document["record"]["run"]
+        return Entry(run, rest["endedAt"] is None, rest["recorded"], encode(document["record"]), line)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run as it is read back: what `haft log` and `haft show` print."""
+
+    record: dict[str, Any]
+    rest: dict[str, Any]
+
+    @classmethod
+    def from_text(cls, text: str | bytes) -> RunRecord:
+        document = decode(text)
+        return cls(document["record"], document["rest"])
+
+    @property
+    def id(self) -> RunId:
+        return RunId(self.record["run"])
+
+    @property
+    def host(self) -> HostId:
+        return HostId(self.rest["host"])
+
+    @property
+    def tool(self) -> str:
+        return str(self.record["tool"])
+
+    @property
+    def status(self) -> Status:
+        return cast("Status", self.record["status"])
+
+    @property
+    def started_at(self) -> float:
+        return float(self.rest["startedAt"])
+
+    @property
+    def ended_at(self) -> float | None:
+        ended = self.rest["endedAt"]
+        return None if ended is None else float(ended)
+
+    @property
+    def is_open(self) -> bool:
+        return self.status not in TERMINAL
+
+    @property
+    def changed_paths(self) -> list[str]:
+        return [change["path"] for change in self.record["changes"]["files"]]
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """The outcome in its JSON form; of a run that has not ended, as far as it is known."""
+        record, rest = self.record, self.rest
+        return {
+            "run": record["run"],
+            "tool": record["tool"],
+            "status": record["status"],
+            "output": rest["output"],
+            "stderr": rest["stderr"],
+            "exitCode": record["exitCode"],
+            "result": rest["result"],
+            "error": record["error"],
+            "truncated": rest["truncated"],
+            "outputBytes": record["outputBytes"],
+            "startedAt": iso_time(self.started_at),
+            "durationMs": round(record["durationMs"]),
+            "who": record["who"],
+            "thread": record["thread"],
+            "parent": record["parent"],
+            "cached": False,
+            "changes": record["changes"],
+            "decision": record["decision"],
+            "limits": record["limits"],
+            "walls": record["walls"],
+            "endedChildren": record["endedChildren"],
+        }
+
+    def states(self) -> list[Event]:
+        """Every status it had so far."""
+        return [Event(self.id, seq, at, "status", status) for seq, at, status in self.rest["states"]]
+
+    def noted(self) -> list[Event]:
+        """Progress and the like, as far as it was written together with this."""
+        return [Event(self.id, seq, at, type_, status, facts) for seq, at, type_, status, facts in self.rest["noted"]]
+
+    def outcome_event(self, seq: int) -> Event:
+        """The last event of a run that has ended."""
+        return Event(self.id, seq, self.ended_at or 0.0, "outcome", self.status, {"outcome": self.outcome})
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`: times as text, like everywhere outside."""
+        record, ended = self.record, self.ended_at
+        names = ("tool", "status", "who", "thread", "parent", "workspace", "arguments", "cwd", "digest")
+        return {
+            "id": self.id,
+            **{name: record[name] for name in names},
+            "host": self.host,
+            "startedAt": iso_time(self.started_at),
+            "endedAt": None if ended is None else iso_time(ended),
+            "states": [{"at": iso_time(event.at), "status": event.status} for event in self.states()],
+            "outcome": self.outcome,
+        }
+
+    def ended(self, status: Status, error: dict[str, Any], at: float) -> RunRecord:
+        """This run, ended from outside."""
+        record = {
+            **self.record,
+            "type": "end",
+            "at": iso_time(at),
+            "status": status,
+            "error": error,
+            "durationMs": round((at - self.started_at) * 1000, 3),
+        }
+        # Numbered beyond whatever output came meanwhile.
+        states = [*self.rest["states"], [self.rest["states"][-1][0] + 1_000_000, at, status]]
+        return RunRecord(record, {**self.rest, "endedAt": at, "states": states, "noted": [], "recorded": False})
+
+    def to_entry(self) -> Entry:
+        return entry_of(self.id, encode(self.record), self.rest)

@@ -1,0 +1,97 @@
+"""Reading runs back, from any process, while their hosts are still at work.
+
+What a host acknowledged may lie in its journal for a moment before the database has it: both are read, the journals
+first, so that nothing falls between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from haft.contracts import BadUsage, Event, RunId, StorageFailed, UnknownRun
+from haft.runs.entry import RunRecord
+from haft.runs.journal import journal_paths, journalled
+from haft.runs.kept import Frame, has_kept, kept_frames
+from haft.runs.table import Filter, by_prefix, events_of, select
+from haft.storage import Database, StateHome
+
+SHORTEST_NAME = 4
+
+
+class History:
+    """The runs of a state home."""
+
+    def __init__(self, home: StateHome) -> None:
+        self._home = home
+        self._database = Database(home.database)
+
+    def find(self, name: str) -> RunRecord:
+        """One run, by its name or the beginning of it that only one has."""
+        found = {run.id: run for run in self._journalled() if run.id.startswith(name)}
+        if len(name) >= SHORTEST_NAME:
+            _merge(found, by_prefix(self._database, name))
+        if name in found:
+            return found[RunId(name)]
+        if not found or len(name) < SHORTEST_NAME:
+            raise UnknownRun(name)
+        if len(found) > 1:
+            raise BadUsage(f"more than one run begins with `{name}`", hint="give more of its name")
+        return next(iter(found.values()))
+
+    def runs(self, wanted: Filter) -> list[RunRecord]:
+        """The runs that fit, newest first."""
+        found = {name: run for name, run in {run.id: run for run in self._journalled()}.items() if wanted.fits(run)}
+        _merge(found, select(self._database, wanted))
+        return [found[name] for name in sorted(found, reverse=True)[: wanted.limit]]
+
+    def events(self, run: RunId, after: int = -1) -> list[Event]:
+        """Everything that happened to a run beyond a number, output included, in the order it happened."""
+        happened = {
+            event.seq: event
+            for journalled in self._journalled()
+            if journalled.id == run
+            for event in journalled.noted()
+        }
+        happened.update({event.seq: event for event in events_of(self._database, run, after)})
+        happened.update({event.seq: event for event in self.find(run).states()})
+        output = [_output_event(run, frame) for frame in kept_frames(self._home.outputs, run, after)]
+        later = [event for event in happened.values() if event.seq > after]
+        return sorted([*later, *output], key=lambda event: event.seq)
+
+    def output(self, run: RunRecord) -> Iterator[Frame]:
+        """The whole output, as kept."""
+        if has_kept(self._home.outputs, run.id):
+            yield from kept_frames(self._home.outputs, run.id)
+        elif run.rest["output"]:
+            data = run.rest["output"].encode("utf-8", "surrogateescape")
+            yield Frame(0, run.ended_at or run.started_at, "stdout", data)
+
+    def request_cancel(self, run: RunId, who: str) -> None:
+        """Ask the run's host to cancel it. The host looks several times a second."""
+        with self._database.transaction():
+            self._database.execute("INSERT OR REPLACE INTO cancels VALUES (?, ?, ?)", [run, time.time(), who])
+
+    def _journalled(self) -> Iterator[RunRecord]:
+        for path in journal_paths(self._home.hosts):
+            try:
+                yield from (RunRecord.from_text(entry.line) for entry in journalled(path))
+            except OSError as error:
+                raise StorageFailed(f"{path} cannot be read", error) from error
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _merge(found: dict[RunId, RunRecord], kept: list[RunRecord]) -> None:
+    """Add what the table has. A journal is ahead of the table, but for a run that the table knows to be over."""
+    for run in kept:
+        if run.id not in found or not run.is_open:
+            found[run.id] = run
+
+
+def _output_event(run: RunId, frame: Frame) -> Event:
+    facts: dict[str, object] = {"text": frame.data.decode("utf-8", "replace")}
+    if frame.skipped:
+        facts["skipped"] = frame.skipped
+    return Event(run, frame.seq, frame.at, frame.stream, "in-progress", facts)

@@ -1,0 +1,60 @@
+"""A host's journal: where an acknowledged run is safe before the record and the database have it.
+
+One line and one write a run: about thirty times cheaper than a transaction, which is why everything else is done in
+groups behind it. A journal belongs to one host and is deleted when its lines have been carried over. After a `kill -9`
+the one who could take the dead host's lock carries them over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+from collections.abc import Iterator
+
+from haft.contracts import HostId
+from haft.runs.entry import Entry, entry_from_line
+from haft.storage import AppendedFile
+
+
+def journal_paths(hosts: str, host: HostId | None = None) -> list[str]:
+    """The journals of one host, or of all, oldest first within a host."""
+    return sorted(glob.glob(os.path.join(glob.escape(hosts), f"{host or '*'}.*.journal")))
+
+
+def journalled(path: str) -> Iterator[Entry]:
+    """The entries of a journal. A torn last line was never acknowledged."""
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        for line in file:
+            entry = entry_from_line(line)
+            if entry is not None:
+                yield entry
+
+
+class Journal:
+    """The journal of this host, open for appending. `rotate` starts a new file and hands over the old one."""
+
+    def __init__(self, hosts: str, host: HostId) -> None:
+        self._hosts = hosts
+        self._host = host
+        self._number = 0
+        self._file: AppendedFile | None = None
+
+    def append(self, line: bytes) -> None:
+        if self._file is None:
+            self._number += 1
+            self._file = AppendedFile(os.path.join(self._hosts, f"{self._host}.{self._number:08d}.journal"))
+        self._file.append(line)
+
+    def rotate(self) -> str | None:
+        """The path of the file so far, to be deleted when its lines are elsewhere; None where there is none."""
+        if self._file is None:
+            return None
+        path = self._file.path
+        self._file.close()
+        self._file = None
+        return path
+
+    def sync(self) -> None:
+        if self._file is not None:
+            self._file.sync()

@@ -1,0 +1,142 @@
+"""The whole output of a run, kept on disk as it came, within a bound.
+
+Frames of (number, time, stream, bytes) in files of one run. The first file takes the head, up to half the bound; after
+that the tail goes through a ring of smaller files of which the last two stay. So head and tail are always there, and
+how much is missing between them is known. Another process can read while it is written: a frame cut off at the end is
+not there yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from haft.contracts import RunId, StorageFailed, Stream
+
+_FRAME = struct.Struct(">IdBI")
+_START = struct.Struct(">8sQ")
+_MAGIC = b"haftout1"
+_STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
+
+
+def _base(outputs: str, run: RunId) -> str:
+    # Grouped by the part of the name that time moves, so that no directory grows without end.
+    return os.path.join(outputs, run[2:8], run)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A piece of output."""
+
+    seq: int
+    at: float
+    stream: Stream
+    data: bytes
+    skipped: int = 0
+    """Bytes that came before this piece and are not kept."""
+
+
+class KeptOutput:
+    """The output of one run, being written. Opened by the first piece."""
+
+    def __init__(self, outputs: str, run: RunId, bound: int) -> None:
+        self._base = _base(outputs, run)
+        self._head_room = max(1, bound // 2)
+        self._ring_room = max(1, bound // 4)
+        self._descriptor = -1
+        self._number = 0
+        self._room = 0
+        self.total = 0
+        self.failure: StorageFailed | None = None
+
+    def append(self, seq: int, at: float, stream: Stream, data: bytes) -> None:
+        """Keep a piece. A full disk ends the keeping, not the run."""
+        if self.failure is not None:
+            self.total += len(data)
+            return
+        try:
+            rest = memoryview(data)
+            while rest:
+                if self._room <= 0:
+                    self._next_file()
+                part = rest[: self._room]
+                header = _FRAME.pack(seq & 0xFFFFFFFF, at, _STREAMS.index(stream), len(part))
+                written = os.writev(self._descriptor, [header, part])
+                if written != len(header) + len(part):
+                    raise OSError(28, "the disk is full")
+                self._room -= len(part)
+                self.total += len(part)
+                rest = rest[len(part) :]
+        except OSError as error:
+            self.failure = StorageFailed("the output cannot be kept", error)
+
+    def _next_file(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._number += 1
+        else:
+            os.makedirs(os.path.dirname(self._base), mode=0o700, exist_ok=True)
+        self._room = self._ring_room if self._number else self._head_room
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor = os.open(f"{self._base}.{self._number}", flags, 0o600)
+        os.write(self._descriptor, _START.pack(_MAGIC, self.total))
+        if self._number > 2:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self._base}.{self._number - 2}")
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _files(outputs: str, run: RunId) -> list[tuple[int, str]]:
+    base = _base(outputs, run)
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(os.path.dirname(base)):
+            stem, _, number = name.rpartition(".")
+            if stem == run and number.isdigit():
+                found.append((int(number), os.path.join(os.path.dirname(base), name)))
+    return sorted(found)
+
+
+def has_kept(outputs: str, run: RunId) -> bool:
+    """Whether anything of the run's output lies on disk."""
+    return bool(_files(outputs, run))
+
+
+def kept_frames(outputs: str, run: RunId, after: int = -1) -> Iterator[Frame]:
+    """The pieces beyond number `after`, in order; the first after a gap says how much is missing."""
+    end = 0
+    for _number, path in _files(outputs, run):
+        try:
+            file = open(path, "rb")  # noqa: SIM115  closed below, the ring may delete it meanwhile
+        except FileNotFoundError:
+            continue
+        with file:
+            start = file.read(_START.size)
+            if len(start) < _START.size:
+                return
+            _magic, offset = _START.unpack(start)
+            skipped = max(0, offset - end)
+            end = offset
+            while len(header := file.read(_FRAME.size)) == _FRAME.size:
+                seq, at, stream, length = _FRAME.unpack(header)
+                data = file.read(length)
+                if len(data) < length:
+                    return
+                end += length
+                if seq > after:
+                    yield Frame(seq, at, _STREAMS[stream], data, skipped)
+                    skipped = 0
+
+
+def forget_kept(outputs: str, run: RunId) -> None:
+    """Remove what was kept of a run."""
+    for _number, path in _files(outputs, run):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)

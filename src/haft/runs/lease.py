@@ -1,0 +1,35 @@
+"""A host's claim on its runs: an exclusive lock on a file of its own, for its whole life.
+
+The kernel gives the lock back when the process is gone, however it went. Whoever can take it knows that the host is
+dead; nothing else proves that, neither a pid nor a run that looks open.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from haft.contracts import HostId, new_host_id
+from haft.files import HeldLock, try_take
+
+
+class Lease:
+    """This host's lock, held."""
+
+    def __init__(self, hosts: str) -> None:
+        self.host = new_host_id()
+        self._lock = HeldLock.create(os.path.join(hosts, f"{self.host}.lock"))
+
+    def release(self) -> None:
+        """At the end of a host that left nothing open."""
+        self._lock.release(unlink=True)
+
+
+def dead_hosts(hosts: str, own: HostId | None) -> Iterator[tuple[HostId, HeldLock]]:
+    """Each host whose lock could be taken: it is dead, and only we may clean up after it."""
+    for name in sorted(os.listdir(hosts)):
+        stem, dot, ending = name.partition(".")
+        if (dot, ending) == (".", "lock") and stem != own:
+            lock = try_take(os.path.join(hosts, name))
+            if lock is not None:
+                yield HostId(stem), lock

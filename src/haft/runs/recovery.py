@@ -1,0 +1,60 @@
+"""After a host was killed: its acknowledged runs are carried over, its open ones end as `interrupted`.
+
+Done by whoever takes the dead host's lock, the record first. Dying in the middle of it leaves the lock to the next one,
+and doing a step twice changes nothing: the record is asked which ends it has.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+
+from haft.contracts import Failure, HostId
+from haft.runs.journal import journal_paths, journalled
+from haft.runs.lease import dead_hosts
+from haft.runs.table import open_runs, put
+from haft.storage import Database, StateHome
+
+INTERRUPTED = Failure(
+    "interrupted",
+    "the host was killed before the run ended",
+    "what it did until then may have happened: look before you call again",
+    retryable=True,
+)
+
+Tell = Callable[[Sequence[bytes]], None]
+"""Who must know of ended runs before the table does, in its own words; it passes over those it knows already."""
+
+
+def recover(home: StateHome, own: HostId | None, tell: Tell) -> int:
+    """Clean up after every dead host; how many runs were interrupted."""
+    interrupted = 0
+    database: Database | None = None
+    try:
+        for host, lock in dead_hosts(home.hosts, own):
+            database = database or Database(home.database)
+            interrupted += _recover_host(home, database, host, tell)
+            lock.release(unlink=True)
+    finally:
+        if database is not None:
+            database.close()
+    return interrupted
+
+
+def _recover_host(home: StateHome, database: Database, host: HostId, tell: Tell) -> int:
+    paths = journal_paths(home.hosts, host)
+    entries = [entry for path in paths for entry in journalled(path)]
+    if entries:
+        tell([entry.record for entry in entries if not entry.is_open])
+        with database.transaction():
+            put(database, entries)
+    now = time.time()
+    interrupted = [run.ended("error", INTERRUPTED.to_json(), now).to_entry() for run in open_runs(database, host)]
+    if interrupted:
+        tell([entry.record for entry in interrupted])
+        with database.transaction():
+            put(database, interrupted)
+    for path in paths:
+        os.unlink(path)
+    return len(interrupted)

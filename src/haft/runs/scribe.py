@@ -1,0 +1,161 @@
+"""The thread that carries a host's journal over, in groups, and reads what other processes ask of the host.
+
+Everything slow about disks happens here: transactions, waiting for other writers, syncing. The event loop only appends
+to the journal. The thread sleeps while nothing is written and nothing runs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from haft.contracts import RunId, StorageFailed
+from haft.runs.entry import Entry
+from haft.runs.journal import Journal
+from haft.runs.table import put
+from haft.storage import Database
+
+GROUP_SECONDS = 0.05
+"""How long entries are gathered: also how soon other processes see a run in the table."""
+SYNC_SECONDS = 0.2
+"""How much of the record power loss may take."""
+RETRY_SECONDS = 1.0
+
+Tell = Callable[[Sequence[bytes]], None]
+"""Who must know of ended runs before the table does: the record, handed its own half of the entries."""
+
+
+class Scribe:
+    """Owns the database connection of a host. Public methods are called from the event loop."""
+
+    def __init__(self, journal: Journal, database_path: str, tell: Tell, sync_others: Callable[[], None]) -> None:
+        self._journal = journal
+        self._database_path = database_path
+        self._tell = tell
+        self._sync_others = sync_others
+        self._lock = threading.Lock()
+        self._wanted = threading.Event()
+        self._closing = threading.Event()
+        self._entries: list[Entry] = []
+        self._live: set[RunId] = set()
+        self._cancel: Callable[[RunId, str], None] = lambda _run, _who: None
+        self._thread: threading.Thread | None = None
+        self.trouble: StorageFailed | None = None
+        """Why nothing could be carried over last time; the journals keep what is missing elsewhere."""
+
+    def on_cancel(self, cancel: Callable[[RunId, str], None]) -> None:
+        """Who to tell, in the scribe's thread, that another process wants a run cancelled."""
+        self._cancel = cancel
+
+    def write(self, entry: Entry) -> None:
+        """Put down a run. Safe against the death of this process when it returns."""
+        with self._lock:
+            self._journal.append(entry.line)
+            self._entries.append(entry)
+            if entry.is_open:
+                self._live.add(entry.run)
+            elif self._live:
+                self._live.discard(entry.run)
+        if not self._wanted.is_set():
+            self._wanted.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="haft-scribe", daemon=True)
+                self._thread.start()
+
+    def sync(self) -> None:
+        """Wait until everything written survives power loss. Slow: call it from a thread."""
+        with self._lock:
+            self._journal.sync()
+
+    def close(self) -> None:
+        """Carry over what is left and end the thread."""
+        self._closing.set()
+        self._wanted.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        group = _Group(self._database_path, self._tell, self._sync_others)
+        while True:
+            busy = self._entries or group.is_unfinished or self._live
+            self._wanted.wait(GROUP_SECONDS * 2 if busy else None)
+            if self._entries:
+                self._closing.wait(GROUP_SECONDS)
+            closing = self._closing.is_set()
+            self._wanted.clear()
+            with self._lock:
+                entries, self._entries = self._entries, []
+                path = self._journal.rotate() if entries else None
+            group.take(entries, path)
+            try:
+                group.carry_over(at_once=closing)
+                if self._live:
+                    self._look_for_cancels(group.database)
+                self.trouble = None
+            except StorageFailed as error:
+                self.trouble = error
+                self._closing.wait(RETRY_SECONDS)
+            if closing and not self._entries:
+                break  # What could not be carried over stays in its journal for the next host.
+        group.close()
+
+    def _look_for_cancels(self, database: Database) -> None:
+        for run, who in database.rows("SELECT run, who FROM cancels"):
+            if run in self._live:
+                database.execute("DELETE FROM cancels WHERE run = ?", [run])
+                self._cancel(RunId(run), who)
+
+
+class _Group:
+    """Entries on their way from journals to the record and the table. A step that failed is done again."""
+
+    def __init__(self, database_path: str, tell: Tell, sync_others: Callable[[], None]) -> None:
+        self._database_path = database_path
+        self._database: Database | None = None
+        self._tell = tell
+        self._sync_others = sync_others
+        self._untold: list[bytes] = []
+        self._unput: list[Entry] = []
+        self._journals: list[str] = []
+        self._synced = time.monotonic()
+        self._unsynced = False
+
+    @property
+    def is_unfinished(self) -> bool:
+        return bool(self._unput) or self._unsynced
+
+    @property
+    def database(self) -> Database:
+        if self._database is None:
+            self._database = Database(self._database_path)
+        return self._database
+
+    def take(self, entries: Sequence[Entry], journal: str | None) -> None:
+        self._untold += [entry.record for entry in entries if not entry.is_open and not entry.recorded]
+        self._unput += entries
+        if journal is not None:
+            self._journals.append(journal)
+
+    def carry_over(self, *, at_once: bool) -> None:
+        if self._untold:
+            self._tell(self._untold)
+            self._untold = []
+        if self._unput:
+            database = self.database
+            with database.transaction():
+                put(database, self._unput)
+            self._unput = []
+            self._unsynced = True
+            for path in self._journals:
+                os.unlink(path)
+            self._journals = []
+        if self._unsynced and (at_once or time.monotonic() - self._synced >= SYNC_SECONDS):
+            self._sync_others()
+            self.database.sync()
+            self._synced, self._unsynced = time.monotonic(), False
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()

@@ -1,0 +1,86 @@
+"""Checks values against one JSON Schema, compiled once.
+
+The pipeline asks `is_valid` on every call, so that is one call into jsonschema-rs; only a value that failed is looked
+at again, by `explain`. Schemas come from strangers: a reference is never fetched, from no network and no file, and a
+regular expression that cannot be matched in linear time runs under a limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from haft.contracts import BadConfig
+from haft.schema.text import shortened
+
+BACKTRACK_LIMIT: Final = 20_000
+"""Steps for patterns with look-around or back-references; others are matched in linear time anyway."""
+
+_MOST_KEPT: Final = 1_024
+
+_compiled: dict[int, tuple[Mapping[str, Any], Validator]] = {}
+
+
+class Validator:
+    """One schema, ready to check values. A schema that makes no sense is a `BadConfig`."""
+
+    __slots__ = ("_compiled", "schema")
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        import jsonschema_rs
+
+        self.schema = schema
+        try:
+            self._compiled = jsonschema_rs.validator_for(
+                dict(schema),
+                offline=True,
+                pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT),
+            )
+        except jsonschema_rs.ValidationError as error:
+            raise BadConfig(f"this JSON Schema does not hold: {_complaint(error)}") from error
+        except (ValueError, TypeError, RecursionError) as error:
+            raise BadConfig(f"this JSON Schema is not JSON: {shortened(str(error), 200)}") from error
+
+    def is_valid(self, value: Any) -> bool:
+        """Whether the value fits. What is no JSON at all does not."""
+        try:
+            return self._compiled.is_valid(value)
+        except ValueError:
+            return False
+
+    def problems(self, value: Any) -> list[str]:
+        """What is wrong, a sentence each, naming every wrong argument; empty where nothing is."""
+        if self.is_valid(value):
+            return []
+        from haft.schema.explain import explain, foreign_values
+
+        try:
+            found = explain(self.schema, value, self._compiled.iter_errors(value))
+        except ValueError:
+            found = foreign_values(value)
+        # Never empty: whoever asks here and not `is_valid` must not take a failure without words for none.
+        return found or ["the arguments do not fit the schema"]
+
+
+def validator_for(schema: Mapping[str, Any]) -> Validator:
+    """The validator of this very schema object, compiled at its first use.
+
+    The object is the key, not its content: comparing contents would cost more than validating does. So a schema must
+    not be altered once it has been used.
+    """
+    key = id(schema)
+    held = _compiled.get(key)
+    # The table holds on to the schema: while an entry stands, its id belongs to no other object.
+    if held is not None and held[0] is schema:
+        return held[1]
+    validator = Validator(schema)
+    while len(_compiled) >= _MOST_KEPT:
+        _compiled.pop(next(iter(_compiled)), None)
+    _compiled[key] = (schema, validator)
+    return validator
+
+
+def _complaint(error: Any) -> str:
+    where = "/".join(str(part) for part in error.instance_path)
+    sentence = shortened(str(error.message), 300)
+    return f"at `{shortened(where, 100)}`: {sentence}" if where else sentence

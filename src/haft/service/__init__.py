@@ -1,0 +1,60 @@
+"""The service: configuration, assembly, and the facade that programs and surfaces use. It decides nothing itself.
+
+Names are fetched when they are first used: a command that only lists tools must not pay for the whole house.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from haft.service.catalogue import fill_catalogue
+    from haft.service.config import Config, load_config
+    from haft.service.doctor import Check, diagnose
+    from haft.service.reading import open_history, recover_dead_hosts
+    from haft.service.record import RecordFacade
+    from haft.service.service import ToolService, recover_into, user_name
+    from haft.service.settings import SETTINGS, Setting
+    from haft.service.workspace import check_workspace, find_workspace
+
+_HOMES = {
+    "SETTINGS": "settings",
+    "Check": "doctor",
+    "Config": "config",
+    "RecordFacade": "record",
+    "Setting": "settings",
+    "ToolService": "service",
+    "check_workspace": "workspace",
+    "diagnose": "doctor",
+    "fill_catalogue": "catalogue",
+    "find_workspace": "workspace",
+    "load_config": "config",
+    "open_history": "reading",
+    "recover_dead_hosts": "reading",
+    "recover_into": "service",
+    "user_name": "service",
+}
+
+__all__ = [
+    "SETTINGS",
+    "Check",
+    "Config",
+    "RecordFacade",
+    "Setting",
+    "ToolService",
+    "check_workspace",
+    "diagnose",
+    "fill_catalogue",
+    "find_workspace",
+    "load_config",
+    "open_history",
+    "recover_dead_hosts",
+    "recover_into",
+    "user_name",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

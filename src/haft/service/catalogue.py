@@ -1,0 +1,53 @@
+"""Filling the catalogue: the built-in tools, those handed over, and those of installed packages.
+
+Kept apart from the service because listing tools needs nothing else of it. The room of Python tools, and pydantic behind
+it, is imported only where there is a Python tool to describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from haft.builtin import builtin_tools
+from haft.contracts import BadConfig, Tool
+from haft.registry import Catalogue
+
+INSTALLED_GROUP: Final = "haft.tools"
+"""The entry point group that `sources.python` reads; said here too so that asking costs no import of it."""
+
+ToolLike = Tool | Callable[..., Any]
+
+
+def fill_catalogue(catalogue: Catalogue, tools: Iterable[ToolLike], *, installed: bool) -> None:
+    """The built-in tools, those handed over, and those of installed packages, in that order."""
+    for tool in (*builtin_tools(), *map(as_a_tool, tools)):
+        catalogue.add(tool)
+    if installed and packages_offer_tools():
+        from haft.sources.python import installed_tools
+
+        found, broken = installed_tools()
+        for tool in found:
+            catalogue.add(tool)
+        for missing in broken:
+            catalogue.report_broken(missing.spec, missing.reason)
+
+
+def packages_offer_tools() -> bool:
+    """Whether any installed package has an entry for us."""
+    from importlib.metadata import entry_points
+
+    return bool(entry_points(group=INSTALLED_GROUP))
+
+
+def as_a_tool(tool: ToolLike) -> Tool:
+    """A tool as it is, a function as the tool it can be."""
+    if isinstance(tool, Tool):
+        return tool
+    if callable(tool):
+        from haft.sources.python import PythonTool
+        from haft.sources.python import tool as as_tool
+
+        made: PythonTool[..., Any] = as_tool(tool)
+        return made
+    raise BadConfig(f"{tool!r} is no tool: hand over a function or the result of @tool")

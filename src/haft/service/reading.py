@@ -1,0 +1,35 @@
+"""Reading the state home without being a host: what a process needs that looks at runs and makes none.
+
+Whoever reads first cleans up after hosts that were killed, so that no run looks open that nobody carries any more. A
+state home that does not exist is not made: reading leaves no trace.
+"""
+
+from __future__ import annotations
+
+import os
+
+from haft.audit import Redactor, Trail, secret_values
+from haft.runs import History
+from haft.service.service import recover_into
+from haft.storage import StateHome
+
+
+def has_state(home: StateHome) -> bool:
+    """Whether a host was ever here. Its journals come before its database, so that one is not asked for."""
+    return os.path.isdir(home.hosts) and os.path.isdir(home.audit)
+
+
+def recover_dead_hosts(home: StateHome) -> int:
+    """End the runs of hosts that were killed; how many there were."""
+    if not has_state(home):
+        return 0
+    trail = Trail(home.audit, Redactor(secret_values(os.environ)))
+    try:
+        return recover_into(home, None, trail)
+    finally:
+        trail.close()
+
+
+def open_history(home: StateHome) -> History | None:
+    """The runs there are; None where no host was ever here."""
+    return History(home) if has_state(home) else None

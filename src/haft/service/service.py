@@ -1,0 +1,287 @@
+"""The tool service: what a program that embeds haft holds in its hands. It brings the rooms together and delegates.
+
+async with ToolService.open(workspace=".", tools=[add]) as service:
+    outcome = await service.call("add", {"a": 1, "b": 2})
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pwd
+from collections.abc import AsyncIterator, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from haft.audit import Redactor, Trail, secret_values
+from haft.contracts import (
+    Approver,
+    BadConfig,
+    Call,
+    Listing,
+    RunId,
+    ThreadId,
+    ToolName,
+    new_run_id,
+    new_thread_id,
+)
+from haft.files import Root
+from haft.pipeline import Parts, Pipeline, Run
+from haft.policy import decide
+from haft.processes import ProcessLauncher, built_environment, default_starter
+from haft.registry import Catalogue
+from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Scribe, recover
+from haft.service.catalogue import ToolLike as ToolLike
+from haft.service.catalogue import as_a_tool, fill_catalogue
+from haft.service.config import Config, load_config
+from haft.service.record import RecordFacade
+from haft.service.workspace import check_workspace
+from haft.storage import StateHome, default_home
+
+
+def user_name() -> str:
+    """Whoever runs this process."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+class ToolService:
+    """One host: a workspace, a catalogue of tools, and the runs it makes of calls."""
+
+    def __init__(
+        self,
+        workspace: str | os.PathLike[str],
+        *,
+        tools: Iterable[ToolLike],
+        approver: Approver | None,
+        home: str | os.PathLike[str] | None,
+        who: str | None,
+        thread: str | None,
+        settings: Mapping[str, Any] | None,
+        secrets: Iterable[str],
+        installed: bool,
+    ) -> None:
+        self.home = StateHome(os.path.abspath(os.fspath(home)) if home is not None else default_home(os.environ))
+        self.workspace = check_workspace(os.fspath(workspace), self.home.path)
+        self.config: Config = load_config(self.workspace, os.environ, settings)
+        self.catalogue = Catalogue()
+        self.who = who or user_name()
+        self.thread = ThreadId(thread) if thread else new_thread_id()
+        self._approver = approver
+        self._secrets = set(secrets) | secret_values(os.environ)
+        self._pipeline: Pipeline | None = None
+        self._history: History | None = None
+        self._ending = contextlib.AsyncExitStack()
+        fill_catalogue(self.catalogue, tools, installed=installed)
+
+    @classmethod
+    def open(
+        cls,
+        workspace: str | os.PathLike[str] = ".",
+        *,
+        tools: Iterable[ToolLike] = (),
+        approver: Approver | None = None,
+        home: str | os.PathLike[str] | None = None,
+        who: str | None = None,
+        thread: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        secrets: Iterable[str] = (),
+        installed: bool = True,
+    ) -> ToolService:
+        """A service, to be entered with `async with`.
+
+        `home` is where state is kept (default: `HAFT_HOME`), `settings` are the strongest settings by their dotted
+        names, `secrets` are values to keep out of the record, `installed` takes in tools of installed packages.
+        """
+        return cls(
+            workspace,
+            tools=tools,
+            approver=approver,
+            home=home,
+            who=who,
+            thread=thread,
+            settings=settings,
+            secrets=secrets,
+            installed=installed,
+        )
+
+    @staticmethod
+    def open_sync(workspace: str | os.PathLike[str] = ".", **options: Any) -> Any:
+        """The same service for programs without an event loop: a `SyncToolService`, to be entered with `with`."""
+        from haft.service.sync import SyncToolService
+
+        return SyncToolService(workspace, **options)
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            await self._ending.aclose()
+            raise
+        return self
+
+    def _start(self) -> None:
+        """Take the lease, clean up after the dead, and put the pipeline together."""
+        home, ending = self.home, self._ending
+        home.prepare()
+        trail = Trail(home.audit, Redactor(self._secrets), self.workspace)
+        ending.callback(trail.close)
+        lease = Lease(home.hosts)
+        ending.callback(lease.release)
+        recover_into(home, lease, trail)
+        scribe = Scribe(Journal(home.hosts, lease.host), home.database, trail.append, trail.sync)
+        ending.push_async_callback(asyncio.to_thread, scribe.close)
+        root = Root(self.workspace)
+        starter = default_starter()
+        ending.callback(starter.close)
+        limits = self.config.limits
+        parts = Parts(
+            host=lease.host,
+            workspace=root,
+            launcher=ProcessLauncher(starter, built_environment(os.environ, self.workspace), root.open_directory),
+            limits=limits,
+            tool_seconds=self.config.tool_seconds,
+            seconds_are_set=self.config.is_set("limits.max_seconds"),
+            durability=self.config.durability,
+            catalogue=self.catalogue,
+            decide=decide,
+            approver=self._approver,
+            scribe=scribe,
+            trail=trail,
+            keep=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
+        )
+        self._trail = trail
+        self._pipeline = pipeline = Pipeline(parts)
+        ending.push_async_callback(pipeline.close)
+        loop = asyncio.get_running_loop()
+
+        def cancel(run: RunId, _who: str) -> None:
+            loop.call_soon_threadsafe(self._cancel_live, run)
+
+        scribe.on_cancel(cancel)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Cancel what still runs, write everything down, end every process."""
+        self._pipeline = None
+        await self._ending.aclose()
+        if self._history is not None:
+            self._history.close()
+            self._history = None
+
+    # Calls.
+
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        thread: str | None = None,
+        who: str | None = None,
+        parent: str | None = None,
+        timeout: float | None = None,
+        cwd: str = ".",
+        env: Mapping[str, str] | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Call a tool. Returns at once with the run: await it, iterate it, cancel it."""
+        if timeout is not None and not timeout > 0:
+            raise BadConfig(f"a timeout must be more than 0 seconds, not {timeout!r}")
+        if env:
+            self._trail_of().redactor.learn(secret_values(env))
+        if config:
+            self._trail_of().redactor.learn(value for value in config.values() if isinstance(value, str))
+        return self._running().call(
+            Call(
+                run=new_run_id(),
+                name=ToolName(name),
+                arguments=dict(arguments or {}),
+                who=who or self.who,
+                thread=ThreadId(thread) if thread else self.thread,
+                parent=RunId(parent) if parent else None,
+                timeout=timeout,
+                cwd=cwd,
+                env=dict(env or {}),
+                config=dict(config or {}),
+            )
+        )
+
+    def run(self, run: str) -> Run | RunRecord:
+        """A run of this host that has not ended, or any run as it was kept."""
+        live = self._running().live.get(RunId(run))
+        return live if live is not None else self._kept().find(run)
+
+    def runs(self, **wanted: Any) -> list[RunRecord]:
+        """Runs of this state home, newest first; by tool, status, who, thread, parent, path, since, limit."""
+        return self._kept().runs(Filter(**wanted))
+
+    def cancel(self, run: str) -> bool:
+        """Cancel a run of this host or of another. False when it had ended already."""
+        if self._cancel_live(RunId(run)):
+            return True
+        record = self._kept().find(run)
+        if record.is_open:
+            self._kept().request_cancel(record.id, self.who)
+        return record.is_open
+
+    def _cancel_live(self, run: RunId) -> bool:
+        live = self._pipeline.live.get(run) if self._pipeline is not None else None
+        return live is not None and live.cancel()
+
+    # Tools.
+
+    def tools(self, *, all: bool = False) -> list[Listing]:  # noqa: A002  the word of the command line
+        """The tools that can be called; with `all`, also the broken and duplicate ones."""
+        return self.catalogue.listings(all=all)
+
+    def add(self, tool: ToolLike) -> Listing:
+        """Take in another tool, as if handed over at the start."""
+        return self.catalogue.add(as_a_tool(tool))
+
+    def remove(self, name: str) -> None:
+        self.catalogue.remove(name)
+
+    def watch_tools(self) -> AsyncIterator[list[Listing]]:
+        """The tools now, and again after every change."""
+        return self.catalogue.watch()
+
+    # Record.
+
+    @property
+    def record(self) -> RecordFacade:
+        """The chained record."""
+        return RecordFacade(self.home)
+
+    @property
+    def abandoned(self) -> int:
+        """Tools and threads that ignored their cancellation and are still at work in this process."""
+        from haft.sources.python import abandoned
+
+        return self._running().abandoned + abandoned()
+
+    def _running(self) -> Pipeline:
+        if self._pipeline is None:
+            raise BadConfig("this service is not open", hint="use it inside `async with ToolService.open(...)`")
+        return self._pipeline
+
+    def _trail_of(self) -> Trail:
+        self._running()
+        return self._trail
+
+    def _kept(self) -> History:
+        if self._history is None:
+            self.home.prepare()
+            self._history = History(self.home)
+        return self._history
+
+
+def recover_into(home: StateHome, lease: Lease | None, trail: Trail) -> int:
+    """End the open runs of hosts that were killed, and complete the record; how many there were."""
+    return recover(home, None if lease is None else lease.host, trail.append_missing)

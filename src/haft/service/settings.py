@@ -1,0 +1,161 @@
+"""Every setting there is: its name, its type, its default, and a sentence. The documentation is made from this table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from haft.contracts import Limits
+
+Narrowing = Literal["lower", "lower-but-zero-is-none", "any"]
+"""What a workspace may do to a setting before it is trusted: make it smaller, or set it freely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting."""
+
+    name: str
+    default: Any
+    check: Callable[[Any], Any]
+    """The value as it is used; `ValueError` with a sentence where it is none."""
+    what: str
+    narrowing: Narrowing
+
+    def widens(self, value: Any, than: Any) -> bool:
+        """Whether `value` allows more than `than`."""
+        match self.narrowing:
+            case "lower":
+                return bool(value > than)
+            case "lower-but-zero-is-none":
+                return bool((value or float("inf")) > (than or float("inf")))
+            case "any":
+                return False
+
+
+def whole(least: int) -> Callable[[Any], int]:
+    """A whole number, at least `least`."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, str) and value.replace("_", "").isdigit():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"must be a whole number, at least {least}")
+        return value
+
+    return check
+
+
+def seconds(least: float, *, zero: bool = False) -> Callable[[Any], float]:
+    """A number of seconds; `zero` where 0 means none."""
+
+    def check(value: Any) -> float:
+        if isinstance(value, str):
+            try:
+                value = float(value)
+            except ValueError:
+                value = None
+        if not isinstance(value, int | float) or isinstance(value, bool) or not value < float("inf"):
+            raise ValueError("must be a number of seconds")
+        if value < least and not (zero and value == 0):
+            raise ValueError(f"must be at least {least:g} seconds" + (", or 0 for none" if zero else ""))
+        return float(value)
+
+    return check
+
+
+def one_of(*choices: str) -> Callable[[Any], str]:
+    """One of a few words."""
+
+    def check(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return str(value)
+
+    return check
+
+
+def seconds_by_tool(value: Any) -> dict[str, float]:
+    """A table from tool names to seconds."""
+    if not isinstance(value, dict):
+        raise ValueError("must be a table of tool names and seconds")
+    check = seconds(0.001)
+    checked = {}
+    for name, number in value.items():
+        try:
+            checked[name] = check(number)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return checked
+
+
+_LIMITS: Final = Limits()
+
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(
+        "limits.max_output_bytes",
+        _LIMITS.max_output_bytes,
+        whole(0),
+        "How much of a call's output its outcome shows: head and tail. The whole is kept.",
+        "lower",
+    ),
+    Setting(
+        "limits.max_kept_output_bytes",
+        _LIMITS.max_kept_output_bytes,
+        whole(1000),
+        "How much of a call's output is kept on disk; of more, head and tail.",
+        "lower",
+    ),
+    Setting(
+        "limits.max_seconds",
+        _LIMITS.max_seconds,
+        seconds(0.001),
+        "How long a call may be in progress. A value that is set is a cap; the default gives way to a call's own.",
+        "lower",
+    ),
+    Setting(
+        "limits.max_idle_seconds",
+        _LIMITS.max_idle_seconds,
+        seconds(0.001, zero=True),
+        "How long a call may go without output or progress; 0: as long as it likes.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
+        "limits.max_concurrent",
+        _LIMITS.max_concurrent,
+        whole(1),
+        "How many calls of one host are in progress at once; others are queued.",
+        "lower",
+    ),
+    Setting(
+        "limits.max_file_bytes",
+        _LIMITS.max_file_bytes,
+        whole(0),
+        "The largest file that the built-in file tools read whole or write.",
+        "lower",
+    ),
+    Setting(
+        "limits.max_files_per_call",
+        _LIMITS.max_files_per_call,
+        whole(1),
+        "The most files that one call of a built-in file tool changes.",
+        "lower",
+    ),
+    Setting(
+        "tools.timeout",
+        {},
+        seconds_by_tool,
+        "Deadlines of single tools in seconds, by name; they stand in for `limits.max_seconds`.",
+        "any",
+    ),
+    Setting(
+        "record.durability",
+        "group",
+        one_of("group", "full"),
+        "What power loss may take: `group` up to 200 ms of the record, `full` nothing that was answered.",
+        "any",
+    ),
+)
+
+BY_NAME: Final[dict[str, Setting]] = {setting.name: setting for setting in SETTINGS}

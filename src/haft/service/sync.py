@@ -1,0 +1,149 @@
+"""The service without `await`: an event loop in a thread of its own, and the same methods, blocking."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from haft.contracts import Event, Listing, Outcome, RunId
+from haft.pipeline import Run
+from haft.runs import RunRecord
+from haft.service.record import RecordFacade
+from haft.service.service import ToolLike, ToolService
+
+T = TypeVar("T")
+
+
+class SyncRun:
+    """A run, for a program without an event loop: `wait()` for it, iterate it, `cancel()` it."""
+
+    def __init__(self, run: Run, loop: asyncio.AbstractEventLoop) -> None:
+        self._run = run
+        self._loop = loop
+
+    @property
+    def id(self) -> RunId:
+        return self._run.id
+
+    @property
+    def status(self) -> str:
+        return self._run.status
+
+    def wait(self, timeout: float | None = None) -> Outcome:
+        """The outcome; `TimeoutError` when it takes longer than `timeout` seconds, and the run goes on."""
+
+        async def outcome() -> Outcome:
+            return await self._run
+
+        future = asyncio.run_coroutine_threadsafe(outcome(), self._loop)
+        try:
+            return future.result(timeout)
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def __iter__(self) -> Iterator[Event]:
+        async def subscribe() -> Any:
+            return aiter(self._run)
+
+        events = asyncio.run_coroutine_threadsafe(subscribe(), self._loop).result()
+        while True:
+            try:
+                yield asyncio.run_coroutine_threadsafe(anext(events), self._loop).result()
+            except StopAsyncIteration:
+                return
+
+    def cancel(self) -> bool:
+        async def cancel() -> bool:
+            return self._run.cancel()
+
+        return asyncio.run_coroutine_threadsafe(cancel(), self._loop).result()
+
+
+class SyncToolService:
+    """The tool service, blocking. Enter it with `with`."""
+
+    def __init__(self, workspace: Any = ".", **options: Any) -> None:
+        self._service = ToolService.open(workspace, **options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="haft-service", daemon=True)
+        self._thread.start()
+        try:
+            self._wait(self._service.__aenter__())
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancel what still runs, write everything down, end every process."""
+        if self._loop is not None:
+            try:
+                self._wait(self._service.close())
+            finally:
+                self._stop()
+
+    def _stop(self) -> None:
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None:
+            coroutine.close()
+            raise RuntimeError("this service is not open: use it inside `with ToolService.open_sync(...)`")
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def _on_loop(self, work: Callable[[], T]) -> T:
+        async def do() -> T:
+            return work()
+
+        return self._wait(do())
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> SyncRun:
+        """Call a tool. Returns at once with the run."""
+        run = self._on_loop(lambda: self._service.call(name, arguments, **options))
+        assert self._loop is not None
+        return SyncRun(run, self._loop)
+
+    def run(self, run: str) -> SyncRun | RunRecord:
+        found = self._on_loop(lambda: self._service.run(run))
+        if isinstance(found, Run):
+            assert self._loop is not None
+            return SyncRun(found, self._loop)
+        return found
+
+    def runs(self, **wanted: Any) -> list[RunRecord]:
+        return self._on_loop(lambda: self._service.runs(**wanted))
+
+    def cancel(self, run: str) -> bool:
+        return self._on_loop(lambda: self._service.cancel(run))
+
+    def tools(self, *, all: bool = False) -> list[Listing]:  # noqa: A002  the word of the command line
+        return self._on_loop(lambda: self._service.tools(all=all))
+
+    def add(self, tool: ToolLike) -> Listing:
+        return self._on_loop(lambda: self._service.add(tool))
+
+    def remove(self, name: str) -> None:
+        self._on_loop(lambda: self._service.remove(name))
+
+    @property
+    def record(self) -> RecordFacade:
+        return self._service.record

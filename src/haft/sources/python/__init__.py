@@ -1,0 +1,11 @@
+"""Python functions as tools: decorated and handed over as objects, or found among installed packages.
+
+They run in this process, without walls. Nothing here imports pydantic before a tool is described or called.
+"""
+
+from haft.sources.python.decorate import tool
+from haft.sources.python.discover import Broken, installed_tools
+from haft.sources.python.invoke import PythonTool
+from haft.sources.python.workers import abandoned
+
+__all__ = ["Broken", "PythonTool", "abandoned", "installed_tools", "tool"]

@@ -1,0 +1,127 @@
+"""What a function in a worker thread tells its call: marshalled to the event loop, in order, and never too much.
+
+`invoke` opens one channel for each call in a thread. The thread that runs ahead of the loop waits, so that an endless
+generator fills no memory; once the call is over the channel is closed, and whatever still comes is dropped.
+`ThreadContext` is the tool's context seen through the channel.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from haft.contracts import EndedChild, Launcher, Limits, RunId, Stream, ThreadId, ToolContext, Workspace
+
+if TYPE_CHECKING:
+    import asyncio
+
+MOST_WAITING: Final = 256 * 1024
+"""Bytes that may wait for the loop; the one that goes over it is let in, the next one waits."""
+
+_WEIGHT_OF_ONE: Final = 1024
+"""What each message counts beside its bytes: many small ones fill memory too."""
+
+
+class Channel:
+    """From one worker thread, or several, to the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._room = threading.Condition(threading.Lock())
+        self._waiting: list[tuple[Callable[..., None], tuple[Any, ...], Mapping[str, Any]]] = []
+        self._weight = 0
+        self._woken = False
+        self.closed = False
+        self.error: BaseException | None = None
+        """What went wrong on the loop's side; raised in the thread at its next word."""
+
+    def post(self, action: Callable[..., None], *args: Any, size: int = 0, **facts: Any) -> None:
+        """From the thread: have `action` called on the loop. Waits while too much is waiting."""
+        with self._room:
+            while self._weight >= MOST_WAITING and not self.closed:
+                self._room.wait()
+            if self.error is not None:
+                raise self.error
+            if self.closed:
+                return
+            self._waiting.append((action, args, facts))
+            self._weight += size + _WEIGHT_OF_ONE
+            wake, self._woken = not self._woken, True
+        if wake:
+            try:
+                self._loop.call_soon_threadsafe(self._deliver)
+            except RuntimeError:  # the loop is closed, and with it the call
+                self.close()
+
+    def close(self) -> None:
+        """The call is over: let waiting threads go, and drop what comes."""
+        with self._room:
+            self.closed = True
+            self._waiting = []
+            self._room.notify_all()
+
+    def _deliver(self) -> None:
+        with self._room:
+            batch, self._waiting = self._waiting, []
+            weight = self._weight
+            self._woken = False
+        try:
+            for action, args, facts in batch:
+                if self.closed:
+                    break
+                action(*args, **facts)
+        except Exception as error:
+            self.error = error
+            self.close()
+        with self._room:
+            # Only now: what is being delivered still is in memory.
+            self._weight -= weight
+            self._room.notify_all()
+
+
+class ThreadContext:
+    """A tool's context that is safe to use from a worker thread."""
+
+    __slots__ = (
+        "_channel",
+        "_context",
+        "config",
+        "cwd",
+        "env",
+        "launcher",
+        "limits",
+        "run",
+        "thread",
+        "who",
+        "workspace",
+    )
+
+    def __init__(self, context: ToolContext, channel: Channel) -> None:
+        self._context = context
+        self._channel = channel
+        self.run: RunId = context.run
+        self.thread: ThreadId = context.thread
+        self.who: str = context.who
+        self.workspace: Workspace = context.workspace
+        self.launcher: Launcher = context.launcher
+        self.limits: Limits = context.limits
+        self.cwd: str = context.cwd
+        self.env: Mapping[str, str] = context.env
+        self.config: Mapping[str, Any] = context.config
+
+    @property
+    def cancelled(self) -> bool:
+        return self._channel.closed or self._context.cancelled
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        # Copied: the caller may fill its buffer anew before the loop comes to this. What is no bytes fails here,
+        # in the tool's own frame, and not later on the loop.
+        data = bytes(memoryview(data))
+        self._channel.post(self._context.output, stream, data, size=len(data))
+
+    def ended(self, children: Sequence[EndedChild]) -> None:
+        self._channel.post(self._context.ended, tuple(children))
+
+    def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
+        self._channel.post(self._context.progress, message, size=len(message), fraction=fraction, **facts)

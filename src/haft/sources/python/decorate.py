@@ -1,0 +1,64 @@
+"""`@tool`: the one line between a Python function and a tool.
+
+What users import. It only wraps: nothing is read from the function until its spec is asked for, so decorating costs
+nothing at import. The decorated function stays what it was for Python code that calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, overload
+
+from haft.contracts import Effects
+from haft.sources.python.describe import Claims
+from haft.sources.python.invoke import Preprocess, PythonTool
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
+
+
+@overload
+def tool(function: Callable[Parameters, Returned], /) -> PythonTool[Parameters, Returned]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    readonly: bool = False,
+    cacheable: bool = False,
+    network: bool = False,
+    idempotent: bool = False,
+    timeout: float | None = None,
+    preprocess: Preprocess | None = None,
+) -> Callable[[Callable[Parameters, Returned]], PythonTool[Parameters, Returned]]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    readonly: bool = False,
+    cacheable: bool = False,
+    network: bool = False,
+    idempotent: bool = False,
+    timeout: float | None = None,
+    preprocess: Preprocess | None = None,
+) -> Any:
+    """Make a tool of a function: `@tool`, or `@tool(readonly=True, …)`.
+
+    Parameters, their types and descriptions come from the signature and the docstring. A parameter annotated
+    `ToolContext` receives the call's context and is not part of the schema. What is not claimed (`readonly`,
+    `cacheable`, `idempotent`) is assumed not to hold; `network` says that the tool needs it. `timeout` is in seconds.
+    `preprocess` gets the arguments before anything is decided and returns those that count.
+    """
+    effects = Effects(readonly=readonly, cacheable=cacheable, network=network, idempotent=idempotent)
+    claims = Claims(name=name, description=description, effects=effects, timeout=timeout)
+
+    def decorate(function: Callable[..., Any]) -> PythonTool[..., Any]:
+        return PythonTool(function, claims, preprocess)
+
+    return decorate if function is None else decorate(function)

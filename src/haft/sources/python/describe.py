@@ -1,0 +1,99 @@
+"""From a function and what its decorator claims to the spec that the rest of haft sees.
+
+`invoke` asks for it once for each tool, at the first use of its spec. The digest covers what a person who approves the
+tool would want to read again when it changes: its words, its schemas, its claims and its source code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from haft.contracts import BadConfig, Effects, Provenance, ToolName, ToolSpec, clean_tool_name, is_tool_name
+from haft.schema import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the tool's writer says beside the function itself. None: read it from the function."""
+
+    name: str | None = None
+    description: str | None = None
+    effects: Effects = field(default_factory=Effects)
+    timeout: float | None = None
+    provenance: Provenance = "embedded"
+    origin: str | None = None
+
+
+NO_CLAIMS = Claims()
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """What the function is called, through partials and callable objects."""
+    while hasattr(function, "func") and hasattr(function, "keywords"):
+        function = function.func
+    return str(getattr(function, "__name__", None) or type(function).__name__)
+
+
+def describe(function: Callable[..., Any], claims: Claims, signature: Signature) -> ToolSpec:
+    """The spec of a function. A name that no tool can have is a `BadConfig`."""
+    name = claims.name if claims.name is not None else function_name(function)
+    if not is_tool_name(name):
+        raise BadConfig(
+            f"{name!r} cannot be the name of a tool: 1 to 64 letters, digits, `_` and `-` can",
+            hint=f'give it one: `@tool(name="{clean_tool_name(name)}")`',
+        )
+    description = signature.description if claims.description is None else claims.description
+    definition = {
+        "name": name,
+        "description": description,
+        "inputSchema": signature.input_schema,
+        "outputSchema": signature.output_schema,
+        "effects": claims.effects.to_json(),
+        "source": _source(function),
+    }
+    canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"), default=str)
+    return ToolSpec(
+        name=ToolName(name),
+        kind="python",
+        description=description,
+        input_schema=signature.input_schema,
+        output_schema=signature.output_schema,
+        effects=claims.effects,
+        provenance=claims.provenance,
+        origin=_origin(function) if claims.origin is None else claims.origin,
+        digest="sha256:" + hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest(),
+        timeout=claims.timeout,
+    )
+
+
+def refuse_unbound_method(function: Callable[..., Any]) -> None:
+    """A method without its object cannot be called: say so before `self` becomes a parameter of the tool."""
+    qualified = str(getattr(function, "__qualname__", "")).rpartition("<locals>.")[2]
+    if not inspect.isfunction(function) or "." not in qualified:
+        return
+    first = next(iter(inspect.signature(function).parameters), None)
+    if first in ("self", "cls"):
+        owner, _, method = qualified.rpartition(".")
+        raise BadConfig(
+            f"`{qualified}` is a method and has no object to be called on",
+            hint=f"hand over the method of an object: `{owner}(…).{method}`",
+        )
+
+
+def _origin(function: Callable[..., Any]) -> str:
+    while hasattr(function, "func") and hasattr(function, "keywords"):
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{getattr(named, '__module__', '?')}:{named.__qualname__}"
+
+
+def _source(function: Callable[..., Any]) -> str | None:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):  # typed at a prompt, compiled, or made by a call
+        return None

@@ -1,0 +1,66 @@
+"""What becomes of an exception that a tool's function raised.
+
+`invoke` hands every exception here. haft's own errors and real cancellation go on as they are; anything else is the
+tool's failure: a sentence in the answer, and the traceback, from the tool's own first frame on, to its stderr. Nothing
+that a tool raises may end the event loop.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Final
+
+from haft.contracts import Answer, Failure, HaftError, ToolContext
+from haft.schema import shortened
+
+LONGEST_MESSAGE: Final = 2_000
+LONGEST_TRACEBACK: Final = 20_000
+
+_OURS: Final = "haft.sources.python."
+
+
+def answer_of(error: BaseException, context: ToolContext) -> Answer:
+    """The answer that tells of the failure, or the error itself, raised again, where it is not the tool's own."""
+    if isinstance(error, HaftError | KeyboardInterrupt) or _is_stop(error):
+        raise error
+    context.output("stderr", traceback_of(error).encode("utf-8", "replace"))
+    return Answer(failure=Failure("tool-failed", sentence_of(error)))
+
+
+def sentence_of(error: BaseException) -> str:
+    """`ZeroDivisionError: division by zero`."""
+    try:
+        message = str(error)
+    except Exception:  # the tool's own exception class may be broken too
+        message = "<its message cannot be shown>"
+    lines = [shortened(line, LONGEST_MESSAGE) for line in message[:LONGEST_MESSAGE].splitlines()]
+    return f"{type(error).__name__}: {chr(10).join(lines)}" if lines else type(error).__name__
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback without the frames of haft that lead to the tool."""
+    import traceback
+
+    frames = error.__traceback__
+    while frames is not None and _is_ours(frames):
+        frames = frames.tb_next
+    text = "".join(traceback.TracebackException(type(error), error, frames, compact=True).format())
+    if len(text) > LONGEST_TRACEBACK:
+        text = f"{text[: LONGEST_TRACEBACK // 2]}\n…\n{text[-LONGEST_TRACEBACK // 2 :]}"
+    return text
+
+
+def _is_ours(frames: types.TracebackType) -> bool:
+    return str(frames.tb_frame.f_globals.get("__name__", "")).startswith(_OURS)
+
+
+def _is_stop(error: BaseException) -> bool:
+    """Whether the call is being stopped. A cancellation nobody asked for is the tool's own exception."""
+    import asyncio
+
+    if isinstance(error, GeneratorExit):
+        return True
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

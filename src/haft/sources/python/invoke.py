@@ -1,0 +1,217 @@
+"""A Python function behind the `Tool` port: how each kind of function is run.
+
+`decorate` makes these, the pipeline invokes them. Coroutines run on the loop; everything else runs in a thread of
+`workers` and speaks through a `channel`. What a function yields is output at once, what it returns is the result. All
+reflection is done at the first use and kept, so that a call pays for binding its arguments and little more. There are
+no walls around it: whoever hands over a function vouches for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+
+from haft.contracts import (
+    Answer,
+    BadConfig,
+    HaftError,
+    InvalidArguments,
+    Provenance,
+    ToolContext,
+    ToolFailed,
+    ToolSpec,
+)
+from haft.schema import Signature, problems_of, read_signature
+from haft.sources.python.describe import NO_CLAIMS, Claims, describe, refuse_unbound_method
+from haft.sources.python.failures import answer_of, sentence_of
+from haft.sources.python.results import to_bytes, to_json, to_text
+from haft.sources.python.workers import run_in_thread
+
+if TYPE_CHECKING:
+    from haft.sources.python.channel import ThreadContext
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
+
+Preprocess = Callable[[dict[str, Any]], "dict[str, Any] | Awaitable[dict[str, Any]]"]
+
+_STEPS_AT_ONCE: Final = 32
+"""How many values an asynchronous generator may yield before others on the loop get their turn."""
+
+_TO_BE_FINISHED: Final = (types.GeneratorType, types.AsyncGeneratorType)
+
+
+class PythonTool(Generic[Parameters, Returned]):
+    """A function that is a tool. Called like a function, it is that function."""
+
+    def __init__(
+        self, function: Callable[Parameters, Returned], claims: Claims = NO_CLAIMS, preprocess: Preprocess | None = None
+    ) -> None:
+        if isinstance(function, PythonTool):
+            raise BadConfig(f"`{function!r}` is a tool already")
+        self._static = isinstance(function, staticmethod)
+        self._function: Callable[..., Any] = function.__func__ if isinstance(function, staticmethod) else function
+        self._claims = claims
+        self._preprocess = preprocess
+        self._signature: Signature | None = None
+        self._spec: ToolSpec | None = None
+        if not callable(self._function):
+            raise BadConfig(f"a tool is made of a function, not of a `{type(function).__name__}`")
+        functools.update_wrapper(self, self._function, updated=())
+        self._on_loop = _is_asynchronous(self._function)
+        self._yields = inspect.isgeneratorfunction(self._function)
+
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
+        returned: Returned = self._function(*args, **kwargs)
+        return returned
+
+    def __get__(self, instance: object | None, owner: type | None = None) -> PythonTool[..., Any]:
+        """In a class it is a method: taken from an object, it is a tool bound to that object."""
+        if instance is None or self._static or not inspect.isfunction(self._function):
+            return self
+        return PythonTool(types.MethodType(self._function, instance), self._claims, self._preprocess)
+
+    def __repr__(self) -> str:
+        return f"<tool {getattr(self._function, '__qualname__', self._function)}>"
+
+    def vouched_by(self, provenance: Provenance, origin: str) -> PythonTool[Parameters, Returned]:
+        """The same tool, said to come from somewhere else than the embedding program."""
+        return PythonTool(self._function, replace(self._claims, provenance=provenance, origin=origin), self._preprocess)
+
+    @property
+    def spec(self) -> ToolSpec:
+        if self._spec is None:
+            self._spec = describe(self._function, self._claims, self._read())
+        return self._spec
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        if self._preprocess is None:
+            return arguments
+        try:
+            if inspect.iscoroutinefunction(self._preprocess):
+                prepared = await self._preprocess(arguments)
+            else:
+                prepared = await run_in_thread(self._preprocess, arguments)
+                if inspect.isawaitable(prepared):
+                    prepared = await prepared
+        except HaftError:
+            raise
+        except (Exception, SystemExit) as error:
+            said = str(error) if isinstance(error, ValueError) and str(error) else sentence_of(error)
+            raise InvalidArguments(self.spec.name, [said]) from error
+        if not isinstance(prepared, dict):
+            raise ToolFailed(
+                f"the preprocess of `{self.spec.name}` must return the arguments as a dict, "
+                f"not a `{type(prepared).__name__}`"
+            )
+        return prepared
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        signature = self._signature or self._read()
+        try:
+            if self._on_loop:
+                positional, named = self._bind(signature, arguments, context)
+                returned = self._function(*positional, **named)
+            else:
+                if signature.takes_context or self._yields:
+                    returned = await _with_channel(context, functools.partial(self._work, signature, arguments))
+                else:
+                    returned = await run_in_thread(self._work, signature, arguments, None)
+                if isinstance(returned, Answer):
+                    return returned
+                # Else the function is a plain wrapper around one that yields or has to be awaited.
+                if isinstance(returned, types.GeneratorType):
+                    result = await _with_channel(context, functools.partial(_drain, returned))
+                    return Answer(result=_result(signature, result))
+            if isinstance(returned, types.AsyncGeneratorType):
+                return await _stream(returned, context)
+            result = _result(signature, await returned)
+        except BaseException as error:
+            return answer_of(error, context)
+        return Answer(text=to_text(result), result=result)
+
+    def _read(self) -> Signature:
+        if self._signature is None:
+            refuse_unbound_method(self._function)
+            self._signature = read_signature(self._function)
+        return self._signature
+
+    def _bind(self, signature: Signature, arguments: dict[str, Any], context: Any) -> tuple[list[Any], dict[str, Any]]:
+        try:
+            return signature.bind(arguments, context)
+        except ValueError as error:
+            raise InvalidArguments(self.spec.name, problems_of(error)) from error
+
+    def _work(self, signature: Signature, arguments: dict[str, Any], context: ThreadContext | None) -> Any:
+        """In a worker thread: the answer, or what can only be finished elsewhere."""
+        positional, named = self._bind(signature, arguments, context)
+        returned = self._function(*positional, **named)
+        if isinstance(returned, types.GeneratorType) and context is not None:
+            return Answer(result=_result(signature, _drain(returned, context)))
+        if isinstance(returned, _TO_BE_FINISHED) or hasattr(type(returned), "__await__"):
+            return returned
+        # Also here: a large result is written without holding up the loop.
+        result = _result(signature, returned)
+        return Answer(text=to_text(result), result=result)
+
+
+async def _with_channel(context: ToolContext, work: Callable[[ThreadContext], Any]) -> Any:
+    """Have `work` done in a thread with a context that is safe to use there."""
+    import asyncio
+
+    from haft.sources.python.channel import Channel, ThreadContext
+
+    channel = Channel(asyncio.get_running_loop())
+    try:
+        done = await run_in_thread(work, ThreadContext(context, channel))
+    finally:
+        channel.close()
+    if channel.error is not None:
+        raise channel.error
+    return done
+
+
+def _is_asynchronous(function: Callable[..., Any]) -> bool:
+    # `inspect` looks through partials by itself, but not into callable objects.
+    called = (function, getattr(function, "__call__", None))  # noqa: B004 - the method itself is wanted
+    return any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in called)
+
+
+def _result(signature: Signature, returned: Any) -> Any:
+    if signature.dump is not None:
+        try:
+            returned = signature.dump(returned)
+        except Exception:  # it is not what the annotation promised: written for what it is
+            return to_json(returned)
+    return to_json(returned)
+
+
+def _drain(generator: Generator[Any, Any, Any], context: ThreadContext) -> Any:
+    """Put out what a generator yields, in its thread. It ends early, and cleanly, when its call is over."""
+    while not context.cancelled:
+        try:
+            item = next(generator)
+        except StopIteration as end:
+            return end.value
+        context.output("stdout", to_bytes(item))
+    generator.close()
+    return None
+
+
+async def _stream(generator: AsyncGenerator[Any, Any], context: ToolContext) -> Answer:
+    import asyncio
+    from contextlib import aclosing
+
+    count = 0
+    async with aclosing(generator):
+        async for item in generator:
+            context.output("stdout", to_bytes(item))
+            count += 1
+            # A generator that never really waits would keep everyone else, and its own cancellation, from the loop.
+            if count % _STEPS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+    return Answer()

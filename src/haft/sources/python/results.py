@@ -1,0 +1,93 @@
+"""What a Python function hands back, as JSON values and as text.
+
+`invoke` passes every returned and yielded value through here. The result is always JSON that any reader takes: NaN and
+the infinities become null, text that is not Unicode is repaired. Plain values never meet pydantic.
+"""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any
+
+from haft.contracts import ToolFailed
+
+# Made once: `json.dumps` builds an encoder for each call with options, which takes longer than encoding.
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def to_json(value: Any) -> Any:
+    """Any Python value as a JSON value. `ToolFailed` where it contains itself or will not be written."""
+    kind = type(value)
+    if kind is int or kind is bool or value is None:
+        return value
+    if kind is str:
+        return valid_text(value)
+    try:
+        return _plain(value)
+    except RecursionError as error:
+        raise ToolFailed("the tool's result is nested too deeply to be written as JSON") from error
+
+
+def to_text(value: Any) -> str:
+    """A JSON value as the text that a person or a model reads."""
+    if isinstance(value, str):
+        return value
+    if type(value) is int:
+        return str(value)
+    return "" if value is None else _encode(value)
+
+
+def to_bytes(value: Any) -> bytes:
+    """A yielded value as output: text and bytes as they are, anything else as one line of JSON."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    return _encode(to_json(value)).encode() + b"\n"
+
+
+def valid_text(text: str) -> str:
+    """`text` without lone surrogates, which no UTF-8 can hold: file names that are not Unicode bring them."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind is str:
+        return valid_text(value)
+    if kind is int or kind is bool or value is None:
+        return value
+    if kind is float:
+        return value if isfinite(value) else None
+    if kind is list or kind is tuple:
+        return [_plain(item) for item in value]
+    if kind is dict and all(type(key) is str for key in value):
+        return {valid_text(key): _plain(item) for key, item in value.items()}
+    if kind in (bytes, bytearray):
+        return value.decode("utf-8", "replace")
+    return _by_pydantic(value)
+
+
+def _by_pydantic(value: Any) -> Any:
+    """Through JSON text and back: what comes out is plain for certain, whatever subclasses and models went in."""
+    import pydantic_core
+
+    try:
+        try:
+            written = pydantic_core.to_json(value, fallback=str, inf_nan_mode="null")
+        except UnicodeDecodeError:  # bytes inside that are no text
+            written = pydantic_core.to_json(value, fallback=str, inf_nan_mode="null", bytes_mode="base64")
+        return pydantic_core.from_json(written)
+    except RecursionError:
+        raise
+    except Exception as error:
+        raise ToolFailed(
+            f"the tool's result, a `{type(value).__name__}`, cannot be written as JSON: {error}"
+        ) from error

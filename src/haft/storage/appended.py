@@ -1,0 +1,58 @@
+"""A file that only grows: whole pieces or nothing, with one write each."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from haft.contracts import StorageFailed
+
+
+class AppendedFile:
+    """An open file at whose end pieces are put. The caller sees to it that only one writes at a time."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StorageFailed(f"{path} cannot be opened", error) from error
+
+    def size(self) -> int:
+        return os.fstat(self.descriptor).st_size
+
+    def append(self, piece: bytes) -> None:
+        """Put `piece` at the end. A piece that did not fit (full disk) is taken back whole."""
+        try:
+            written = os.write(self.descriptor, piece)
+        except OSError as error:
+            raise StorageFailed(f"{self.path} cannot be written", error) from error
+        if written == len(piece):
+            return
+        rest = piece[written:]
+        try:
+            while rest:
+                rest = rest[os.write(self.descriptor, rest) :]
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self.descriptor, self.size() - (len(piece) - len(rest)))
+            raise StorageFailed(f"{self.path} cannot be written", error) from error
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` up to `end`."""
+        parts = []
+        while start < end:
+            part = os.pread(self.descriptor, min(end - start, 1 << 20), start)
+            if not part:
+                break
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
+
+    def sync(self) -> None:
+        os.fsync(self.descriptor)
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1

@@ -1,0 +1,116 @@
+"""The database: the one place that opens it, shapes it and makes transactions.
+
+SQLite in WAL mode, many processes at once. A commit survives the death of the process at once, and power loss from the
+next `sync` on; who needs more asks for it. Rooms above write SQL through the connection they are handed; none imports
+`sqlite3` itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from haft.contracts import BadConfig, StorageFailed
+from haft.storage.migrations import MIGRATIONS
+
+BUSY_SECONDS = 10.0
+
+
+class Database:
+    """One connection. Use it from one thread at a time."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._connection = self._connect()
+            self._migrate()
+        except sqlite3.Error as error:
+            raise StorageFailed(f"the database {path} cannot be opened", error) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        if not os.path.exists(self.path):
+            # SQLite would make it readable by the group.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        # The mode is a property of the file: asking first spares the lock that setting it takes.
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+    def _migrate(self) -> None:
+        if self._version() == len(MIGRATIONS):
+            return
+        with self.transaction():
+            version = self._version()  # Another process may have been faster.
+            if version > len(MIGRATIONS):
+                raise BadConfig(
+                    f"{self.path} was written by a newer haft (format {version}, this one knows {len(MIGRATIONS)})",
+                    hint="update haft, or set HAFT_HOME to another directory",
+                )
+            for step in MIGRATIONS[version:]:
+                for statement in step.split(";"):
+                    if statement.strip():
+                        self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _version(self) -> int:
+        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing, and alone among writers."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StorageFailed("the database cannot be written", error) from error
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Change something; the number of rows it changed."""
+        try:
+            return self._connection.execute(statement, values).rowcount
+        except sqlite3.Error as error:
+            raise StorageFailed("the database cannot be written", error) from error
+
+    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """The same change for many rows."""
+        try:
+            self._connection.executemany(statement, rows)
+        except sqlite3.Error as error:
+            raise StorageFailed("the database cannot be written", error) from error
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Everything a query answers."""
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise StorageFailed("the database cannot be read", error) from error
+
+    def change_count(self) -> int:
+        """A number that differs when another connection has written since. Cheap enough to ask often."""
+        return int(self.rows("PRAGMA data_version")[0][0])
+
+    def sync(self) -> None:
+        """What was committed survives power loss from here on."""
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def close(self) -> None:
+        self._connection.close()

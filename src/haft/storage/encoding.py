@@ -1,0 +1,50 @@
+"""JSON as it is written to disk: one line of bytes, quickly.
+
+Values come from tools: numbers beyond 64 bits, text with lone surrogates and keys that are not text are all possible.
+orjson refuses some of these; the standard library writes them all, more slowly.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import orjson
+
+
+def encode(value: Any) -> bytes:
+    """`value` as one line of JSON. Dataclasses become objects; what JSON has no form for is written as text."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, default=_other, separators=(",", ":")).encode()
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, orjson.Fragment):
+        return json.loads(value.contents)
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else str(value)
+
+
+_fragments: dict[int, tuple[object, orjson.Fragment]] = {}
+_MOST_FRAGMENTS = 256
+
+
+def fragment(value: object) -> orjson.Fragment:
+    """The encoding of a value that never changes, remembered: decisions and limits are the same for most calls."""
+    known = _fragments.get(id(value))
+    if known is not None and known[0] is value:
+        return known[1]
+    made = orjson.Fragment(encode(value))
+    if len(_fragments) < _MOST_FRAGMENTS:
+        _fragments[id(value)] = (value, made)  # The value is held, so its identity stays its own.
+    return made
+
+
+def decode(data: bytes | str) -> Any:
+    """The value that `encode` wrote. `ValueError` where it is none."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return json.loads(data)  # Lone surrogates and long numbers, which orjson does not take back.

@@ -1,0 +1,71 @@
+"""Where haft keeps its state, and the layout below.
+
+HAFT_HOME/            0700
+  haft.db             runs, events, cancel requests (SQLite)
+  hosts/              one lock and the journals of each host that is alive, or died
+  outputs/            whole outputs of runs
+  audit/              the chained record, its head and its key
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from haft.contracts import BadConfig, StorageFailed
+
+
+def default_home(env: Mapping[str, str]) -> str:
+    """`HAFT_HOME`, else the platform's place for state."""
+    if env.get("HAFT_HOME"):
+        return os.path.abspath(os.path.expanduser(env["HAFT_HOME"]))
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Application Support/haft")
+    state = env.get("XDG_STATE_HOME", "")
+    base = state if os.path.isabs(state) else os.path.expanduser("~/.local/state")
+    return os.path.join(base, "haft")
+
+
+@dataclass(frozen=True, slots=True)
+class StateHome:
+    """The state home's paths. `prepare` makes them; nothing else here touches the disk."""
+
+    path: str
+
+    @property
+    def database(self) -> str:
+        return os.path.join(self.path, "haft.db")
+
+    @property
+    def hosts(self) -> str:
+        return os.path.join(self.path, "hosts")
+
+    @property
+    def outputs(self) -> str:
+        return os.path.join(self.path, "outputs")
+
+    @property
+    def audit(self) -> str:
+        return os.path.join(self.path, "audit")
+
+    def prepare(self) -> None:
+        """Make the directories, for their owner alone."""
+        try:
+            for path in (self.path, self.hosts, self.outputs, self.audit):
+                os.makedirs(path, mode=0o700, exist_ok=True)
+            found = os.stat(self.path)
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                os.chmod(self.path, 0o700)
+        except NotADirectoryError as error:
+            raise BadConfig(f"the state home {self.path} is not a directory", hint="set HAFT_HOME") from error
+        except FileExistsError as error:
+            raise BadConfig(f"the state home {self.path} is not a directory", hint="set HAFT_HOME") from error
+        except OSError as error:
+            raise StorageFailed(f"the state home {self.path} cannot be used", error) from error
+
+    def exists(self) -> bool:
+        """Whether anything was ever written here."""
+        return os.path.exists(self.database)

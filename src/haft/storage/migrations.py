@@ -1,0 +1,47 @@
+"""The shape of the database, as the steps that led to it. A step that was released is never changed: add another."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MIGRATIONS: Final[tuple[str, ...]] = (
+    """
+    CREATE TABLE runs (
+        id TEXT PRIMARY KEY,
+        host TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        status TEXT NOT NULL,
+        who TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        parent TEXT,
+        workspace TEXT NOT NULL,
+        started_at REAL NOT NULL,
+        ended_at REAL,
+        document TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX runs_open ON runs (host) WHERE ended_at IS NULL;
+    CREATE INDEX runs_parent ON runs (parent) WHERE parent IS NOT NULL;
+
+    CREATE TABLE events (
+        run TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        at REAL NOT NULL,
+        type TEXT NOT NULL,
+        status TEXT NOT NULL,
+        facts TEXT NOT NULL,
+        PRIMARY KEY (run, seq)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE run_paths (
+        path TEXT NOT NULL,
+        run TEXT NOT NULL,
+        PRIMARY KEY (path, run)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE cancels (
+        run TEXT PRIMARY KEY,
+        at REAL NOT NULL,
+        who TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
+)

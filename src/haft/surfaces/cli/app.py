@@ -1,0 +1,117 @@
+"""Every command, on one page. A command's module is imported when it is run, completed or asked for help.
+
+The help lines stand here for the same reason: `haft --help` imports nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final
+
+import click
+
+from haft.contracts import BadUsage, near_miss
+from haft.surfaces.cli.globals import HaftGroup
+
+Place = tuple[str, str]
+"""Where a command lies, as `module:attribute` of this room, and what it does."""
+
+
+class LazyGroup(HaftGroup):
+    """A group that knows its commands by name and loads them when wanted."""
+
+    def __init__(self, name: str, about: str, places: Mapping[str, Place | LazyGroup]) -> None:
+        super().__init__(name, help=about, context_settings={"help_option_names": ["--help", "-h"]})
+        self._places = places
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        place = self._places.get(cmd_name)
+        if place is None or isinstance(place, LazyGroup):
+            return place
+        module, _, attribute = place[0].partition(":")
+        command = getattr(import_module(f"haft.surfaces.cli.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        command = self.get_command(ctx, name)
+        if command is None and not ctx.resilient_parsing:
+            raise self._unknown(ctx, name)
+        return name, command, args[1:]
+
+    def _unknown(self, ctx: click.Context, name: str) -> BadUsage:
+        near = near_miss(name, self._places)
+        hint = f"did you mean `{ctx.command_path} {near}`?" if near else f"the commands are {', '.join(self._places)}"
+        return BadUsage(f"there is no command `{ctx.command_path} {name}`", hint=hint)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, place.help or "" if isinstance(place, LazyGroup) else place[1])
+                    for name, place in self._places.items()
+                ]
+            )
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[click.shell_completion.CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(name, help=place.help if isinstance(place, LazyGroup) else place[1])
+            for name, place in self._places.items()
+            if name.startswith(incomplete)
+        ]
+
+
+TOOLS: Final = LazyGroup(
+    "tools",
+    "The tools there are, and calling them.",
+    {
+        "list": ("tools:list_tools", "Name, kind and first line of every tool."),
+        "show": ("tools:show_tool", "One tool: description, parameters, effects, or its definition in another form."),
+        "use": ("use:use_tool", "Call a tool."),
+        "search": ("tools:search_tools", "Find tools by name, description and parameters."),
+    },
+)
+
+AUDIT: Final = LazyGroup(
+    "audit",
+    "The chained record of every call.",
+    {
+        "verify": ("audit:verify_record", "Check every record and the head; exit 1 where something was altered."),
+        "list": ("audit:list_record", "The newest records."),
+        "export": ("audit:export_record", "All records as JSON lines, oldest first."),
+    },
+)
+
+CONFIG: Final = LazyGroup(
+    "config",
+    "The settings.",
+    {"show": ("config:show_config", "The settings in force, and where each comes from.")},
+)
+
+HAFT: Final = LazyGroup(
+    "haft",
+    "One handle for every agent tool: host, decide, run, record.",
+    {
+        "tools": TOOLS,
+        "log": ("log:log_runs", "Runs, newest first."),
+        "show": ("log:show_run", "One run: its states, decision, limits, walls, arguments, changes."),
+        "output": ("output:print_output", "The whole output of a run, as it was kept."),
+        "watch": ("watch:watch_run", "Follow a run of any process."),
+        "cancel": ("cancel:cancel_runs", "Stop a run of any process."),
+        "audit": AUDIT,
+        "config": CONFIG,
+        "doctor": ("doctor:examine", "What this machine can do and what is broken."),
+        "completion": ("completion:print_completion", "The completion script of a shell."),
+    },
+)

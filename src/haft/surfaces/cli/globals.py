@@ -1,0 +1,105 @@
+"""The options that every command has, before it or after it, and the kind of command that has them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+
+@dataclass(slots=True)
+class Globals:
+    """What the global options said."""
+
+    workspace: str | None = None
+    """As it was named; None: the nearest one."""
+    json: bool = False
+    quiet: bool = False
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    said = context.find_object(Globals)
+    # Each command of the line has the option; one that was not given there does not take back what was.
+    if value and said is not None and parameter.name:
+        setattr(said, parameter.name, value)
+
+
+def _keep_workspace(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        _keep(context, parameter, checked_directory(value))
+
+
+def checked_directory(path: str) -> str:
+    """A workspace that was named, as an absolute path."""
+    from haft.contracts import BadUsage
+
+    if not path:
+        raise BadUsage("the workspace has an empty name", hint="`-w .` is the current directory")
+    absolute = os.path.abspath(os.path.expanduser(path))
+    if not os.path.isdir(absolute):
+        raise BadUsage(f"the workspace {path} is not a directory")
+    return absolute
+
+
+def _version(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+    if value and not context.resilient_parsing:
+        from haft import __version__
+
+        click.echo(f"haft {__version__}")
+        context.exit()
+
+
+GLOBAL_OPTIONS: Final = (
+    click.Option(
+        ["-w", "--workspace"],
+        metavar="DIR",
+        expose_value=False,
+        callback=_keep_workspace,
+        type=click.Path(file_okay=False),
+        help="The directory that tools work in. Default: the nearest one with haft.toml, haft.json or .git.",
+    ),
+    click.Option(["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print facts as one JSON value."),
+    click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_keep, help="Say less on stderr."),
+    click.Option(
+        ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
+    ),
+)
+
+
+def _with_globals(own: list[click.Parameter]) -> list[click.Parameter]:
+    return [*own, *GLOBAL_OPTIONS]
+
+
+def _format_options(command: click.Command, context: click.Context, formatter: click.HelpFormatter) -> None:
+    own, shared = [], []
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None:
+            (shared if parameter in GLOBAL_OPTIONS else own).append(record)
+    for title, records in (("Options", own), ("Global options", shared)):
+        if records:
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+class HaftCommand(click.Command):
+    """A command with the global options."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return _with_globals(super().get_params(ctx))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _format_options(self, ctx, formatter)
+
+
+class HaftGroup(click.Group):
+    """A group with the global options."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return _with_globals(super().get_params(ctx))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _format_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)

@@ -1,0 +1,105 @@
+"""How commands speak: facts on stdout, talk on stderr.
+
+`facts` prints one JSON value; `lines` prints for people. Nothing else in this room writes to stdout but the display of a
+running call and the raw output of a run.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import Any
+
+from haft.contracts import HaftError
+from haft.surfaces.cli.terminal import fitted, is_terminal, one_line, styled, visible
+
+
+def to_json_text(value: Any, *, indent: int | None = None) -> str:
+    """JSON that any reader takes: no NaN, no bytes that UTF-8 cannot hold."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=str)
+    except ValueError:
+        text = json.dumps(_finite(value), ensure_ascii=False, indent=indent, default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate: only an escape can carry it
+        text = json.dumps(_finite(value), ensure_ascii=True, indent=indent, default=str)
+    return text
+
+
+def _finite(value: Any) -> Any:
+    """`value` with null for the numbers that JSON has no form for."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def facts(value: Any) -> None:
+    """One JSON value on stdout: on one line for programs, indented and escaped for people."""
+    if is_terminal(sys.stdout):
+        data(visible(to_json_text(value, indent=2)) + "\n")
+    else:
+        data(to_json_text(value) + "\n")
+
+
+def data(text: str) -> None:
+    """Text on stdout as it is; bytes that were not UTF-8 go out as they came in."""
+    try:
+        sys.stdout.write(text)
+    except UnicodeEncodeError:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape" if _escaped_only(text) else "replace"))
+    sys.stdout.flush()
+
+
+def _escaped_only(text: str) -> bool:
+    return not any("\ud800" <= character < "\udc80" or "\udcff" < character <= "\udfff" for character in text)
+
+
+def lines(texts: Iterable[str]) -> None:
+    """Lines for a person."""
+    for text in texts:
+        data(f"{text}\n")
+
+
+def table(rows: Sequence[Sequence[str]], *, style_first: str | None = None) -> None:
+    """Aligned columns, the last one cut to the terminal's width. Cells are made visible here."""
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    if not cells:
+        return
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    for row in cells:
+        line = fitted("  ".join(cell.ljust(widths[column]) for column, cell in enumerate(row)).rstrip())
+        if style_first is not None and line.startswith(row[0]):
+            line = styled(row[0], style_first, sys.stdout) + line[len(row[0]) :]
+        data(line + "\n")
+
+
+def say(text: str) -> None:
+    """A word on stderr."""
+    sys.stderr.write(visible(text) + "\n")
+    sys.stderr.flush()
+
+
+def complain(message: str, hint: str | None = None) -> None:
+    """An error: one sentence, and what to do on a line of its own."""
+    _marked("error:", "bad", message)
+    if hint:
+        _marked("hint:", "dim", hint)
+
+
+def warn(message: str) -> None:
+    _marked("warning:", "warn", message)
+
+
+def _marked(mark: str, style: str, text: str) -> None:
+    sys.stderr.write(f"{styled(mark, style, sys.stderr)} {visible(text)}\n")
+    sys.stderr.flush()
+
+
+def complain_of(error: HaftError) -> None:
+    complain(error.message, error.hint)

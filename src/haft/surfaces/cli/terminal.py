@@ -1,0 +1,62 @@
+"""What may reach a terminal: visible text, colour where it is wanted, lines that fit.
+
+Text of tools and callers can steer a terminal: escape sequences repaint what was said, bidirectional marks turn it
+round. Everything printed for a person passes through `visible`. Data for programs does not: a pipe gets bytes as they
+are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from typing import IO, Any, Final
+
+_SUSPECT: Final = re.compile(r"[^\n\t\x20-\x7e]")
+_BOLD, _DIM, _RED, _YELLOW, _GREEN = "1", "2", "31;1", "33", "32"
+STYLES: Final = {"bold": _BOLD, "dim": _DIM, "bad": _RED, "warn": _YELLOW, "good": _GREEN}
+
+
+def visible(text: str) -> str:
+    """`text` with every character that is not plainly visible written as an escape; newlines and tabs stay."""
+    return _SUSPECT.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The same on one line."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character.isprintable() or character in "\u00a0\u3000":
+        return character
+    return character.encode("unicode_escape", "backslashreplace").decode()
+
+
+def is_terminal(stream: IO[Any]) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def styled(text: str, style: str, stream: IO[Any]) -> str:
+    """`text` in colour, where `stream` is a terminal that wants it."""
+    if not is_terminal(stream) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
+
+
+def width() -> int:
+    """Columns of the terminal."""
+    return shutil.get_terminal_size().columns
+
+
+def fitted(line: str) -> str:
+    """A line cut to the terminal's width; whole where stdout is none."""
+    if not is_terminal(sys.stdout):
+        return line
+    room = width()
+    return line if len(line) <= room else line[: max(1, room - 1)] + "…"

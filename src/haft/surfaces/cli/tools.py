@@ -1,0 +1,130 @@
+"""`haft tools list`, `show` and `search`: what there is. They start no process and load no service.
+
+These are the commands that programs call most and people wait for: they import the registry and the built-in tools, and
+neither pydantic nor the database.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any, get_args
+
+import click
+
+from haft.contracts import BadUsage, Kind, Listing, UnknownTool, near_miss
+from haft.surfaces.cli.definitions import FORMS, parameter_lines
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.printing import facts, lines, say, table
+from haft.surfaces.cli.terminal import styled, visible
+
+
+def listings() -> list[Listing]:
+    """Every tool of this machine, the broken ones too."""
+    from haft.registry import Catalogue
+    from haft.service.catalogue import fill_catalogue
+
+    catalogue = Catalogue()
+    fill_catalogue(catalogue, (), installed=True)
+    return catalogue.listings(all=True)
+
+
+def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """For shells: the tools that can be called."""
+    from click.shell_completion import CompletionItem
+
+    return [
+        CompletionItem(listing.spec.name, help=listing.spec.summary)
+        for listing in listings()
+        if listing.enabled and listing.spec.name.startswith(incomplete)
+    ]
+
+
+def find_listing(name: str) -> Listing:
+    """The tool of this name, the one that can be called first."""
+    found = listings()
+    for listing in sorted(found, key=lambda one: not one.enabled):
+        if listing.spec.name == name:
+            return listing
+    raise UnknownTool(name[:80], (listing.spec.name for listing in found if listing.enabled))
+
+
+@click.command("list", cls=HaftCommand)
+@click.option("--source", metavar="KIND", help=f"Only tools of this kind: {', '.join(get_args(Kind))}.")
+@click.option("--all", "everything", is_flag=True, help="Broken and duplicate ones too, with the reason.")
+@click.pass_obj
+def list_tools(said: Globals, source: str | None, everything: bool) -> None:
+    """Name, kind and first line of every tool."""
+    if source is not None and source not in get_args(Kind):
+        near = near_miss(source, get_args(Kind))
+        hint = f"did you mean `{near}`?" if near else f"the kinds are {', '.join(get_args(Kind))}"
+        raise BadUsage(f"there is no kind of tool called `{source}`", hint=hint)
+    found = [listing for listing in listings() if source is None or listing.spec.kind == source]
+    shown = [listing for listing in found if everything or listing.enabled]
+    if said.json:
+        facts([listing.to_json() for listing in shown])
+        return
+    _print(shown, with_state=everything)
+    if len(shown) < len(found) and not said.quiet:
+        say(f"{len(found) - len(shown)} more cannot be called: `haft tools list --all` says why")
+
+
+@click.command("search", cls=HaftCommand)
+@click.argument("words", nargs=-1, required=True)
+@click.pass_obj
+def search_tools(said: Globals, words: tuple[str, ...]) -> None:
+    """Find tools by name, description and parameters, the best first."""
+    from haft.registry import search
+
+    found = search((listing for listing in listings() if listing.enabled), " ".join(words))
+    if said.json:
+        facts([listing.to_json() for listing in found])
+    elif found:
+        _print(found, with_state=False)
+    elif not said.quiet:
+        say("no tool fits these words: `haft tools list` shows all")
+
+
+@click.command("show", cls=HaftCommand)
+@click.argument("name", shell_complete=complete_names)
+@click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the definition in that ecosystem's form.")
+@click.pass_obj
+def show_tool(said: Globals, name: str, form: str | None) -> None:
+    """One tool: description, parameters, effects; or its definition in another form."""
+    listing = find_listing(name)
+    if form is not None:
+        facts(FORMS[form](listing.spec))
+    elif said.json:
+        facts(listing.to_json())
+    else:
+        lines(_described(listing))
+
+
+def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
+    rows = []
+    for listing in shown:
+        about = listing.spec.summary
+        if with_state and listing.reason:
+            about = listing.reason
+        state = (listing.state,) if with_state else ()
+        rows.append((listing.spec.name, listing.spec.kind, *state, about))
+    table(rows, style_first="bold")
+
+
+def _described(listing: Listing) -> Iterable[str]:
+    spec = listing.spec
+    yield styled(visible(f"# {spec.name} ({spec.kind}: {spec.origin})"), "bold", sys.stdout)
+    yield ""
+    if listing.state != "ready" or listing.reason:
+        yield visible(f"{listing.state}: {listing.reason}")
+        yield ""
+    yield visible(spec.description.strip())
+    yield ""
+    yield styled("# Schema", "bold", sys.stdout)
+    yield ""
+    yield from [visible(line) for line in parameter_lines(spec.input_schema)] or ["It takes no parameters."]
+    yield ""
+    yield styled("# Effects", "bold", sys.stdout)
+    yield ""
+    claimed = [name for name, holds in spec.effects.to_json().items() if holds]
+    yield ", ".join(claimed) if claimed else "It may change anything: nothing is claimed."
