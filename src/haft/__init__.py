@@ -1,3 +1,78 @@
-"""haft: one handle for every agent tool."""
+"""haft: one handle for every agent tool.
+
+The public face. Names are fetched when they are first used, so that `import haft` costs next to nothing.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from haft.contracts import (
+        Answer,
+        ApprovalAnswer,
+        ApprovalRequest,
+        BadConfig,
+        Effects,
+        Event,
+        Failure,
+        HaftError,
+        InvalidArguments,
+        Listing,
+        Outcome,
+        Rejected,
+        Tool,
+        ToolFailed,
+        ToolSpec,
+        UnknownTool,
+    )
+    from haft.contracts import ToolContext as Context
+    from haft.pipeline import Run
+    from haft.service import ToolService
+    from haft.sources.python import tool
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "ApprovalAnswer",
+    "ApprovalRequest",
+    "BadConfig",
+    "Context",
+    "Effects",
+    "Event",
+    "Failure",
+    "HaftError",
+    "InvalidArguments",
+    "Listing",
+    "Outcome",
+    "Rejected",
+    "Run",
+    "Tool",
+    "ToolFailed",
+    "ToolService",
+    "ToolSpec",
+    "UnknownTool",
+    "__version__",
+    "tool",
+]
+
+_ELSEWHERE = {
+    "Context": ("haft.contracts", "ToolContext"),
+    "Run": ("haft.pipeline", "Run"),
+    "ToolService": ("haft.service", "ToolService"),
+    "tool": ("haft.sources.python", "tool"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    room, attribute = _ELSEWHERE.get(name, ("haft.contracts", name))
+    value = getattr(import_module(room), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -50,12 +50,33 @@ class Line:
 def parse_line(raw: bytes) -> Line | None:
     """A line without its newline; None where it has not the shape of one."""
     parts = raw.split(b" ", 3)
-    if len(parts) != 4 or not parts[0].isdigit() or len(parts[1]) != 64 or len(parts[2]) != 64:
+    if len(parts) != 4 or len(parts[1]) != 64 or len(parts[2]) != 64:
+        return None
+    # One way of writing a number only: the hash is over its value.
+    if not parts[0].isdigit() or parts[0].startswith(b"0") or len(parts[0]) > 18:
         return None
     try:
         return Line(int(parts[0]), parts[1].decode(), parts[2].decode(), parts[3])
     except UnicodeDecodeError:
         return None
+
+
+def is_whole(line: Line) -> bool:
+    """Whether a line has the hash of what stands in it; not whether it stands in its place."""
+    return line_hash(line.seq, line.previous, line.body) == line.hash
+
+
+def whole_lines(data: bytes) -> tuple[list[Line], bytes]:
+    """The whole lines in `data`, which begins with a line, and everything behind the last of them."""
+    lines = []
+    start = end = 0
+    while (newline := data.find(b"\n", start)) >= 0:
+        line = parse_line(data[start:newline])
+        start = newline + 1
+        if line is not None and is_whole(line):
+            lines.append(line)
+            end = start
+    return lines, data[end:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +122,7 @@ def read_key(directory: str) -> bytes:
             return file.read(64)
     except FileNotFoundError:
         pass
-    fresh = f"{path}.{os.getpid()}.new"
+    fresh = f"{path}.{os.urandom(8).hex()}.new"
     try:
         descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o400)
         os.write(descriptor, os.urandom(32))
@@ -118,13 +139,39 @@ def read_key(directory: str) -> bytes:
         return file.read(64)
 
 
+def problem_with(head: Head | None, lines: Sequence[Line]) -> str | None:
+    """What the last lines have that no crash explains, measured by the head. `lines` begin at or before its line."""
+    seq, digest = (lines[-1].seq, lines[-1].hash) if lines else (0, ZERO)
+    if head is None:
+        return "the head was removed" if seq else None
+    if not head.genuine:
+        return "the head was changed"
+    if head.seq > seq:
+        return f"records {seq + 1} to {head.seq} were cut off"
+    if head.hash not in [line.hash for line in lines if line.seq == head.seq] and head.seq:
+        return f"record {head.seq} was replaced"
+    if seq > max(head.seq + 1, head.announced):
+        return f"records {head.seq + 1} to {seq} were added behind the head"
+    if seq == head.announced > head.seq and digest != head.announced_hash:
+        return f"record {seq} was replaced"
+    return None
+
+
 class Chain:
     """The record, open for appending."""
 
     def __init__(self, directory: str) -> None:
+        self._head = -1
         self._log = AppendedFile(os.path.join(directory, "record.log"))
-        self._head = os.open(os.path.join(directory, "head"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._key = read_key(directory)
+        try:
+            self._head = os.open(os.path.join(directory, "head"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._key = read_key(directory)
+        except OSError as error:
+            self.close()
+            raise StorageFailed(f"the record's head or key in {directory} cannot be opened", error) from error
+        except StorageFailed:
+            self.close()
+            raise
         self._directory = directory
         self._turn = threading.Lock()
         self._end = -1
@@ -137,13 +184,23 @@ class Chain:
         try:
             # The lock on the head is between processes, the other one between threads of this one.
             with self._turn, locked(self._head, LOCK_SECONDS):
-                if self._log.size() != self._end:
-                    self._catch_up()
-                self._put(bodies)
+                self._append(bodies)
         except TimeoutError as error:
             raise StorageFailed("the record is locked by another process", error) from error
+        except OSError as error:
+            raise StorageFailed("the record cannot be written", error) from error
 
-    def _put(self, bodies: Sequence[bytes]) -> None:
+    def _append(self, bodies: Sequence[bytes]) -> None:
+        try:
+            if self._log.size() != self._end:
+                self._catch_up()
+            self._put(bodies)
+        except BaseException:
+            self._end = -1  # Whatever came of it, the next one looks first.
+            raise
+
+    def _put(self, bodies: Sequence[bytes], behind: bytes = b"") -> None:
+        """Write lines, after `behind`, and move the head."""
         before, previous = self._seq, self._hash
         seq, digest = before, previous
         lines = []
@@ -153,7 +210,7 @@ class Chain:
             lines.append(b"%d %s %s %s\n" % (seq, last.encode(), digest.encode(), body))
         if len(lines) > 1:
             self._move_head(Head(before, previous, seq, digest, genuine=True))
-        written = b"".join(lines)
+        written = behind + b"".join(lines)
         self._log.append(written)
         self._seq, self._hash = seq, digest
         self._end += len(written)
@@ -163,32 +220,56 @@ class Chain:
         os.pwrite(self._head, head.to_bytes(self._key), 0)
 
     def _catch_up(self) -> None:
-        """Find the last line others wrote. What is torn or missing is written down, never passed over."""
-        size = self._log.size()
-        tail = b""
-        start = size
-        while start > 0 and tail.count(b"\n", 0, -1) < 1:
-            start = max(0, start - 65536)
-            tail = self._log.read(start, size)
-        torn = tail[tail.rfind(b"\n") + 1 :]
-        whole = tail[: len(tail) - len(torn)]
-        last = parse_line(whole[:-1].rpartition(b"\n")[2]) if whole else None
-        self._seq, self._hash = (last.seq, last.hash) if last else (0, ZERO)
-        self._end = size
+        """Find the last line that others wrote. What is torn, missing or not known to the head is written down, never
+        passed over: the head is about to move, and would vouch for it."""
+        head = read_head(self._directory)
+        self._end = self._log.size()
+        lines, torn = self._tail(0 if head is None else head.seq)
+        lines, torn = self._completed(lines, torn)
+        self._seq, self._hash = (lines[-1].seq, lines[-1].hash) if lines else (0, ZERO)
+        problem = None if head is None and self._seq <= 1 else problem_with(head, lines)
+        found = self._seq
         if torn:
             # A writer died in the middle. Its bytes stay; the next line vouches for them.
-            self._log.append(b"\n")
-            self._end += 1
-            self._put([encode({"type": "torn", "bytes": len(torn), "sha256": hashlib.sha256(torn).hexdigest()})])
-        head = read_head(self._directory)
-        if head is not None and head.seq > self._seq:
-            # Someone cut the tail. Going on silently would let the next head hide it.
-            self._put([encode({"type": "gap", "expected": head.seq, "found": self._seq, "hash": head.hash})])
+            behind = b"" if torn.endswith(b"\n") else b"\n"
+            torn = torn.removesuffix(b"\n")
+            voucher = {"type": "torn", "bytes": len(torn), "sha256": hashlib.sha256(torn).hexdigest()}
+            self._put([encode(voucher)], behind)
+        if problem is not None:
+            expected = None if head is None else head.seq
+            self._put([encode({"type": "gap", "expected": expected, "found": found, "problem": problem})])
+        elif not torn and lines and (head is None or head.seq != self._seq):
+            # A writer died between line and head. A second one would leave two lines that no head knows.
+            self._move_head(Head(self._seq, self._hash, self._seq, self._hash, genuine=True))
+
+    def _tail(self, known: int) -> tuple[list[Line], bytes]:
+        """The whole lines at the end, from number `known` or an earlier one on, and what is behind the last."""
+        reach = 1 << 13
+        while True:
+            start = max(0, self._end - reach)
+            data = self._log.read(start, self._end)
+            lines, torn = whole_lines(data[data.find(b"\n") + 1 :] if start else data)
+            if start == 0 or (lines and lines[0].seq <= known):
+                return lines, torn
+            reach *= 4
+
+    def _completed(self, lines: list[Line], torn: bytes) -> tuple[list[Line], bytes]:
+        """A last line that lacks nothing but its newline gets that."""
+        line = parse_line(torn)
+        last = lines[-1].hash if lines else ZERO
+        if line is None or not is_whole(line) or line.previous != last:
+            return lines, torn
+        self._log.append(b"\n")
+        self._end += 1
+        return [*lines, line], b""
 
     def sync(self) -> None:
         """What was appended survives power loss from here on."""
-        self._log.sync()
-        os.fsync(self._head)
+        try:
+            self._log.sync()
+            os.fsync(self._head)
+        except OSError as error:
+            raise StorageFailed("the record cannot be written", error) from error
 
     def close(self) -> None:
         self._log.close()

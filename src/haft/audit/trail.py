@@ -85,11 +85,12 @@ def entries(directory: str) -> Iterator[dict[str, Any]]:
     if not os.path.exists(path):
         return
     for raw in raw_lines(path):
-        line = parse_line(raw)
-        if line is None:
+        line = parse_line(raw.removesuffix(b"\n"))
+        body = {} if line is None else body_of(line)
+        if line is None or not body:
             yield {"seq": None, "hash": None, "type": "unreadable", "bytes": len(raw)}
         else:
-            yield {"seq": line.seq, "hash": line.hash, **body_of(line)}
+            yield {"seq": line.seq, "hash": line.hash, **body}
 
 
 def last_entries(directory: str, limit: int) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from haft.audit.chain import LOCK_SECONDS, ZERO, Head, Line, line_hash, parse_line, read_head
+from haft.audit.chain import LOCK_SECONDS, ZERO, Head, Line, is_whole, parse_line, read_head
 from haft.contracts import StorageFailed
 from haft.files import locked
 from haft.storage import decode
@@ -43,14 +43,14 @@ class Verdict:
 
 
 def raw_lines(path: str, size: int | None = None) -> Iterator[bytes]:
-    """Every line of the first `size` bytes without its newline; a last one without newline too."""
+    """Every line of the first `size` bytes, its newline included; a torn last one has none."""
     with open(path, "rb") as file:
         seen = 0
         for raw in file:
             seen += len(raw)
             if size is not None and seen > size:
                 return
-            yield raw[:-1] if raw.endswith(b"\n") else raw
+            yield raw
 
 
 def snapshot(directory: str) -> tuple[Head | None, int]:
@@ -94,7 +94,7 @@ def verify(directory: str) -> Verdict:
 
 
 class _Walk:
-    """The state of a walk: the last good line, and a torn one that still wants its voucher."""
+    """The state of a walk: the last good line, and bytes that want a voucher because they are none."""
 
     def __init__(self, head: Head | None) -> None:
         self.seq = 0
@@ -103,45 +103,43 @@ class _Walk:
         self._head = head
         self._hash_at_head = ZERO
         self._torn_bytes: bytes | None = None
+        self._torn_problem = ""
 
     def step(self, raw: bytes) -> str | None:
         """Take one line; the problem, if it is one."""
-        line = parse_line(raw)
-        expected = self.seq + 1
-        if line is None or (line.seq != expected and self._torn_bytes is None and not self._plausible(line)):
-            if self._torn_bytes is not None:
-                return f"record {expected} cannot be read"
-            self._torn_bytes = raw
+        line = parse_line(raw[:-1]) if raw.endswith(b"\n") else None
+        if line is None or not is_whole(line):
+            # Damaged, or torn by a crash: then a later line says so.
+            if self._torn_bytes is None:
+                self._torn_bytes, self._torn_problem = raw.removesuffix(b"\n"), self._damage(line)
+            else:
+                self._torn_bytes += b"\n" + raw.removesuffix(b"\n")
             return None
-        if line.seq != expected:
-            return self._out_of_order(line, expected)
-        if line.previous != self.hash:
-            return f"record {expected}{_about(line)} does not follow record {self.seq}: one of them was changed"
-        if line_hash(line.seq, line.previous, line.body) != line.hash:
-            return f"record {expected}{_about(line)} was changed"
         body = body_of(line)
         if self._torn_bytes is not None:
             if body.get("type") != "torn" or body.get("sha256") != hashlib.sha256(self._torn_bytes).hexdigest():
-                return f"record {expected} cannot be read, and no later record vouches for it as torn by a crash"
+                return self._torn_problem
             self._torn_bytes = None
             self.torn.append(line.seq)
+        if line.seq != self.seq + 1:
+            return self._out_of_order(line)
+        if line.previous != self.hash:
+            return f"record {line.seq}{_about(line)} does not follow record {self.seq}: one of them was changed"
         if body.get("type") == "gap":
-            return (
-                f"records {body.get('found', 0) + 1} to {body.get('expected')} were cut off before record {line.seq} "
-                "was written"
-            )
+            return f"{body.get('problem')} before record {line.seq} was written"
         self.seq, self.hash = line.seq, line.hash
         if self._head is not None and self.seq == self._head.seq:
             self._hash_at_head = self.hash
         return None
 
-    @staticmethod
-    def _plausible(line: Line) -> bool:
-        """Whether a line of an unexpected number is a real line elsewhere, rather than torn bytes."""
-        return line_hash(line.seq, line.previous, line.body) == line.hash
+    def _damage(self, line: Line | None) -> str:
+        expected = self.seq + 1
+        if line is None or line.seq != expected:
+            return f"record {expected} cannot be read, and no later record vouches for it as torn by a crash"
+        return f"record {expected}{_about(line)} was changed"
 
-    @staticmethod
-    def _out_of_order(line: Line, expected: int) -> str:
+    def _out_of_order(self, line: Line) -> str:
+        expected = self.seq + 1
         if line.seq > expected:
             return f"record {expected} is missing: record {line.seq}{_about(line)} stands in its place"
         return f"record {line.seq}{_about(line)} stands where record {expected} should be"
@@ -154,7 +152,7 @@ class _Walk:
         if not head.genuine:
             return "the head was changed: its seal is not ours"
         if head.seq > seq:
-            fate = "cannot be read" if self._torn_bytes else "is missing"
+            fate = "cannot be read" if self._torn_bytes is not None else "is missing"
             return f"record {seq + 1} {fate}: the head knows {head.seq} records, {seq} are there"
         if self._hash_at_head != head.hash:
             return f"record {head.seq} is not the one that the head knows"

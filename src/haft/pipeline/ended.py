@@ -38,6 +38,7 @@ def failed(run: Run, error: HaftError) -> Outcome:
 
 
 def cancelled(run: Run) -> Outcome:
+    """The outcome of a run that was told to end."""
     return ended(run, "cancelled", CANCELLED)
 
 

@@ -19,7 +19,8 @@ class Pipeline:
         self._live: dict[RunId, Run] = {}
         order = stages(parts, self._live)
         first, last = order[0], order[-1]
-        assert isinstance(first, Record) and isinstance(last, Invoke)
+        assert isinstance(first, Record)
+        assert isinstance(last, Invoke)
         self._record, self._invoke = first, last
         self._way = fold(order)
 
@@ -42,6 +43,7 @@ class Pipeline:
         return run
 
     async def _carry(self, run: Run) -> None:
+        run.carried()
         outcome = await self._way(run.call)
         del self._live[run.id]
         run.finish(outcome)

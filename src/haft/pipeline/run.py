@@ -30,7 +30,7 @@ class Run:
     """Await it for the outcome, iterate it for events, cancel it at any moment."""
 
     __slots__ = (
-        "_alive", "_cancel_told", "_keeper", "_next_seq", "_observers", "_outcome", "_task", "_waiters",
+        "_alive", "_cancel_told", "_is_carried", "_keeper", "_next_seq", "_observers", "_outcome", "_task", "_waiters",
         "call", "ended_children", "is_put_down", "noted", "show", "shown", "started_at", "states", "status",
     )  # fmt: skip
 
@@ -57,6 +57,7 @@ class Run:
         self._outcome: Outcome | None = None
         self._task: asyncio.Task[None] | None = None
         self._cancel_told = False
+        self._is_carried = False
         self._alive: Callable[[], None] | None = None
 
     @property
@@ -100,15 +101,20 @@ class Run:
         if not self._cancel_told:
             self._cancel_told = True
             self.turn("cancellation-requested")
-            if self._task is not None:
+            if self._is_carried and self._task is not None:
                 self._task.cancel()
+            # Else its task has not taken a step yet: cancelled now, it never would, and nothing would be recorded.
         return True
 
     # For the pipeline.
 
     def begin(self, task: asyncio.Task[None]) -> None:
-        """The task that carries it."""
+        """The task that will carry it."""
         self._task = task
+
+    def carried(self) -> None:
+        """Its task has taken the first step."""
+        self._is_carried = True
 
     def turn(self, status: Status, call: Call | None = None) -> None:
         """Move to another status."""

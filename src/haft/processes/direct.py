@@ -56,7 +56,7 @@ class Direct:
     async def start(self, request: Request) -> DirectHandle:
         loop = asyncio.get_running_loop()
         try:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: ASYNC220  it returns when the child is there, not when it ended
                 list(request.argv),
                 stdin=request.stdin,
                 stdout=request.stdout,

@@ -57,15 +57,19 @@ def drain(descriptor: int) -> None:
             pass
 
 
-def reap() -> tuple[dict[int, int], bool]:
-    """The children that ended, with their wait status, and whether any are left."""
+def reap(options: int = 0) -> tuple[dict[int, int], bool]:
+    """The children that ended, with their wait status, and whether any are left. With `WUNTRACED` as option, those that
+    were stopped are killed: a supervisor that stands still watches over nothing."""
     ended: dict[int, int] = {}
     try:
         while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG | options)
             if pid == 0:
                 return ended, True
-            ended[pid] = status
+            if os.WIFSTOPPED(status):
+                send_signal([pid], signal.SIGKILL)
+            else:
+                ended[pid] = status
     except ChildProcessError:
         return ended, False
 
@@ -115,6 +119,7 @@ def send_signal(pids: list[int], number: int) -> None:
 
 
 def bytes_of(text: str) -> bytes:
+    """Text from the host as the bytes it stands for."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -124,13 +129,15 @@ def become(request: dict[str, object], descriptors: list[int], directory: int) -
     env = {bytes_of(key): bytes_of(value) for key, value in request["env"].items()}  # type: ignore[attr-defined]
     os.setsid()
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGINT, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        # What the host ignores, its tools would ignore too, TERM included.
+        if signal.getsignal(number) is not signal.SIG_DFL:
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.fchdir(directory)
     for target, descriptor in enumerate(descriptors):
         os.dup2(descriptor, target)
-    os.execvpe(argv[0], argv, env)
+    os.execvpe(argv[0], argv, env)  # noqa: S606  this is the one place for it
 
 
 def start(request: dict[str, object], descriptors: list[int], directory: int) -> tuple[int, list[object] | None]:
@@ -227,6 +234,7 @@ class Supervisor:
 
 
 def read_exactly(control: socket.socket, size: int) -> bytes:
+    """So many bytes, or `EOFError` when the host is gone."""
     data = b""
     while len(data) < size:
         part = control.recv(min(size - len(data), 1 << 20))
@@ -262,18 +270,23 @@ def serve(server: socket.socket) -> None:
     become_subreaper()
     wake = wake_on_children()
     supervisors: set[int] = set()
+    hunt_until = 0.0
     while True:
-        ready, _, _ = select.select([server.fileno(), wake], [], [])
+        ready, _, _ = select.select([server.fileno(), wake], [], [], POLL_SECONDS if hunt_until else None)
         if wake in ready:
             drain(wake)
-            ended, _ = reap()
-            fallen = [pid for pid, status in ended.items() if pid in supervisors and status != 0]
+            ended, _ = reap(os.WUNTRACED)
+            if any(status != 0 for pid, status in ended.items() if pid in supervisors):
+                hunt_until = time.monotonic() + GIVE_UP_SECONDS
             supervisors.difference_update(ended)
-            if fallen:
-                # Its command killed it. What it watched over has become ours.
-                strays = descendants(os.getpid(), frozenset(supervisors))
-                send_signal(strays, signal.SIGSTOP)
-                send_signal(strays, signal.SIGKILL)
+        if hunt_until:
+            # A command killed its supervisor. What that watched over has become ours: again until nothing is left, as
+            # it may fork meanwhile.
+            strays = descendants(os.getpid(), frozenset(supervisors))
+            send_signal(strays, signal.SIGSTOP)
+            send_signal(strays, signal.SIGKILL)
+            if not strays or time.monotonic() >= hunt_until:
+                hunt_until = 0.0
         if server.fileno() not in ready:
             continue
         message, descriptors, _, _ = socket.recv_fds(server, 1, 5, socket.MSG_CMSG_CLOEXEC)

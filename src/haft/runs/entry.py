@@ -1,8 +1,8 @@
 """One run as it is kept: a document of two halves, the same in the journal, in the table and when it is read back.
 
 `record` is what the chained record holds of the run, to the letter; `rest` is what only `runs` keeps: output, result,
-states. The halves are encoded once, and everybody downstream handles bytes. A run is written whole each time, so writing
-it again changes nothing. Secrets are taken out before it touches a disk.
+states. The halves are encoded once, and everybody downstream handles bytes. A run is written whole each time, so
+writing it again changes nothing. Secrets are taken out before it touches a disk.
 """
 
 from __future__ import annotations

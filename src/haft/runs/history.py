@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from haft.contracts import BadUsage, Event, RunId, StorageFailed, UnknownRun
 from haft.runs.entry import RunRecord
@@ -41,8 +42,12 @@ class History:
 
     def runs(self, wanted: Filter) -> list[RunRecord]:
         """The runs that fit, newest first."""
-        found = {name: run for name, run in {run.id: run for run in self._journalled()}.items() if wanted.fits(run)}
-        _merge(found, select(self._database, wanted))
+        latest = {run.id: run for run in self._journalled()}
+        found = {name: run for name, run in latest.items() if wanted.fits(run)}
+        # One more for each that may be passed over below.
+        for run in select(self._database, replace(wanted, limit=wanted.limit + len(latest))):
+            if run.id not in latest or not run.is_open:
+                found[run.id] = run
         return [found[name] for name in sorted(found, reverse=True)[: wanted.limit]]
 
     def events(self, run: RunId, after: int = -1) -> list[Event]:

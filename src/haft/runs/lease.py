@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from haft.contracts import HostId, new_host_id
 from haft.files import HeldLock, try_take
+from haft.runs.journal import journal_paths
 
 
 class Lease:
@@ -18,11 +19,12 @@ class Lease:
 
     def __init__(self, hosts: str) -> None:
         self.host = new_host_id()
+        self._hosts = hosts
         self._lock = HeldLock.create(os.path.join(hosts, f"{self.host}.lock"))
 
     def release(self) -> None:
-        """At the end of a host that left nothing open."""
-        self._lock.release(unlink=True)
+        """At the end of a host. Where something could not be carried over, the file stays for the next host to find."""
+        self._lock.release(unlink=not journal_paths(self._hosts, self.host))
 
 
 def dead_hosts(hosts: str, own: HostId | None) -> Iterator[tuple[HostId, HeldLock]]:

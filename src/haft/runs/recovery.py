@@ -33,9 +33,13 @@ def recover(home: StateHome, own: HostId | None, tell: Tell) -> int:
     database: Database | None = None
     try:
         for host, lock in dead_hosts(home.hosts, own):
-            database = database or Database(home.database)
-            interrupted += _recover_host(home, database, host, tell)
-            lock.release(unlink=True)
+            done = False
+            try:
+                database = database or Database(home.database)
+                interrupted += _recover_host(home, database, host, tell)
+                done = True
+            finally:
+                lock.release(unlink=done)  # Where it failed, the next one may try.
     finally:
         if database is not None:
             database.close()

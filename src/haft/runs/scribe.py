@@ -6,6 +6,7 @@ to the journal. The thread sleeps while nothing is written and nothing runs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -94,8 +95,13 @@ class Scribe:
                 if self._live:
                     self._look_for_cancels(group.database)
                 self.trouble = None
-            except StorageFailed as error:
-                self.trouble = error
+            except (StorageFailed, OSError) as error:
+                # This thread must not die of it: nothing else carries over, and nobody would notice.
+                self.trouble = (
+                    error
+                    if isinstance(error, StorageFailed)
+                    else StorageFailed("the state home cannot be written", error)
+                )
                 self._closing.wait(RETRY_SECONDS)
             if closing and not self._entries:
                 break  # What could not be carried over stays in its journal for the next host.
@@ -124,7 +130,7 @@ class _Group:
 
     @property
     def is_unfinished(self) -> bool:
-        return bool(self._unput) or self._unsynced
+        return bool(self._unput or self._journals) or self._unsynced
 
     @property
     def database(self) -> Database:
@@ -148,9 +154,10 @@ class _Group:
                 put(database, self._unput)
             self._unput = []
             self._unsynced = True
-            for path in self._journals:
-                os.unlink(path)
-            self._journals = []
+        while self._journals:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._journals[-1])
+            self._journals.pop()
         if self._unsynced and (at_once or time.monotonic() - self._synced >= SYNC_SECONDS):
             self._sync_others()
             self.database.sync()

@@ -6,9 +6,11 @@ state home that does not exist is not made: reading leaves no trace.
 
 from __future__ import annotations
 
+import errno
 import os
 
 from haft.audit import Redactor, Trail, secret_values
+from haft.contracts import BadConfig, StorageFailed
 from haft.runs import History
 from haft.service.service import recover_into
 from haft.storage import StateHome
@@ -16,6 +18,12 @@ from haft.storage import StateHome
 
 def has_state(home: StateHome) -> bool:
     """Whether a host was ever here. Its journals come before its database, so that one is not asked for."""
+    if os.path.lexists(home.path):
+        if not os.path.isdir(home.path):
+            raise BadConfig(f"the state home {home.path} is not a directory", hint="set HAFT_HOME")
+        if not os.access(home.path, os.R_OK | os.X_OK):
+            cause = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            raise StorageFailed(f"the state home {home.path} cannot be read", cause)
     return os.path.isdir(home.hosts) and os.path.isdir(home.audit)
 
 

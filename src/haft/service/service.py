@@ -36,6 +36,7 @@ from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.config import Config, load_config
 from haft.service.record import RecordFacade
+from haft.service.sync import SyncToolService
 from haft.service.workspace import check_workspace
 from haft.storage import StateHome, default_home
 
@@ -108,12 +109,10 @@ class ToolService:
             installed=installed,
         )
 
-    @staticmethod
-    def open_sync(workspace: str | os.PathLike[str] = ".", **options: Any) -> Any:
-        """The same service for programs without an event loop: a `SyncToolService`, to be entered with `with`."""
-        from haft.service.sync import SyncToolService
-
-        return SyncToolService(workspace, **options)
+    @classmethod
+    def open_sync(cls, workspace: str | os.PathLike[str] = ".", **options: Any) -> SyncToolService:
+        """The same service for programs without an event loop, to be entered with `with`. Options as for `open`."""
+        return SyncToolService(cls.open(workspace, **options))
 
     async def __aenter__(self) -> Self:
         try:

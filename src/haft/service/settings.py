@@ -1,4 +1,4 @@
-"""Every setting there is: its name, its type, its default, and a sentence. The documentation is made from this table."""
+"""Every setting there is: its name, its check, its default, and a sentence. The documentation is made from it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def one_of(*choices: str) -> Callable[[Any], str]:
 def seconds_by_tool(value: Any) -> dict[str, float]:
     """A table from tool names to seconds."""
     if not isinstance(value, dict):
-        raise ValueError("must be a table of tool names and seconds")
+        raise ValueError("must be a table of tool names and seconds")  # noqa: TRY004  all checks raise the same
     check = seconds(0.001)
     checked = {}
     for name, number in value.items():

@@ -6,15 +6,32 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from haft.contracts import Event, Listing, Outcome, RunId
 from haft.pipeline import Run
 from haft.runs import RunRecord
+from haft.service.catalogue import ToolLike
 from haft.service.record import RecordFacade
-from haft.service.service import ToolLike, ToolService
 
 T = TypeVar("T")
+
+
+class Service(Protocol):
+    """What is needed of a `ToolService`, which imports this file and not the other way round."""
+
+    @property
+    def record(self) -> RecordFacade: ...
+    async def __aenter__(self) -> Any: ...
+    async def close(self) -> None: ...
+    @property
+    def call(self) -> Callable[..., Run]: ...
+    def run(self, run: str) -> Run | RunRecord: ...
+    def runs(self, **wanted: Any) -> list[RunRecord]: ...
+    def cancel(self, run: str) -> bool: ...
+    def tools(self, *, all: bool = False) -> list[Listing]: ...  # noqa: A002  the word of the command line
+    def add(self, tool: ToolLike) -> Listing: ...
+    def remove(self, name: str) -> None: ...
 
 
 class SyncRun:
@@ -66,8 +83,8 @@ class SyncRun:
 class SyncToolService:
     """The tool service, blocking. Enter it with `with`."""
 
-    def __init__(self, workspace: Any = ".", **options: Any) -> None:
-        self._service = ToolService.open(workspace, **options)
+    def __init__(self, service: Service) -> None:
+        self._service = service
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 

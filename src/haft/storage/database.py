@@ -24,26 +24,32 @@ class Database:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        try:
-            self._connection = self._connect()
-            self._migrate()
-        except sqlite3.Error as error:
-            raise StorageFailed(f"the database {path} cannot be opened", error) from error
+        with contextlib.ExitStack() as undo:
+            try:
+                self._connection = self._connect()
+                undo.callback(self._connection.close)
+                self._prepare()
+                self._migrate()
+            except (sqlite3.Error, OSError) as error:
+                raise StorageFailed(f"the database {path} cannot be opened", error) from error
+            undo.pop_all()
 
     def _connect(self) -> sqlite3.Connection:
         if not os.path.exists(self.path):
             # SQLite would make it readable by the group.
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        connection = sqlite3.connect(
+        return sqlite3.connect(
             self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
         )
+
+    def _prepare(self) -> None:
+        connection = self._connection
         # The mode is a property of the file: asking first spares the lock that setting it takes.
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
-        return connection
 
     def _migrate(self) -> None:
         if self._version() == len(MIGRATIONS):

@@ -23,22 +23,26 @@ def encode(value: Any) -> bytes:
 
 def _other(value: Any) -> Any:
     if isinstance(value, orjson.Fragment):
-        return json.loads(value.contents)
+        return _originals[id(value)]
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 _fragments: dict[int, tuple[object, orjson.Fragment]] = {}
+_originals: dict[int, object] = {}
 _MOST_FRAGMENTS = 256
 
 
-def fragment(value: object) -> orjson.Fragment:
-    """The encoding of a value that never changes, remembered: decisions and limits are the same for most calls."""
+def fragment(value: object) -> object:
+    """A value that never changes, for `encode`, with its encoding remembered: decisions and limits are the same for
+    most calls. What is remembered is held, so that its identity stays its own."""
     known = _fragments.get(id(value))
     if known is not None and known[0] is value:
         return known[1]
+    if len(_fragments) >= _MOST_FRAGMENTS:
+        return value
     made = orjson.Fragment(encode(value))
-    if len(_fragments) < _MOST_FRAGMENTS:
-        _fragments[id(value)] = (value, made)  # The value is held, so its identity stays its own.
+    _fragments[id(value)] = (value, made)
+    _originals[id(made)] = value
     return made
 
 

@@ -49,7 +49,8 @@ class Approve:
         """Until a person agrees to exactly the arguments that stand."""
         run = self._live[call.run]
         decision = call.decision
-        assert decision is not None and call.tool is not None
+        assert decision is not None
+        assert call.tool is not None
         if self._approver is None:
             self._settle(run, call, "nobody", approved=False, reason="nobody is there to be asked")
             raise Rejected(

@@ -1,7 +1,7 @@
 """The last stage: runs the tool and turns its answer into an outcome.
 
-A tool that ignores cancellation cannot hold its run: after a grace the run ends, the tool is abandoned, counted, and its
-late answer dropped.
+A tool that ignores cancellation cannot hold its run: after a grace the run ends, the tool is abandoned, counted, and
+its late answer dropped.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def describe(function: Callable[..., Any], claims: Claims, signature: Signature)
         effects=claims.effects,
         provenance=claims.provenance,
         origin=_origin(function) if claims.origin is None else claims.origin,
-        digest="sha256:" + hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest(),
+        digest=hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest(),
         timeout=claims.timeout,
     )
 

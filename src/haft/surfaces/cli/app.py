@@ -14,6 +14,9 @@ import click
 from haft.contracts import BadUsage, near_miss
 from haft.surfaces.cli.globals import HaftGroup
 
+COMPLETE_VARIABLE: Final = "_HAFT_COMPLETE"
+"""Set by the completion scripts: the program then answers a shell instead of running a command."""
+
 Place = tuple[str, str]
 """Where a command lies, as `module:attribute` of this room, and what it does."""
 

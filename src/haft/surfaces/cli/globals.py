@@ -73,7 +73,8 @@ def _with_globals(own: list[click.Parameter]) -> list[click.Parameter]:
 
 
 def _format_options(command: click.Command, context: click.Context, formatter: click.HelpFormatter) -> None:
-    own, shared = [], []
+    own: list[tuple[str, str]] = []
+    shared: list[tuple[str, str]] = []
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is not None:

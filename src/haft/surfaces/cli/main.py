@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import click
 
-from haft.contracts import Bug, HaftError, near_miss
-from haft.surfaces.cli.app import HAFT
+from haft.contracts import Bug, HaftError, MachineError, near_miss
+from haft.surfaces.cli.app import COMPLETE_VARIABLE, HAFT
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.printing import complain, complain_of
 
@@ -24,21 +24,41 @@ READER_GONE = 141
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    _open_missing_streams()
     code = run(sys.argv[1:] if arguments is None else arguments)
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        code = _reader_gone()
+    except OSError:  # it was said before, or there is nobody to tell
+        code = code or _reader_gone()
     sys.exit(code)
+
+
+def _open_missing_streams() -> None:
+    """A caller may have closed our streams; what is written there goes nowhere."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  for the life of the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  for the life of the process
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; its exit code."""
     try:
-        code = HAFT.main(list(arguments), prog_name="haft", standalone_mode=False, obj=Globals())
-        return code if isinstance(code, int) else 0
+        completing = os.environ.get(COMPLETE_VARIABLE)
+        if completing:
+            from click.shell_completion import shell_complete
+
+            return shell_complete(HAFT, {"obj": Globals()}, "haft", COMPLETE_VARIABLE, completing)
+        # Not `HAFT.main`: that has its own ways with pipes, Ctrl-C and exit codes.
+        with HAFT.make_context("haft", list(arguments), obj=Globals()) as context:
+            HAFT.invoke(context)
+        return 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except HaftError as error:
         complain_of(error)
+        if isinstance(error, MachineError):
+            _forget_stdout()
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         sys.stderr.write(f"{error.format_message()}\n")
@@ -90,10 +110,18 @@ def _option_names(context: click.Context | None) -> list[str]:
 
 def _reader_gone() -> int:
     """Whoever read our output went away: nothing more can be said there, and Python must not try."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
+    _forget_stdout()
     return READER_GONE
+
+
+def _forget_stdout() -> None:
+    """What is still in its buffer would be tried again at the end of the process."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,19 @@
 """How commands speak: facts on stdout, talk on stderr.
 
-`facts` prints one JSON value; `lines` prints for people. Nothing else in this room writes to stdout but the display of a
-running call and the raw output of a run.
+`facts` prints one JSON value, `lines` and `table` print for people, `data` is what they stand on. Only the raw output
+of a run reaches stdout by another way.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from typing import Any
 
-from haft.contracts import HaftError
+from haft.contracts import HaftError, MachineError
 from haft.surfaces.cli.terminal import fitted, is_terminal, one_line, styled, visible
 
 
@@ -48,16 +49,31 @@ def facts(value: Any) -> None:
 
 def data(text: str) -> None:
     """Text on stdout as it is; bytes that were not UTF-8 go out as they came in."""
-    try:
-        sys.stdout.write(text)
-    except UnicodeEncodeError:
+    with writing():
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(_as_bytes(text))
         sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape" if _escaped_only(text) else "replace"))
-    sys.stdout.flush()
 
 
-def _escaped_only(text: str) -> bool:
-    return not any("\ud800" <= character < "\udc80" or "\udcff" < character <= "\udfff" for character in text)
+def _as_bytes(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a surrogate that stands for no byte
+        return text.encode("utf-8", "backslashreplace")
+
+
+@contextlib.contextmanager
+def writing() -> Iterator[None]:
+    """While writing to stdout: a full disk is no bug of ours. A reader that went away is left to `main`."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise MachineError(f"standard output cannot be written: {error.strerror}") from error
 
 
 def lines(texts: Iterable[str]) -> None:
@@ -93,6 +109,7 @@ def complain(message: str, hint: str | None = None) -> None:
 
 
 def warn(message: str) -> None:
+    """Something that does not stop us and should be known."""
     _marked("warning:", "warn", message)
 
 
@@ -102,4 +119,5 @@ def _marked(mark: str, style: str, text: str) -> None:
 
 
 def complain_of(error: HaftError) -> None:
+    """An error of ours, in its own words."""
     complain(error.message, error.hint)

@@ -36,6 +36,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def is_terminal(stream: IO[Any]) -> bool:
+    """Whether a person sees what is written there."""
     try:
         return stream.isatty()
     except ValueError:  # closed

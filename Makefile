@@ -1,0 +1,58 @@
+# haft: `make help` lists what there is.
+#
+# Everything works in .venv, made on first use with nothing but Python and its pip.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup tour test test-more check bench docs lock format clean
+
+help:  ## show this
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make .venv with everything in it, as locked
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "haft needs Python 3.11 or newer; $(PYTHON) is older. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
+	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
+	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+tour: setup  ## see haft at work, on a temporary workspace, in under a minute
+	@$(BIN)/python scripts/tour.py
+
+test: setup  ## run all tests
+	@scripts/test-programs
+	@$(BIN)/python -m pytest -n auto -q
+
+test-more: setup  ## run the tests that use chance many times over (minutes)
+	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto -q tests
+
+check: setup  ## style, types, floor plan, documentation
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python scripts/reference.py --check
+
+bench: setup  ## measure against peers, in one run
+	@$(BIN)/python -m benchmarks
+
+docs: setup  ## write the reference pages anew from the code
+	@$(BIN)/python scripts/reference.py
+
+lock: setup  ## resolve the locked versions anew
+	@$(BIN)/python -m uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11 pyproject.toml --group test --group check --group bench -o requirements.lock
+
+format: setup  ## put the code into its form
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format --quiet .
+
+clean:  ## remove what was made
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

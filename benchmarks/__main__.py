@@ -1,0 +1,164 @@
+"""Run every benchmark and print one table. Exits 1 when a promise is not kept."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+from benchmarks.measure import Row, in_turns, in_turns_blocking, shown
+from haft import ApprovalRequest, ToolService, tool
+
+
+@tool(readonly=True)
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool(readonly=True)
+async def add_async(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def yes(_request: ApprovalRequest) -> bool:
+    return True
+
+
+def mcp_server() -> object:
+    """The peer: the same two tools on a server of the `mcp` package."""
+    from mcp.server import MCPServer
+
+    server = MCPServer("peer")
+
+    @server.tool(name="add")
+    def _add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @server.tool(name="add_async")
+    async def _add_async(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    return server
+
+
+async def calls(service: ToolService) -> list[Row]:
+    """One call in this process, record included."""
+    import mcp
+
+    server = mcp_server()
+    arguments = {"a": 1, "b": 2}
+    rows = []
+    for name, what, bar in (
+        ("add", "a call of a sync Python tool", 1.0),
+        ("add_async", "a call of an async one", None),
+    ):
+
+        async def ours(name: str = name) -> object:
+            return await service.call(name, arguments)
+
+        async def theirs(name: str = name) -> object:
+            return await server.call_tool(name, arguments)  # type: ignore[attr-defined]
+
+        haft, peer = await in_turns(ours, theirs, times=300)
+        rows.append(Row(what, haft, "mcp: server.call_tool", peer, bar))
+    async with mcp.Client(server) as client:  # type: ignore[arg-type]
+
+        async def ours() -> object:
+            return await service.call("add_async", arguments)
+
+        async def over_protocol() -> object:
+            return await client.call_tool("add_async", arguments)
+
+        haft, peer = await in_turns(ours, over_protocol, times=100)
+        rows.append(Row("the same, peer through its protocol", haft, "mcp: client.call_tool", peer))
+    return rows
+
+
+async def crowd(service: ToolService) -> Row:
+    """A thousand calls at once."""
+
+    async def one() -> object:
+        return await service.call("add_async", {"a": 1, "b": 2})
+
+    async def ours() -> object:
+        return await asyncio.gather(*[one() for _ in range(1000)])
+
+    async def nothing() -> None:
+        await asyncio.sleep(0)
+
+    async def floor() -> object:
+        return await asyncio.gather(*[nothing() for _ in range(1000)])
+
+    haft, bare = await in_turns(ours, floor, times=1, rounds=7)
+    return Row("1,000 calls at once", haft, "1,000 empty tasks", bare)
+
+
+async def processes(service: ToolService) -> list[Row]:
+    """A command, and a flood."""
+
+    async def ours() -> object:
+        return await service.call("shell", {"command": "true"})
+
+    async def bare() -> object:
+        return subprocess.run(["bash", "-c", "true"], check=True, stdin=subprocess.DEVNULL, capture_output=True)
+
+    haft, floor = await in_turns(ours, bare, times=10, rounds=7)
+    rows = [Row("shell `true`, recorded", haft, "bare subprocess.run", floor)]
+
+    async def flood() -> object:
+        return await service.call("shell", {"command": "head -c 500000000 /dev/zero"})
+
+    async def bare_flood() -> object:
+        with subprocess.Popen(["head", "-c", "500000000", "/dev/zero"], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            while process.stdout.read(1 << 20):
+                pass
+        return None
+
+    haft, floor = await in_turns(flood, bare_flood, times=1, rounds=3)
+    rows.append(Row("500 MB of output, head and tail kept", haft, "read and dropped", floor))
+    return rows
+
+
+def start_up(home: str, workspace: str) -> Row:
+    """Listing tools against importing one library."""
+    program = os.path.join(sysconfig.get_path("scripts"), "haft")
+    env = {**os.environ, "HAFT_HOME": home}
+
+    def ours() -> object:
+        return subprocess.run([program, "tools", "list"], check=True, capture_output=True, cwd=workspace, env=env)
+
+    def floor() -> object:
+        return subprocess.run([sys.executable, "-c", "import pydantic"], check=True, capture_output=True)
+
+    haft, bare = in_turns_blocking(ours, floor, rounds=15)
+    return Row("haft tools list", haft, 'python -c "import pydantic"', bare, bar=2.0)
+
+
+async def main() -> int:
+    with tempfile.TemporaryDirectory() as workspace, tempfile.TemporaryDirectory() as home:
+        async with ToolService.open(workspace, tools=[add, add_async], approver=yes, home=home) as service:
+            rows = await calls(service)
+            rows.append(await crowd(service))
+            rows += await processes(service)
+        rows.append(start_up(home, workspace))
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}\n")
+    print(f"{'what':<38} {'haft':>9}   {'against':<28} {'takes':>9} {'ratio':>7}  promised")
+    for row in rows:
+        promise = "" if row.bar is None else f"≤ {row.bar:g} {'kept' if row.kept else 'NOT KEPT'}"
+        print(
+            f"{row.what:<38} {shown(row.haft):>9}   {row.peer:<28} {shown(row.floor):>9} {row.ratio:>6.2f}×  {promise}"
+        )
+    return 0 if all(row.kept for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

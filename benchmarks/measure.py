@@ -1,0 +1,69 @@
+"""Measuring two things against each other: in turns, so that what disturbs one disturbs the other too."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    haft: float
+    """Seconds."""
+    peer: str
+    floor: float
+    bar: float | None = None
+    """The most that the ratio may be; None where nothing is promised."""
+
+    @property
+    def ratio(self) -> float:
+        return self.haft / self.floor
+
+    @property
+    def kept(self) -> bool:
+        return self.bar is None or self.ratio <= self.bar
+
+
+async def in_turns(
+    ours: Callable[[], Awaitable[object]], theirs: Callable[[], Awaitable[object]], *, times: int, rounds: int = 15
+) -> tuple[float, float]:
+    """Seconds a call, each the median of its rounds."""
+    for _ in range(min(times, 50)):
+        await ours()
+        await theirs()
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for place, work in zip(taken, (ours, theirs), strict=True):
+            start = time.perf_counter()
+            for _ in range(times):
+                await work()
+            place.append((time.perf_counter() - start) / times)
+    return statistics.median(taken[0]), statistics.median(taken[1])
+
+
+def in_turns_blocking(ours: Callable[[], object], theirs: Callable[[], object], *, rounds: int) -> tuple[float, float]:
+    """The same for what blocks; one call a round."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in range(2):
+        ours()
+        theirs()
+    for _ in range(rounds):
+        for place, work in zip(taken, (ours, theirs), strict=True):
+            start = time.perf_counter()
+            work()
+            place.append(time.perf_counter() - start)
+    return statistics.median(taken[0]), statistics.median(taken[1])
+
+
+def shown(seconds: float) -> str:
+    """A duration for people."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.1f} ms"
+    return f"{seconds:.2f} s"

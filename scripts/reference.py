@@ -1,0 +1,106 @@
+"""Write the reference pages from the code, or with `--check` see that they are what the code says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from haft.contracts import EXIT_CODES, HaftError
+from haft.service.settings import SETTINGS
+from haft.surfaces.cli.app import HAFT
+from haft.surfaces.cli.globals import Globals
+
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
+SETTINGS_OPENING = """
+# Settings
+
+In `haft.toml` or `haft.json` of a workspace, in the user's `haft/haft.toml` below `$XDG_CONFIG_HOME` (default
+`~/.config`), or as a variable. Stronger ones first: the caller or the command line, variables, the workspace, the user,
+the default. A workspace may lower limits and not raise them.
+"""
+ERRORS_OPENING = """
+# Errors
+
+Every failure has a code, a sentence, often a hint, and says whether trying again can help.
+"""
+MADE = "<!-- Made by `make docs` from the code: change it there. -->\n"
+
+
+def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """A command and everything below it."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command, info_name=path[-1], obj=Globals())
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from commands(below, (*path, name))
+
+
+def commands_page() -> str:
+    parts = [MADE, "\n# Commands\n"]
+    for path, command in commands(HAFT, ("haft",)):
+        context: click.Context | None = None
+        for name in path:
+            context = click.Context(command, info_name=name, parent=context, obj=Globals(), max_content_width=100)
+        assert context is not None
+        parts.append(f"\n## `{' '.join(path)}`\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
+    return "".join(parts)
+
+
+def settings_page() -> str:
+    parts = [MADE, SETTINGS_OPENING]
+    for setting in SETTINGS:
+        section, _, key = setting.name.partition(".")
+        variable = f"HAFT_{setting.name.replace('.', '_').upper()}"
+        variable_line = "not as a variable" if setting.name == "tools.timeout" else f"`{variable}`"
+        default = f'"{setting.default}"' if isinstance(setting.default, str) else setting.default
+        parts.append(
+            f"\n## `{setting.name}`\n\n{setting.what}\n\n- in a file: `[{section}]`, `{key}`\n"
+            f"- as a variable: {variable_line}\n- default: `{default}`\n"
+        )
+    return "".join(parts)
+
+
+def errors(kind: type[HaftError]) -> Iterator[type[HaftError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from errors(below)
+
+
+def errors_page() -> str:
+    tree = (sys.modules["haft.contracts.errors"].__doc__ or "").split("\n\n")[1]
+    rows = {kind.code: kind for kind in reversed(list(errors(HaftError)))}
+    lines = [
+        f"| `{code}` | {EXIT_CODES.get(code, 1)} | {'yes' if kind.retryable else 'no'} |"
+        for code, kind in sorted(rows.items())
+    ]
+    lines += ["| `interrupted` | 1 | yes |", "| `cancelled` | 130 | no |"]
+    return (
+        f"{MADE}{ERRORS_OPENING}\n```text\n{tree}\n```\n\n| code | exit | try again |\n|---|---|---|\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+def main() -> int:
+    pages = {"commands.md": commands_page(), "settings.md": settings_page(), "errors.md": errors_page()}
+    stale = []
+    for name, text in pages.items():
+        page = REFERENCE / name
+        if "--check" in sys.argv:
+            if not page.exists() or page.read_text() != text:
+                stale.append(name)
+        else:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(text)
+    if stale:
+        print(f"docs/reference/ is behind the code: {', '.join(stale)}\nhint: make docs", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,231 @@
+"""What this machine can do, and what is broken: one check each, told with what to do about it.
+
+Surfaces print it. A check never raises: what goes wrong inside it is its finding. Nothing is repaired here but the runs
+of dead hosts, as every reader does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from haft.audit import verify
+from haft.builtin.ripgrep import find_ripgrep
+from haft.contracts import Command, EndedChild, Exit, HaftError, Stream
+from haft.files import Root
+from haft.processes import ProcessLauncher, built_environment, default_starter
+from haft.service.catalogue import fill_catalogue
+from haft.service.config import load_config
+from haft.service.reading import has_state, recover_dead_hosts
+from haft.storage import Database, StateHome
+
+CheckState = Literal["ok", "warn", "broken"]
+LEAST_PYTHON: Final = (3, 11)
+LITTLE_DISK: Final = 1_000_000_000
+PATIENCE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding."""
+
+    check: str
+    state: CheckState
+    detail: str
+    hint: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"check": self.check, "state": self.state, "detail": self.detail, "hint": self.hint}
+
+
+def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> Iterator[Check]:
+    """Every check, in the order in which one explains the next."""
+    yield from _guarded("python", _python)
+    yield from _guarded("platform", _platform)
+    yield from _guarded("state home", lambda: _state_home(home))
+    yield from _guarded("database", lambda: _database(home))
+    yield from _guarded("bash", lambda: _program("bash", "the `shell` tool needs it: install bash", "broken"))
+    yield from _guarded("git", lambda: _program("git", "optional: without it a workspace is not found by .git", "warn"))
+    yield from _guarded("ripgrep", _ripgrep)
+    yield from _guarded("processes", _helper)
+    yield from _guarded("dead hosts", lambda: _dead_hosts(home))
+    yield from _guarded("record", lambda: _record(home))
+    yield from _guarded("configuration", lambda: _configuration(workspace, env))
+    yield from _guarded("tools", _tools)
+    yield Check("sandbox", "warn", "calls are not confined in this version", "approve only what you would run yourself")
+    yield Check(
+        "change tracking",
+        "warn",
+        "only the built-in file tools say what they changed",
+        "commit before you call `shell`",
+    )
+
+
+def _guarded(name: str, check: Callable[[], Check | Sequence[Check]]) -> Iterator[Check]:
+    try:
+        found = check()
+    except HaftError as error:
+        yield Check(name, "broken", error.message, error.hint)
+    except Exception as error:  # a machine may be broken in any way; saying so is the point
+        yield Check(name, "broken", f"{type(error).__name__}: {error}")
+    else:
+        yield from (found,) if isinstance(found, Check) else found
+
+
+def _python() -> Check:
+    words = f"{platform.python_implementation()} {platform.python_version()} at {sys.executable}"
+    if sys.version_info[:2] < LEAST_PYTHON:
+        return Check("python", "broken", words, "haft needs Python 3.11 or newer")
+    return Check("python", "ok", words)
+
+
+def _platform() -> Check:
+    words = f"{platform.system()} {platform.release()} {platform.machine()}"
+    match sys.platform:
+        case "linux":
+            return Check("platform", "ok", words)
+        case "darwin":
+            missing = "no subreaper here: daemons that leave their process group are not found when a call ends"
+            return Check("platform", "warn", f"{words}; {missing}", "use Linux where tools start daemons")
+        case other:
+            return Check("platform", "broken", f"{words}: haft does not know {other}", "use Linux or macOS")
+
+
+def _state_home(home: StateHome) -> Check:
+    if not os.path.exists(home.path):
+        return Check("state home", "ok", f"{home.path} does not exist yet; the first call makes it")
+    found = os.stat(home.path)
+    if not stat.S_ISDIR(found.st_mode):
+        return Check("state home", "broken", f"{home.path} is not a directory", "set HAFT_HOME to another place")
+    if found.st_uid != os.getuid():
+        return Check("state home", "broken", f"{home.path} belongs to user {found.st_uid}", "set HAFT_HOME to your own")
+    mode = stat.S_IMODE(found.st_mode)
+    if mode & 0o077:
+        return Check("state home", "warn", f"{home.path} has mode {mode:04o}", f"chmod 700 {home.path}")
+    if not os.access(home.path, os.W_OK | os.X_OK):
+        return Check("state home", "broken", f"{home.path} cannot be written", f"chmod 700 {home.path}")
+    free = shutil.disk_usage(home.path).free
+    words = f"{home.path}, mode {mode:04o}, {free / 1e9:.1f} GB free"
+    if free < LITTLE_DISK:
+        return Check("state home", "warn", words, "make room: outputs and the record are kept there")
+    return Check("state home", "ok", words)
+
+
+def _database(home: StateHome) -> Check:
+    """Of the state home where there is one, else of a temporary one: what is asked is whether SQLite can do it."""
+    with tempfile.TemporaryDirectory() as directory:
+        database = Database(home.database if home.exists() else os.path.join(directory, "haft.db"))
+        try:
+            version = database.rows("SELECT sqlite_version()")[0][0]
+            mode = database.rows("PRAGMA journal_mode")[0][0]
+            sound = database.rows("PRAGMA quick_check(1)")[0][0]
+        finally:
+            database.close()
+    if sound != "ok":
+        return Check("database", "broken", f"{home.database} is damaged: {sound}", "move it away; the record stays")
+    if mode != "wal":
+        hint = "put HAFT_HOME on a local disk: WAL needs shared memory"
+        return Check("database", "broken", f"SQLite {version} cannot use WAL here but {mode}", hint)
+    return Check("database", "ok", f"SQLite {version}, WAL")
+
+
+def _program(name: str, hint: str, missing: CheckState) -> Check:
+    found = shutil.which(name)
+    return Check(name, "ok", found) if found else Check(name, missing, f"`{name}` is not on PATH", hint)
+
+
+def _ripgrep() -> Check:
+    return Check("ripgrep", "ok", find_ripgrep())
+
+
+class _Silent:
+    """A sink that keeps nothing."""
+
+    def output(self, stream: Stream, data: bytes) -> None: ...
+
+    def ended(self, children: Sequence[EndedChild]) -> None: ...
+
+
+def _helper() -> Check:
+    """One real process, the way that tools start theirs."""
+
+    async def run() -> Exit:
+        starter = default_starter()
+        try:
+            with tempfile.TemporaryDirectory() as directory:
+                root = Root(directory)
+                launcher = ProcessLauncher(starter, built_environment(os.environ, directory), root.open_directory)
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    return await launcher.run(Command(["true"]), _Silent())
+        finally:
+            starter.close()
+
+    try:
+        end = asyncio.run(run())
+    except TimeoutError:
+        return Check(
+            "processes", "broken", f"`true` did not end within {PATIENCE_SECONDS:g} s", "is the machine overloaded?"
+        )
+    if end.code != 0:
+        return Check("processes", "broken", f"`true` exited {end.code}")
+    return Check("processes", "ok", "a process was started through the launcher and ended")
+
+
+def _dead_hosts(home: StateHome) -> Check:
+    ended = recover_dead_hosts(home)
+    if ended:
+        return Check("dead hosts", "ok", f"{ended} runs of killed hosts were ended as interrupted just now")
+    return Check("dead hosts", "ok", "no run is left open by a host that was killed")
+
+
+def _record(home: StateHome) -> Check:
+    if not has_state(home):
+        return Check("record", "ok", "no record yet")
+    verdict = verify(home.audit)
+    if not verdict.intact:
+        return Check("record", "broken", f"not intact: {verdict.problem}", "`haft audit verify` says more")
+    return Check("record", "ok", f"{verdict.records} records intact")
+
+
+def _configuration(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
+    config = load_config(workspace, env)
+    read = ", ".join(config.files) or "no files"
+    ignored = [
+        Check("configuration", "warn", one.sentence(), "`haft config show` shows what counts") for one in config.ignored
+    ]
+    return [Check("configuration", "ok", f"{read} read"), *ignored]
+
+
+def _tools() -> list[Check]:
+    from haft.registry import Catalogue
+
+    catalogue = Catalogue()
+    fill_catalogue(catalogue, (), installed=True)
+    listings = catalogue.listings(all=True)
+    for listing in listings:
+        if listing.enabled:
+            try:
+                catalogue.get(listing.spec.name)
+            except HaftError:  # its listing says so from here on
+                continue
+    listings = catalogue.listings(all=True)
+    ready = sum(listing.enabled for listing in listings)
+    broken = [
+        Check(
+            "tools",
+            "broken" if one.state == "broken" else "warn",
+            f"`{one.spec.name}` is {one.state}: {one.reason}",
+            f"it comes from {one.spec.origin}: mend or uninstall that package",
+        )
+        for one in listings
+        if not one.enabled
+    ]
+    return [Check("tools", "ok", f"{ready} ready"), *broken]

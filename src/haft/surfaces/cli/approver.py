@@ -1,0 +1,156 @@
+"""Asking at the terminal: the whole call as it would run, and a question that only `y` answers with yes.
+
+Arguments are shown in full, never cut, with everything invisible written as an escape: what is agreed to is what is
+seen. What was typed before the question stood there does not answer it. Reading happens in a thread that can be called
+off, so that a cancelled call does not wait for a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import sys
+import termios
+import textwrap
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage
+from haft.surfaces.cli.interrupts import Interrupts
+from haft.surfaces.cli.printing import complain, to_json_text
+from haft.surfaces.cli.terminal import is_terminal, styled, visible, width
+from haft.surfaces.cli.written_json import parse_json
+
+QUESTION = "Approve? [y/N/e(dit)] "
+
+
+async def approve_all(_request: ApprovalRequest) -> bool:
+    """`--approve`: the person calling has said so beforehand."""
+    return True
+
+
+def approver_here(interrupts: Interrupts) -> Approver | None:
+    """Whoever sits at the terminal; None where there is no terminal to ask at."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return None
+
+    async def ask(request: ApprovalRequest) -> ApprovalAnswer:
+        return await _asked(request, interrupts)
+
+    return ask
+
+
+async def _asked(request: ApprovalRequest, interrupts: Interrupts) -> ApprovalAnswer:
+    arguments: Mapping[str, Any] = request.arguments
+    while True:
+        for line in shown_call(request, arguments):
+            sys.stderr.write(f"{line}\n")
+        answer = (await typed(QUESTION)).strip().lower()
+        if answer == "y":
+            return ApprovalAnswer(approved=True, arguments=arguments)
+        if answer not in ("e", "edit"):
+            return ApprovalAnswer(approved=False, message="the person at the terminal said no")
+        try:
+            arguments = await _edited(arguments, interrupts)
+        except BadUsage as error:
+            complain(error.message, "the arguments stay as they were")
+
+
+def shown_call(request: ApprovalRequest, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """The call as a person reads it, line by line."""
+    yield styled(f"{visible(request.tool)} asks: {visible(request.reason)}", "bold", sys.stderr)
+    if not arguments:
+        yield "  (no arguments)"
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else to_json_text(value)
+        yield from _wrapped(visible(name).replace("\n", "\\n"), visible(text))
+
+
+def _wrapped(name: str, text: str) -> Iterator[str]:
+    """`name: text`, each line of the text broken to the terminal's width and marked with a bar."""
+    room = max(20, width() - 4)
+    parts = text.split("\n")
+    if len(parts) == 1 and len(name) + len(text) + 4 <= room:
+        yield f"  {name}: {text}"
+        return
+    yield f"  {name}:"
+    for part in parts:
+        broken = textwrap.wrap(
+            part, room, expand_tabs=False, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False
+        )
+        yield from (f"  │ {line}" for line in broken or [""])
+
+
+async def typed(question: str) -> str:
+    """A line from the terminal; empty at its end. Cancelling leaves no thread behind."""
+    descriptor = sys.stdin.fileno()
+    with contextlib.suppress(termios.error):
+        termios.tcflush(descriptor, termios.TCIFLUSH)
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+    awake, wake = os.pipe()
+
+    def settle(text: str) -> None:
+        if not answer.done():
+            answer.set_result(text)
+
+    def read() -> None:
+        text = _line(descriptor, awake)
+        with contextlib.suppress(RuntimeError):  # the loop is gone: so is the question
+            loop.call_soon_threadsafe(settle, text)
+
+    thread = threading.Thread(target=read, name="haft-approver", daemon=True)
+    thread.start()
+    try:
+        return await answer
+    finally:
+        os.write(wake, b"x")
+        thread.join()
+        os.close(awake)
+        os.close(wake)
+
+
+def _line(descriptor: int, awake: int) -> str:
+    """Bytes up to a newline, or nothing when called off."""
+    data = b""
+    while not data.endswith(b"\n"):
+        ready, _, _ = select.select([descriptor, awake], [], [])
+        if awake in ready:
+            return ""
+        try:
+            part = os.read(descriptor, 65536)
+        except OSError:  # the terminal went away
+            return ""
+        if not part:
+            break
+        data += part
+    return data.decode("utf-8", "replace")
+
+
+async def _edited(arguments: Mapping[str, Any], interrupts: Interrupts) -> Mapping[str, Any]:
+    """The arguments as the person wants them: from their editor, else from a line of JSON."""
+    if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
+        with interrupts.paused():
+            text = await asyncio.to_thread(_in_editor, to_json_text(dict(arguments), indent=2))
+    else:
+        text = await typed("Arguments as JSON on one line (empty: unchanged): ")
+    if not text.strip():
+        return arguments
+    value = parse_json(text, "what was written")
+    if not isinstance(value, dict):
+        raise BadUsage("what was written must be a JSON object")
+    return value
+
+
+def _in_editor(text: str) -> str:
+    import click
+
+    try:
+        return click.edit(text, extension=".json", require_save=False) or ""
+    except click.ClickException as error:
+        raise BadUsage(error.format_message()) from error

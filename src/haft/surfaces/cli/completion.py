@@ -1,0 +1,89 @@
+"""`haft completion SHELL`, and the completions that depend on a tool: its parameters and what they take.
+
+Click asks the program itself for completions; the script only carries words back and forth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from haft.surfaces.cli.globals import HaftCommand
+from haft.surfaces.cli.printing import data
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion", cls=HaftCommand)
+@click.argument("shell", type=click.Choice(SHELLS))
+def print_completion(shell: str) -> None:
+    """The completion script of a shell.
+
+    \b
+    bash: eval "$(haft completion bash)"            in ~/.bashrc
+    zsh:  eval "$(haft completion zsh)"             in ~/.zshrc
+    fish: haft completion fish | source             in ~/.config/fish/config.fish
+    """
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    from haft.surfaces.cli.app import COMPLETE_VARIABLE, HAFT
+
+    chosen = get_completion_class(shell)
+    assert chosen is not None
+    # Of the class itself, not of the subclass: bash's own method would start a bash to ask for its version.
+    data(ShellComplete.source(chosen(HAFT, {}, "haft", COMPLETE_VARIABLE)))
+
+
+def complete_parameters(name: str | None, words: Sequence[str], incomplete: str) -> list[Any]:
+    """For `tools use NAME`: the tool's parameters, or the values that the last one takes."""
+    from haft.surfaces.cli.definitions import parameters
+    from haft.surfaces.cli.tools import listings
+
+    spec = next((one.spec for one in listings() if one.enabled and one.spec.name == name), None)
+    if spec is None:
+        return []
+    known = parameters(spec.input_schema)
+    if incomplete.startswith("-"):
+        return _names(known, words, incomplete)
+    last = words[-1] if words else ""
+    wanted = next((one for one in known if last.startswith("--") and _alike(one, last[2:])), None)
+    return [] if wanted is None else _values(known[wanted], spec.input_schema, incomplete)
+
+
+def _alike(one: str, other: str) -> bool:
+    return one.replace("_", "-") == other.replace("_", "-")
+
+
+def _names(known: Mapping[str, Any], words: Sequence[str], incomplete: str) -> list[Any]:
+    from click.shell_completion import CompletionItem
+
+    from haft.surfaces.cli.parameters import LATER, OPTIONS
+
+    hidden = () if "--" in words else (*OPTIONS, *LATER)
+    return [
+        CompletionItem(option, help=_first_line(schema))
+        for name, schema in known.items()
+        if (option := f"--{name}").startswith(incomplete) and option not in hidden
+    ]
+
+
+def _values(schema: Any, root: Mapping[str, Any], incomplete: str) -> list[Any]:
+    from click.shell_completion import CompletionItem
+
+    from haft.surfaces.cli.definitions import resolved, types_of
+
+    form = resolved(schema, root)
+    options = form.get("enum")
+    if not isinstance(options, list):
+        options = ["true", "false"] if types_of(schema, root) == {"boolean"} else []
+    if options:
+        return [CompletionItem(str(one)) for one in options if str(one).startswith(incomplete)]
+    # Most text that a tool takes is a path; a shell shows files for it and loses nothing where it is not.
+    return [CompletionItem(incomplete, type="file")] if "string" in types_of(schema, root) else []
+
+
+def _first_line(schema: Any) -> str:
+    about = schema.get("description", "") if isinstance(schema, Mapping) else ""
+    return str(about).strip().split("\n", 1)[0]

@@ -1,0 +1,142 @@
+"""`haft log` and `haft show`: runs of any process, as they were kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from haft.contracts import STATUSES, BadUsage, near_miss
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import history, history_with, workspace_of
+from haft.surfaces.cli.printing import facts, lines, say, table, to_json_text
+from haft.surfaces.cli.run_names import complete_run, complete_status
+from haft.surfaces.cli.terminal import styled, visible
+from haft.surfaces.cli.times import clock, lasted, since
+from haft.surfaces.cli.tools import complete_names
+
+if TYPE_CHECKING:
+    from haft.runs import RunRecord
+
+
+@click.command("log", cls=HaftCommand)
+@click.option("--tool", metavar="T", shell_complete=complete_names, help="Only runs of this tool.")
+@click.option("--status", metavar="S", shell_complete=complete_status, help=f"One of: {', '.join(STATUSES)}.")
+@click.option("--path", metavar="FILE", type=click.Path(), help="Only runs that changed this file.")
+@click.option("--who", metavar="U", help="Only runs of this user.")
+@click.option("--thread", metavar="T", help="Only runs of this conversation.")
+@click.option("--parent", metavar="RUN", shell_complete=complete_run, help="Only runs that this run made.")
+@click.option("--since", "after", metavar="T", help="`2h`, `30m`, `1d`, a date or an ISO time.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many."
+)
+@click.pass_obj
+def log_runs(said: Globals, /, after: str | None, status: str | None, path: str | None, **wanted: Any) -> None:
+    """Runs of every process, newest first. With `-w` only those of that workspace."""
+    from haft.runs import Filter
+
+    if status is not None and status not in STATUSES:
+        near = near_miss(status, STATUSES)
+        hint = f"did you mean `{near}`?" if near else f"the statuses are {', '.join(STATUSES)}"
+        raise BadUsage(f"there is no status `{status}`", hint=hint)
+    moment = None if after is None else since(after)
+    with history() as kept:
+        if kept is not None and wanted["parent"] is not None:
+            wanted["parent"] = kept.find(wanted["parent"]).id
+        workspace = said.workspace
+        if path is not None:
+            workspace = workspace_of(said)
+            path = _inside(workspace, path)
+        chosen = Filter(status=status, since=moment, path=path, workspace=workspace, **wanted)
+        found = [] if kept is None else kept.runs(chosen)
+    if said.json:
+        facts([run.to_json() for run in found])
+    elif found:
+        table([_row(run) for run in found])
+    elif not said.quiet:
+        say("no runs")
+
+
+def _inside(workspace: str, path: str) -> str:
+    """A file as the record names it: relative to the workspace, links resolved as far as they exist."""
+    relative = os.path.relpath(os.path.realpath(path), os.path.realpath(workspace))
+    if relative == ".." or relative.startswith("../"):
+        # Not from here, then from the top of the workspace.
+        relative = os.path.normpath(path)
+    return relative
+
+
+def _row(run: RunRecord) -> tuple[str, ...]:
+    ended = run.ended_at
+    length = lasted((time.time() if ended is None else ended) - run.started_at)
+    arguments = to_json_text(run.to_json()["arguments"])
+    return (run.id, clock(run.started_at), run.status, length, run.tool, arguments[:500])
+
+
+@click.command("show", cls=HaftCommand)
+@click.argument("run", shell_complete=complete_run)
+@click.pass_obj
+def show_run(said: Globals, run: str) -> None:
+    """One run: its states, decision, limits, walls, arguments, changes. The beginning of its name will do."""
+    with history_with(run) as kept:
+        record = kept.find(run)
+    if said.json:
+        facts(record.to_json())
+    else:
+        lines(_described(record))
+
+
+def _described(run: RunRecord) -> Iterator[str]:
+    document = run.to_json()
+    outcome = document["outcome"]
+    yield styled(f"{run.id} {visible(run.tool)} {run.status}", "bold", sys.stdout)
+    for name in ("who", "thread", "parent", "workspace", "cwd", "digest"):
+        if document.get(name):
+            yield visible(f"{name}: {document[name]}")
+    yield "states:"
+    yield from (f"  {clock(event.at)}  {event.status}" for event in run.states())
+    yield "arguments:"
+    yield from (f"  {visible(name)}: {visible(to_json_text(value))}" for name, value in document["arguments"].items())
+    yield from _decision_lines(outcome["decision"])
+    limits = outcome["limits"]
+    yield f"limits: {_pairs(limits['applied']) or 'none'}" + (f"; hit: {limits['hit']}" if limits["hit"] else "")
+    walls = outcome["walls"]
+    yield f"walls: {walls['profile']}, network {'open' if walls['network'] else 'closed'}"
+    yield from _change_lines(outcome["changes"])
+    if outcome["exitCode"] is not None:
+        yield f"exit: {outcome['exitCode']}"
+    if outcome["outputBytes"]:
+        yield f"output: {outcome['outputBytes']:_} bytes (`haft output {run.id}`)"
+    for child in outcome.get("endedChildren", ()):
+        yield visible(f"ended with the call: {child['command']} ({child['pid']})")
+    if outcome["error"] is not None:
+        yield visible(f"error: {outcome['error']['message']} ({outcome['error']['code']})")
+        if outcome["error"]["hint"]:
+            yield visible(f"hint: {outcome['error']['hint']}")
+
+
+def _decision_lines(decision: dict[str, Any] | None) -> Iterator[str]:
+    if decision is None:
+        yield "decision: none, it did not get that far"
+    else:
+        yield visible(f"decision: {decision['action']} by {decision['by']}: {decision['reason']}")
+        yield visible(f"  rule: {decision['rule']} ({decision['source']})")
+
+
+def _change_lines(changes: dict[str, Any]) -> Iterator[str]:
+    if changes["complete"] and not changes["files"]:
+        yield "changes: none"
+        return
+    yield "changes:" + ("" if changes["complete"] else f" not all known: {changes['reason']}")
+    for change in changes["files"]:
+        yield visible(f"  {change['type']} {change['path']}")
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in values.items()
+    )

@@ -1,0 +1,115 @@
+"""The words after `haft tools use`: which are haft's options, and which the tool's parameters.
+
+The first of two steps, since the tool must be found before its schema can be asked: `take_apart` knows only haft's own
+options. A word that begins with `--` is one of these or the name of a parameter, never a value. `binding` then reads
+what is left against the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from haft.contracts import BadUsage, near_miss
+
+FLAGS: Final = ("--stream", "--approve", "--json", "--quiet", "--help", "--version")
+VALUED: Final = ("--args", "--only", "--timeout", "--thread", "--config", "--workspace")
+LATER: Final = ("--wait", "--try", "--network", "--write", "--no-cache", "--preview")
+"""Options of haft that other versions have: their names are taken all the same, so that no line changes its meaning."""
+SHORT: Final = {"-w": "--workspace", "-q": "--quiet", "-h": "--help"}
+OPTIONS: Final = (*FLAGS, *VALUED)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """`--name` or `--name=value`."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word that is no name: a value, if a name before it wants one."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Where one of haft's options stood: values do not reach across it."""
+
+
+Piece = Named | Word | Gap
+
+
+@dataclass(slots=True)
+class Line:
+    """The line, taken apart."""
+
+    name: str | None = None
+    options: dict[str, list[str]] = field(default_factory=dict)
+    """Haft's options that were given, each with its values; flags have one empty value."""
+    pieces: list[Piece] = field(default_factory=list)
+    """The rest, in order: what the tool's parameters are made of."""
+
+    def flag(self, option: str) -> bool:
+        return option in self.options
+
+    def value(self, option: str) -> str | None:
+        """The value of an option that is given once."""
+        values = self.options.get(option)
+        if values is None:
+            return None
+        if len(values) > 1:
+            raise BadUsage(f"`{option}` is given {len(values)} times")
+        return values[0]
+
+
+def take_apart(words: Sequence[str]) -> Line:
+    """Find the tool's name and haft's options. `BadUsage` for an option that is wrong."""
+    line = Line()
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--" and line.name is not None:
+            line.pieces.append(Gap())
+            line.pieces += [_named(one) if _is_name(one) else Word(one) for one in rest]
+            return line
+        option, equals, value = SHORT.get(word, word).partition("=")
+        if option in LATER:
+            raise BadUsage(
+                f"`{option}` is an option of haft that this version does not have",
+                hint="a tool's own parameter of that name goes after `--`",
+            )
+        if option in FLAGS:
+            if equals:
+                raise BadUsage(f"`{option}` takes no value", hint="a tool's own parameter of that name goes after `--`")
+            line.options[option] = [""]
+            line.pieces.append(Gap())
+        elif option in VALUED:
+            if not equals:
+                if not rest or _is_name(rest[0]):
+                    raise BadUsage(f"`{option}` needs a value")
+                value = rest.pop(0)
+            line.options.setdefault(option, []).append(value)
+            line.pieces.append(Gap())
+        elif line.name is None and not word.startswith("-"):
+            line.name = word
+        elif line.name is None:
+            near = near_miss(option, OPTIONS)
+            hint = f"did you mean `{near}`?" if near else "parameters of the tool come after its name"
+            raise BadUsage(f"`haft tools use` has no option `{option}`", hint=hint)
+        else:
+            line.pieces.append(_named(word) if _is_name(word) else Word(word))
+    return line
+
+
+def _is_name(word: str) -> bool:
+    return word.startswith("--")
+
+
+def _named(word: str) -> Named | Word:
+    name, equals, value = word[2:].partition("=")
+    return Named(name, value if equals else None) if name else Word(word)

@@ -1,0 +1,79 @@
+"""Where a command works: its workspace, its state home, and the runs that are kept there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from haft.contracts import BadUsage, HaftError, UnknownRun
+from haft.surfaces.cli.globals import Globals
+from haft.surfaces.cli.printing import warn
+
+if TYPE_CHECKING:
+    from haft.runs import History
+    from haft.service import Config
+    from haft.storage import StateHome
+
+
+def state_home() -> StateHome:
+    """Where state is kept: `HAFT_HOME`, else the platform's place."""
+    from haft.storage import StateHome, default_home
+
+    return StateHome(default_home(os.environ))
+
+
+def workspace_of(said: Globals) -> str:
+    """The workspace that was named, else the nearest one."""
+    from haft.service import find_workspace
+
+    if said.workspace is not None:
+        return said.workspace
+    try:
+        start = os.getcwd()
+    except FileNotFoundError as error:
+        raise BadUsage("the current directory does not exist any more", hint="`-w DIR` names a workspace") from error
+    return find_workspace(start, state_home().path)
+
+
+def tell_ignored(config: Config, said: Globals) -> None:
+    """Settings that do not count are said, not passed over."""
+    if not said.quiet:
+        for ignored in config.ignored:
+            warn(ignored.sentence())
+
+
+def recover(home: StateHome) -> None:
+    """Clean up after hosts that were killed. Reading goes on where that cannot be done."""
+    from haft.service import recover_dead_hosts
+
+    try:
+        recover_dead_hosts(home)
+    except (HaftError, OSError) as error:
+        warn(f"runs of a host that was killed could not be ended: {error}")
+
+
+@contextlib.contextmanager
+def history() -> Iterator[History | None]:
+    """The runs there are, dead hosts cleaned up; None where there is no state yet."""
+    from haft.service import open_history
+
+    home = state_home()
+    opened = open_history(home)
+    if opened is not None:
+        recover(home)
+    try:
+        yield opened
+    finally:
+        if opened is not None:
+            opened.close()
+
+
+@contextlib.contextmanager
+def history_with(run: str) -> Iterator[History]:
+    """The runs there are, for a command about one of them."""
+    with history() as opened:
+        if opened is None:
+            raise UnknownRun(run)
+        yield opened

@@ -1,0 +1,36 @@
+"""Completion of run names and status words. Quick, and silent where anything is wrong: a shell waits for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from haft.contracts import STATUSES
+
+MOST = 50
+
+
+def complete_run(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """The newest runs whose names begin so."""
+    from click.shell_completion import CompletionItem
+
+    from haft.contracts import HaftError
+    from haft.runs import Filter
+    from haft.service import open_history
+    from haft.surfaces.cli.place import state_home
+
+    try:
+        kept = open_history(state_home())
+        if kept is None:
+            return []
+        found = kept.runs(Filter(limit=MOST))
+        kept.close()
+    except (HaftError, OSError):
+        return []
+    return [CompletionItem(run.id, help=f"{run.tool} {run.status}") for run in found if run.id.startswith(incomplete)]
+
+
+def complete_status(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The words a run's status may be."""
+    return [status for status in STATUSES if status.startswith(incomplete)]

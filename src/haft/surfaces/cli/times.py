@@ -1,0 +1,40 @@
+"""Times as people write and read them: `2h`, a date, an ISO time; and seconds in the unit that fits."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import time
+from typing import Final
+
+from haft.contracts import BadUsage
+
+_AGO: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def since(text: str) -> float:
+    """The moment that `text` names, in seconds since the epoch. A time without a zone is local."""
+    ago = _AGO.fullmatch(text.strip())
+    if ago is not None:
+        return time.time() - float(ago[1]) * _SECONDS[ago[2]]
+    try:
+        return datetime.datetime.fromisoformat(text.strip()).timestamp()
+    except (ValueError, OverflowError, OSError) as error:
+        raise BadUsage(
+            f"`{text}` is no time", hint="write `30m`, `2h`, `1d`, a date like 2026-01-31, or 2026-01-31T14:00:00Z"
+        ) from error
+
+
+def clock(at: float) -> str:
+    """A moment in local time, to the second."""
+    return datetime.datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def lasted(seconds: float) -> str:
+    """A duration in the unit that fits it."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

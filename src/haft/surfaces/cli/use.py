@@ -1,0 +1,161 @@
+"""`haft tools use`: one call of one tool, from words to exit code.
+
+The words are read by `parameters`, the person is asked by `approver`, the run is shown by a display; here they meet the
+service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from haft.contracts import BadUsage, Outcome, ToolName
+from haft.surfaces.cli.binding import arguments
+from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
+from haft.surfaces.cli.parameters import Line, take_apart
+from haft.surfaces.cli.terminal import is_terminal
+from haft.surfaces.cli.tools import complete_names
+from haft.surfaces.cli.wanted import Wanted
+
+if TYPE_CHECKING:
+    from haft.service import ToolService
+    from haft.surfaces.cli.display import Display
+    from haft.surfaces.cli.interrupts import Interrupts
+
+
+class UseCommand(HaftCommand):
+    """A command whose words are read by `parameters`; its click options are there for help and completion."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.args = []
+        if ctx.resilient_parsing:
+            name = _name_among(args)
+            ctx.params["name"] = name
+            if name is not None:
+                ctx.set_parameter_source("name", click.core.ParameterSource.COMMANDLINE)
+            ctx.meta["haft.words"] = list(args)
+            return []
+        line = take_apart(args)
+        said = ctx.find_object(Globals) or Globals()
+        said.json = said.json or line.flag("--json")
+        said.quiet = said.quiet or line.flag("--quiet")
+        if (workspace := line.value("--workspace")) is not None:
+            said.workspace = checked_directory(workspace)
+        if line.flag("--help"):
+            click.echo(self.get_help(ctx))
+            _tell_parameters(line.name)
+            ctx.exit()
+        if line.flag("--version"):
+            _refuse_version(line.name)
+        if line.name is None:
+            raise BadUsage("`haft tools use` needs the name of a tool", hint="`haft tools list` shows the tools")
+        ctx.params = {"line": line}
+        return []
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        from haft.surfaces.cli.completion import complete_parameters
+
+        words: list[str] = ctx.meta["haft.words"]
+        own = [] if "--" in words else super().shell_complete(ctx, incomplete)
+        return [*complete_parameters(ctx.params.get("name"), words, incomplete), *own]
+
+
+def _name_among(words: list[str]) -> str | None:
+    """The tool's name in a line that is still being typed."""
+    try:
+        return take_apart(words).name
+    except BadUsage:
+        return next((word for word in words if not word.startswith("-")), None)
+
+
+def _tell_parameters(name: str | None) -> None:
+    from haft.surfaces.cli.definitions import parameter_lines
+    from haft.surfaces.cli.printing import lines
+    from haft.surfaces.cli.terminal import visible
+    from haft.surfaces.cli.tools import find_listing
+
+    if name is not None:
+        spec = find_listing(name).spec
+        lines(["", f"Parameters of {name}:", *(f"  {visible(line)}" for line in parameter_lines(spec.input_schema))])
+
+
+def _refuse_version(name: str | None) -> None:
+    """After the name it might be the tool's: guessing wrong would silently not call it."""
+    raise BadUsage(
+        f"`--version` of haft stands before `tools use`{f', not after {name}' if name else ''}",
+        hint="a tool's own parameter of that name goes after `--`",
+    )
+
+
+@click.command("use", cls=UseCommand, options_metavar="[--PARAMETER VALUE]... [OPTIONS] [-- --PARAMETER VALUE...]")
+@click.argument("name", shell_complete=complete_names)
+@click.option("--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; named parameters win over it.")
+@click.option("--only", metavar="FIELD", help="Print this field of the outcome, raw.")
+@click.option("--stream", is_flag=True, help="Print every event on a line of its own, the outcome last.")
+@click.option("--approve", is_flag=True, help="Approve what would ask.")
+@click.option("--timeout", metavar="SECONDS", help="End the call after this long.")
+@click.option("--thread", metavar="T", help="The conversation that the call belongs to.")
+@click.option("--config", metavar="K=V", multiple=True, help="A value for the tool; JSON, else text.")
+@click.pass_context
+def use_tool(context: click.Context, line: Line) -> None:
+    """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; repeated ones
+    make an array. What would ask is asked at the terminal, or approved by `--approve`. After a bare `--` everything is
+    a parameter. The outcome is printed as JSON where stdout is no terminal."""
+    said = context.find_object(Globals) or Globals()
+    wanted = Wanted.from_line(line)
+    from haft.service import ToolService
+    from haft.surfaces.cli.approver import approve_all, approver_here
+    from haft.surfaces.cli.interrupts import Interrupts
+    from haft.surfaces.cli.place import tell_ignored, workspace_of
+    from haft.surfaces.cli.printing import say
+
+    interrupts = Interrupts((lambda _text: None) if said.quiet else say)
+    approver = approve_all if wanted.approve else approver_here(interrupts)
+    service = ToolService.open(workspace_of(said), approver=approver, thread=wanted.thread)
+    tell_ignored(service.config, said)
+    specs = {listing.spec.name: listing.spec for listing in service.tools()}
+    schema = specs[ToolName(wanted.tool)].input_schema if wanted.tool in specs else {}
+    given = arguments(line, wanted.tool, schema)
+    outcome = asyncio.run(_perform(service, wanted, given, said, interrupts))
+    context.exit(outcome.process_exit_code)
+
+
+async def _perform(
+    service: ToolService, wanted: Wanted, given: dict[str, Any], said: Globals, interrupts: Interrupts
+) -> Outcome:
+    from haft.surfaces.cli.display import tell_failure
+
+    display = _display(wanted, said)
+    async with service:
+        with interrupts:
+            run = service.call(wanted.tool, given, timeout=wanted.timeout, config=wanted.config)
+            interrupts.cancels(run.cancel)
+            try:
+                async for event in run:
+                    await display.show(event)
+                outcome = await run
+                await display.end(outcome)
+            except BrokenPipeError:
+                # Nobody reads any more: what would be shown is not worth working for.
+                run.cancel()
+                await run
+                raise
+    ended_by_us = interrupts.heard and outcome.status == "cancelled"
+    if outcome.error is not None and not said.quiet and not ended_by_us:
+        tell_failure(outcome)
+    return outcome
+
+
+def _display(wanted: Wanted, said: Globals) -> Display:
+    from haft.surfaces.cli.display import Collected, Live, Streamed
+    from haft.surfaces.cli.progress import Progress
+
+    if wanted.stream:
+        return Streamed()
+    progress = Progress(quiet=said.quiet)
+    if wanted.only is None and not said.json and is_terminal(sys.stdout):
+        return Live(progress)
+    return Collected(progress, wanted.only, json=said.json)

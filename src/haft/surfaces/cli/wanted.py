@@ -1,0 +1,72 @@
+"""What haft's own options of `tools use` ask for, checked before anything runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from haft.contracts import BadUsage, Outcome, RunId, ThreadId, ToolName, near_miss
+from haft.surfaces.cli.parameters import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One call, as far as haft's options say."""
+
+    tool: str
+    only: str | None
+    stream: bool
+    approve: bool
+    timeout: float | None
+    thread: str | None
+    config: Mapping[str, Any]
+
+    @classmethod
+    def from_line(cls, line: Line) -> Wanted:
+        assert line.name is not None
+        wanted = cls(
+            tool=line.name,
+            only=_field(line.value("--only")),
+            stream=line.flag("--stream"),
+            approve=line.flag("--approve"),
+            timeout=_seconds(line.value("--timeout")),
+            thread=line.value("--thread"),
+            config=dict(_pair(text) for text in line.options.get("--config", ())),
+        )
+        if wanted.stream and wanted.only:
+            raise BadUsage("`--stream` and `--only` cannot be used together")
+        return wanted
+
+
+def _field(name: str | None) -> str | None:
+    fields = Outcome(RunId(""), ToolName(""), "done", "", ThreadId("")).to_json()
+    if name is not None and name not in fields:
+        near = near_miss(name, fields)
+        hint = f"did you mean `{near}`?" if near else f"the fields are {', '.join(fields)}"
+        raise BadUsage(f"an outcome has no field `{name}`", hint=hint)
+    return name
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise BadUsage(f"`--timeout` must be a number of seconds, more than 0, not `{text}`")
+    return seconds
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise BadUsage(f"`--config` is given as KEY=VALUE, not `{text}`")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value

@@ -1,0 +1,112 @@
+"""The real program, in a process of its own, with a state home and a workspace of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = [sys.executable, "-m", "haft.surfaces.cli.main"]
+PATIENCE = 30.0
+
+
+@dataclass
+class Said:
+    """What a finished command printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass
+class Haft:
+    """The program, ready to be run."""
+
+    workspace: Path
+    home: Path
+    env: dict[str, str]
+
+    def __call__(self, *words: str, stdin: str = "", cwd: Path | None = None, **env: str) -> Said:
+        done = subprocess.run(
+            [*PROGRAM, *words],
+            input=stdin.encode(),
+            capture_output=True,
+            cwd=cwd or self.workspace,
+            env={**self.env, **env},
+            timeout=PATIENCE * 2,
+        )
+        said = Said(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+        assert "Traceback" not in said.err
+        return said
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [*PROGRAM, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=options.pop("stdout", pipe),
+            stderr=options.pop("stderr", pipe),
+            cwd=self.workspace,
+            env=self.env,
+            **options,
+        )
+
+    def open_run(self) -> dict[str, Any]:
+        """The one run that is in progress, as soon as there is one."""
+        return until(lambda: next(iter(self("log", "--status", "in-progress", "--json").json), None))
+
+
+def until(look: Callable[[], Any]) -> Any:
+    """The first true answer."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not happen in time")
+
+
+@pytest.fixture
+def haft(tmp_path: Path) -> Haft:
+    workspace, home = tmp_path / "workspace", tmp_path / "state"
+    workspace.mkdir()
+    (workspace / "a.txt").write_text("one\ntwo\nthree\n")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("HAFT_", "_HAFT"))}
+    env |= {"HAFT_HOME": str(home), "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    for name in ("EDITOR", "VISUAL", "NO_COLOR"):
+        env.pop(name, None)
+    return Haft(workspace, home, env)
+
+
+@pytest.fixture
+def ended() -> Iterator[Callable[[subprocess.Popen[bytes]], subprocess.Popen[bytes]]]:
+    """Sees to it that a process that was started is gone when the test is."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def register(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        started.append(process)
+        return process
+
+    yield register
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def words_of(lines: Sequence[str]) -> list[str]:
+    return [line.split()[0] for line in lines if line.split()]

@@ -1,0 +1,113 @@
+import pytest
+
+from haft.contracts import BadUsage
+from haft.surfaces.cli.binding import arguments
+from haft.surfaces.cli.parameters import take_apart
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string"},
+        "start_line": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "force": {"type": "boolean"},
+        "maybe": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+        "tag": {"type": "array", "items": {"type": "string"}},
+        "edits": {"type": "array", "items": {"type": "object"}},
+        "approve": {"type": "boolean"},
+        "no-color": {"type": "boolean"},
+    },
+    "additionalProperties": False,
+}
+OPEN = {"type": "object", "additionalProperties": True}
+
+
+def read(*words, schema=SCHEMA):
+    return arguments(take_apart(["x", *words]), "x", schema)
+
+
+def test_values_stand_beside_the_name_or_behind_an_equals_sign():
+    assert read("--path", "a b", "--ratio=0.5") == {"path": "a b", "ratio": 0.5}
+    assert read("--path=") == {"path": ""}
+    assert read("--path=--odd") == {"path": "--odd"}
+
+
+def test_negative_numbers_and_a_dash_are_values():
+    assert read("--start-line", "-3", "--ratio", "-.5", "--path", "-") == {"start_line": -3, "ratio": -0.5, "path": "-"}
+
+
+def test_flags_stand_alone_with_a_value_or_negated():
+    assert read("--force") == {"force": True}
+    assert read("--force", "--path", "a") == {"force": True, "path": "a"}
+    assert read("--force", "false") == {"force": False}
+    assert read("--no-force") == {"force": False}
+    assert read("--maybe=null") == {"maybe": None}
+    assert read("--no-maybe") == {"maybe": False}
+    assert read("--no-color") == {"no-color": True}, "a parameter that is called so is not a negation"
+    with pytest.raises(BadUsage, match="takes no value"):
+        read("--no-force=1")
+
+
+def test_a_word_behind_a_flag_that_is_no_truth_is_stray():
+    with pytest.raises(BadUsage, match=r"`a\.txt` belongs to no parameter"):
+        read("--force", "a.txt")
+
+
+def test_repeated_names_make_an_array():
+    assert read("--tag", "a", "--tag", "b") == {"tag": ["a", "b"]}
+    assert read("--tag", "a") == {"tag": ["a"]}
+    assert read("--edits", '[{"a": 1}]') == {"edits": [{"a": 1}]}
+    with pytest.raises(BadUsage, match="takes one value and is given 2 times"):
+        read("--path", "a", "--path", "b")
+
+
+def test_dashes_and_underscores_mean_the_same_unless_that_is_ambiguous():
+    assert read("--start-line", "1") == read("--start_line", "1")
+    twins = {"type": "object", "properties": {"a-b": {}, "a_b": {}}, "additionalProperties": False}
+    assert read("--a-b", "1", "--a_b", "2", schema=twins) == {"a-b": 1, "a_b": 2}
+    three = {"type": "object", "properties": {"a-b_c": {}, "a_b-c": {}}, "additionalProperties": False}
+    with pytest.raises(BadUsage, match="may be `--a-b_c` or `--a_b-c`"):
+        read("--a-b-c", "1", schema=three)
+
+
+def test_a_text_that_fits_no_type_goes_on_as_text():
+    assert read("--start-line", "many") == {"start_line": "many"}
+
+
+def test_a_name_wins_over_the_same_key_in_args(tmp_path):
+    assert read("--args", '{"path": "a", "force": true}', "--path", "b") == {"path": "b", "force": True}
+    (tmp_path / "x.json").write_text('\ufeff{"path": "c"}')
+    assert read("--args", f"@{tmp_path / 'x.json'}") == {"path": "c"}
+    with pytest.raises(BadUsage, match="NaN is no JSON"):
+        read("--args", '{"ratio": NaN}')
+
+
+def test_options_of_haft_are_haft_s_until_a_bare_double_dash():
+    line = take_apart(["x", "--approve", "--path", "a"])
+    assert line.flag("--approve") and arguments(line, "x", SCHEMA) == {"path": "a"}
+    line = take_apart(["x", "--path", "a", "--", "--approve"])
+    assert not line.flag("--approve"), "a parameter called `approve` must never approve"
+    assert arguments(line, "x", SCHEMA) == {"path": "a", "approve": True}
+    assert not take_apart(["x", "--", "--json", "-q"]).options
+
+
+def test_a_value_does_not_reach_across_an_option():
+    with pytest.raises(BadUsage, match="`--path` needs a value: string"):
+        read("--path", "--approve", "a")
+
+
+def test_options_of_other_versions_are_refused():
+    for option in ("--wait", "--try", "--network", "--write", "--no-cache", "--preview"):
+        with pytest.raises(BadUsage, match="this version does not have"):
+            take_apart(["x", option, "1"])
+        assert take_apart(["x", "--", option]).pieces
+
+
+def test_a_tool_that_takes_anything_is_given_anything():
+    assert read("--a", "1", "--b", "text", "--c", schema=OPEN) == {"a": 1, "b": "text", "c": True}
+
+
+def test_an_unknown_name_lists_what_there_is():
+    with pytest.raises(BadUsage) as error:
+        read("--zzzzz", "1")
+    assert error.value.hint is not None and "`--path`" in error.value.hint

@@ -1,0 +1,141 @@
+"""`log`, `show`, `output`, `watch` and `cancel`, from other processes than the one that runs."""
+
+import json
+import signal
+
+from .conftest import until
+
+
+def use(haft, *words):
+    return haft("tools", "use", *words).json["run"]
+
+
+def test_reading_without_state_prints_nothing_and_makes_nothing(haft):
+    assert haft("log", "--json").json == []
+    assert haft("audit", "list", "--json").json == []
+    assert haft("audit", "verify").code == 0
+    assert haft("cancel", "--all", "--json").json == []
+    assert haft("audit", "export").out == ""
+    assert not haft.home.exists()
+
+
+def test_log_is_newest_first_and_can_be_narrowed(haft):
+    first = use(haft, "read_file", "--path", "a.txt")
+    second = use(haft, "read_file", "--path", "missing.txt", "--thread", "T-x")
+    third = use(haft, "write_file", "--path", "new.txt", "--content", "x", "--approve")
+
+    def found(*words):
+        return [run["id"] for run in haft("log", "--json", *words).json]
+
+    assert found() == [third, second, first]
+    assert found("--limit", "1") == [third]
+    assert found("--tool", "read_file") == [second, first]
+    assert found("--status", "error") == [second]
+    assert found("--thread", "T-x") == [second]
+    assert found("--who", "nobody-of-this-name") == []
+    assert found("--path", "new.txt") == [third]
+    assert found("--since", "1h") == [third, second, first]
+    assert found("--since", "2100-01-01") == []
+    assert found("-w", str(haft.home)) == []
+    lines = haft("log").out.splitlines()
+    assert [line.split()[0] for line in lines] == [third, second, first]
+    assert haft("log", "--path", "new.txt", "--tool", "shell").err == "no runs\n"
+
+
+def test_the_beginning_of_a_name_is_enough(haft):
+    run = use(haft, "read_file", "--path", "a.txt")
+    said = haft("show", run[:-2])
+    assert said.code == 0
+    for word in (run, "read_file done", "queued", "done", "decision: allow by rule", "limits: ", "walls: ", "a.txt"):
+        assert word in said.out
+    assert "there is no run" in haft("show", "r_").err
+
+
+def test_output_is_raw_and_can_be_searched_and_cut(haft):
+    run = use(haft, "shell", "--command", r"printf 'a\377b\nsecond\nthird'", "--approve")
+    assert haft("output", run, "--lines", "2:").out == "second\nthird"
+    assert haft("output", run, "--lines", "2").out == "second\n"
+    assert haft("output", run, "--lines", ":1").out == "a\ufffdb\n"
+    assert haft("output", run, "--grep", "ir").out == "third"
+    process = haft.start("output", run)
+    assert process.communicate(timeout=30)[0] == b"a\xffb\nsecond\nthird"
+    facts = haft("output", run, "--json").json
+    assert facts == {"run": run, "output": "a\ufffdb\nsecond\nthird", "bytes": 16, "skipped": 0, "truncated": False}
+
+
+def test_output_of_a_long_run_has_head_and_tail_and_says_what_is_missing(haft):
+    config = {"HAFT_LIMITS_MAX_KEPT_OUTPUT_BYTES": "100000"}
+    command = "echo head; yes | head -c 3000000; echo tail"
+    run = haft("tools", "use", "shell", "--command", command, "--approve", **config).json["run"]
+    said = haft("output", run)
+    assert said.out.startswith("head\ny\n") and said.out.endswith("y\ntail\n")
+    missing = int(said.err.split()[0].replace("_", ""))
+    assert len(said.out) + missing == 3_000_010
+    assert "bytes between head and tail were not kept" in said.err
+    facts = haft("output", run, "--json").json
+    assert facts["skipped"] == missing and facts["bytes"] == 3_000_010
+
+
+def test_another_process_watches_and_cancels(haft, ended):
+    runner = ended(haft.start("tools", "use", "shell", "--command", "echo on; sleep 300", "--approve"))
+    run = haft.open_run()["id"]
+    watcher = ended(haft.start("watch", run))
+    assert watcher.stdout.readline() == b"on\n"
+    said = haft("cancel", run)
+    assert (said.code, said.out) == (0, f"{run} shell cancelled\n")
+    _out, err = watcher.communicate(timeout=30)
+    assert watcher.returncode == 130
+    assert f"{run} in-progress" in err.decode() and f"{run} cancelled" in err.decode()
+    assert runner.wait(timeout=30) == 130
+    again = haft("cancel", run, "--json")
+    assert again.code == 0
+    assert again.json == [{"run": run, "tool": "shell", "status": "cancelled", "ended": True, "alreadyEnded": True}]
+
+
+def test_cancel_all_ends_everything(haft, ended):
+    processes = [ended(haft.start("tools", "use", "shell", "--command", "sleep 300", "--approve")) for _ in range(2)]
+    until(lambda: len(haft("log", "--status", "in-progress", "--json").json) == 2)
+    answers = haft("cancel", "--all", "--json").json
+    assert [answer["status"] for answer in answers] == ["cancelled", "cancelled"]
+    assert [process.wait(timeout=30) for process in processes] == [130, 130]
+    assert haft("cancel", "--all").err == "nothing runs\n"
+
+
+def test_watch_of_an_ended_run_tells_it_all(haft):
+    run = use(haft, "shell", "--command", "echo a; exit 2", "--approve")
+    said = haft("watch", run)
+    assert (said.code, said.out) == (1, "a\n")
+    events = [json.loads(line) for line in haft("watch", run, "--json").out.splitlines()]
+    assert events[-1]["type"] == "outcome" and events[-1]["outcome"]["exitCode"] == 2
+    silent = use(haft, "read_file", "--path", "a.txt")
+    assert haft("watch", silent, "-q").out == "one\ntwo\nthree\n"
+
+
+def test_a_host_that_was_killed_is_cleaned_up_by_who_looks(haft, ended):
+    process = ended(haft.start("tools", "use", "shell", "--command", "sleep 300", "--approve"))
+    run = haft.open_run()["id"]
+    watcher = ended(haft.start("watch", run))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert watcher.wait(timeout=30) == 1, "who follows it notices"
+    kept = haft("show", run, "--json").json
+    assert kept["status"] == "error" and kept["outcome"]["error"]["code"] == "interrupted"
+    assert haft("audit", "verify").code == 0
+
+
+def test_ctrl_c_ends_watching_and_not_the_run(haft, ended):
+    ended(haft.start("tools", "use", "shell", "--command", "echo on; sleep 300", "--approve"))
+    run = haft.open_run()["id"]
+    watcher = ended(haft.start("watch", run, "-q"))
+    assert watcher.stdout.readline() == b"on\n"
+    watcher.send_signal(signal.SIGINT)
+    assert watcher.communicate(timeout=30) == (b"", b"")
+    assert watcher.returncode == 130
+    assert haft("show", run, "--json").json["status"] == "in-progress"
+    assert haft("cancel", run).code == 0
+
+
+def test_a_state_home_that_cannot_be_one_is_said(haft):
+    haft.home.write_text("")
+    said = haft("log")
+    assert said.code == 2 and "is not a directory" in said.err

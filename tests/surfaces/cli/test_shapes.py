@@ -1,0 +1,71 @@
+"""Every `--json` shape against its JSON Schema in the documentation."""
+
+import json
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+SHAPES = Path(__file__).parents[3] / "docs" / "reference" / "shapes"
+SCHEMAS = {path.stem: json.loads(path.read_text()) for path in SHAPES.glob("*.json")}
+REGISTRY = jsonschema_rs.Registry([(schema["$id"], schema) for schema in SCHEMAS.values()])
+
+CALL = ["tools", "use", "shell", "--command", "echo a; echo b >&2; sleep 300 & exit 3", "--approve", "--config", "k=v"]
+
+
+def fits(name, value):
+    jsonschema_rs.validator_for(SCHEMAS[name], registry=REGISTRY).validate(value)
+
+
+def test_tools_and_definitions(haft):
+    fits("tools", haft("tools", "list", "--all", "--json").json)
+    fits("tools", haft("tools", "search", "file", "--json").json)
+    fits("tool", haft("tools", "show", "shell", "--json").json)
+    for form in ("mcp", "openai", "anthropic", "amp"):
+        fits(f"definition-{form}", haft("tools", "show", "shell", "--as", form).json)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        CALL,
+        ["tools", "use", "read_file", "--path", "a.txt"],
+        ["tools", "use", "nothing"],
+        ["tools", "use", "shell", "--command", "true"],
+        ["tools", "use", "write_file", "--path", "n.txt", "--content", "x", "--approve"],
+    ],
+)
+def test_outcomes_runs_events_and_records(haft, words):
+    outcome = haft(*words, "--json").json
+    fits("outcome", outcome)
+    for line in haft(*words, "--stream").out.splitlines():
+        fits("event", json.loads(line))
+    for line in haft("watch", outcome["run"], "--json").out.splitlines():
+        fits("event", json.loads(line))
+    fits("run", haft("show", outcome["run"], "--json").json)
+    fits("runs", haft("log", "--json").json)
+    fits("output", haft("output", outcome["run"], "--json").json)
+    fits("cancelled", haft("cancel", outcome["run"], "--json").json)
+    fits("audit-verdict", haft("audit", "verify", "--json").json)
+    fits("audit-entries", haft("audit", "list", "--json").json)
+    for line in haft("audit", "export").out.splitlines():
+        fits("audit-entry", json.loads(line))
+    fits("audit-export", haft("audit", "export", "--to", "record.jsonl", "--json").json)
+
+
+def test_config_and_doctor(haft):
+    (haft.workspace / "haft.toml").write_text("[limits]\nmax_seconds = 9999\n")
+    fits("config", haft("config", "show", "--json").json)
+    fits("doctor", haft("doctor", "--json").json)
+
+
+def test_an_open_run_has_the_same_shape(haft, ended):
+    ended(haft.start("tools", "use", "shell", "--command", "sleep 300", "--approve"))
+    fits("run", haft.open_run())
+    fits("cancelled", haft("cancel", "--all", "--json").json)
+
+
+def test_every_shape_is_checked_here():
+    text = Path(__file__).read_text()
+    forms = {f"definition-{form}" for form in ("mcp", "openai", "anthropic", "amp")}
+    assert not [name for name in SCHEMAS if f'fits("{name}"' not in text and name not in forms]

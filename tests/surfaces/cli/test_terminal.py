@@ -1,0 +1,209 @@
+"""A real terminal: live output, the question, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import time
+
+import pytest
+
+from .conftest import PATIENCE, PROGRAM
+
+QUESTION = "Approve? [y/N/e(dit)] "
+
+
+class Terminal:
+    """The program on a terminal of its own."""
+
+    def __init__(self, haft, *words, **env):
+        self._master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [*PROGRAM, *words],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=haft.workspace,
+            env={**haft.env, "TERM": "xterm", "COLUMNS": "60", **env},
+            start_new_session=True,
+            preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+        )
+        os.close(slave)
+        self.seen = ""
+        self._looked_at = 0
+
+    def until(self, text):
+        """Read until `text` comes, after whatever was waited for before."""
+        end = time.monotonic() + PATIENCE
+        while (found := self.seen.find(text, self._looked_at)) < 0:
+            assert time.monotonic() < end, self.seen
+            if not self._read() and text not in self.seen[self._looked_at :]:
+                raise AssertionError(self.seen)
+        self._looked_at = found + len(text)
+
+    def _read(self):
+        if not select.select([self._master], [], [], 0.2)[0]:
+            return True
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # the last one hung up
+            return False
+        self.seen += data.decode("utf-8", "replace").replace("\r\n", "\n")
+        return bool(data)
+
+    def type(self, text):
+        os.write(self._master, text.encode())
+
+    def end(self):
+        while self._read():
+            if self.process.poll() is not None and not select.select([self._master], [], [], 0.2)[0]:
+                break
+        return self.process.wait(timeout=PATIENCE)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+
+
+@pytest.fixture
+def terminal(haft):
+    opened = []
+
+    def open_(*words, **env):
+        opened.append(Terminal(haft, *words, **env))
+        return opened[-1]
+
+    yield open_
+    for one in opened:
+        one.close()
+
+
+def test_a_call_is_shown_whole_asked_and_runs_live(terminal):
+    here = terminal("tools", "use", "shell", "--command", "echo first; read -t 1 x < /dev/zero; echo second", "-q")
+    here.until(QUESTION)
+    assert "shell asks: it may change something" in here.seen
+    assert "command:" in here.seen and "echo second" in here.seen
+    here.type("y\n")
+    here.until("\nfirst\n")
+    assert here.end() == 0
+    assert here.seen.endswith("first\nsecond\n")
+    assert '"status"' not in here.seen, "on a terminal the outcome is not printed"
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "yes\n", "\x04"])
+def test_anything_but_y_is_no(terminal, haft, answer):
+    here = terminal("tools", "use", "write_file", "--path", "b.txt", "--content", "x")
+    here.until(QUESTION)
+    here.type(answer)
+    assert here.end() == 3
+    assert "error:" in here.seen and "said no" in here.seen
+    assert not (haft.workspace / "b.txt").exists()
+
+
+def test_what_was_typed_before_the_question_does_not_answer_it(terminal):
+    here = terminal("tools", "use", "shell", "--command", "echo ran")
+    here.type("y\n")
+    here.until(QUESTION)
+    here.type("n\n")
+    assert here.end() == 3
+    assert "\nran\n" not in here.seen
+
+
+def test_arguments_are_never_cut_and_hide_nothing(terminal):
+    long = "x" * 300 + "END"
+    here = terminal("tools", "use", "shell", "--command", f"echo {long}\n# \x1b[2K\u202e hidden\n  path: /fake")
+    here.until(QUESTION)
+    here.type("n\n")
+    here.end()
+    shown = here.seen.split(QUESTION)[0]
+    joined = "".join(line.removeprefix("  │ ") for line in shown.splitlines())
+    assert long in joined
+    assert "\\x1b[2K\\u202e hidden" in shown and "\u202e" not in shown
+    assert "  │   path: /fake" in shown, "every line of a value is marked as such"
+
+
+def test_edited_arguments_are_shown_again_and_run(terminal, haft):
+    here = terminal("tools", "use", "write_file", "--path", "b.txt", "--content", "x")
+    here.until(QUESTION)
+    here.type("e\n")
+    here.until("Arguments as JSON on one line")
+    here.type("nonsense\n")
+    here.until("the arguments stay as they were")
+    here.until(QUESTION)
+    here.type("e\n")
+    here.until("Arguments as JSON on one line")
+    here.type('{"path": "c.txt", "content": "y"}\n')
+    here.until("path: c.txt")
+    here.until("content: y")
+    here.until(QUESTION)
+    here.type("y\n")
+    assert here.end() == 0
+    assert (haft.workspace / "c.txt").read_text() == "y" and not (haft.workspace / "b.txt").exists()
+
+
+def test_the_editor_is_used_where_there_is_one(terminal, haft):
+    editor = haft.workspace / "editor"
+    editor.write_text('#!/bin/sh\nsed -i.bak s/before/after/ "$1"\n')
+    editor.chmod(0o755)
+    here = terminal("tools", "use", "shell", "--command", "echo before", EDITOR=str(editor))
+    here.until(QUESTION)
+    here.type("e\n")
+    here.until("echo after")
+    here.until(QUESTION)
+    here.type("y\n")
+    assert here.end() == 0 and here.seen.endswith("after\n")
+
+
+def test_ctrl_c_at_the_question_cancels(terminal):
+    here = terminal("tools", "use", "shell", "--command", "echo ran")
+    here.until(QUESTION)
+    here.type("\x03")
+    assert here.end() == 130
+    assert "Traceback" not in here.seen and "\nran\n" not in here.seen
+
+
+def test_ctrl_c_ends_a_live_call(terminal):
+    here = terminal("tools", "use", "shell", "--command", "echo on; sleep 300", "--approve")
+    here.until("on\n")
+    here.type("\x03")
+    assert here.end() == 130
+    assert "cancelling" in here.seen
+
+
+def test_a_failure_is_told_below_the_output(terminal):
+    here = terminal("tools", "use", "shell", "--command", "printf half; exit 4", "--approve", NO_COLOR="1")
+    assert here.end() == 1
+    assert here.seen == "half\nerror: `bash` exited 4\n"
+
+
+def test_output_that_steers_a_terminal_is_made_visible(terminal):
+    here = terminal("tools", "use", "shell", "--command", r"printf '\033]0;title\007\033[31mred\n'", "--approve")
+    assert here.end() == 0
+    assert here.seen == "\\x1b]0;title\\x07\\x1b[31mred\n"
+
+
+def test_ended_children_are_told_in_one_line(terminal):
+    here = terminal("tools", "use", "shell", "--command", "sleep 300 & echo on", "--approve")
+    assert here.end() == 0
+    assert here.seen.startswith("on\nended with the call: sleep")
+    assert here.seen.count("\n") == 2
+
+
+def test_colour_only_where_it_is_wanted(terminal, haft):
+    wrong = ("tools", "show", "nothing")
+    coloured = terminal(*wrong)
+    assert coloured.end() == 2 and "\x1b[31;1merror:" in coloured.seen
+    plain = terminal(*wrong, NO_COLOR="1")
+    assert plain.end() == 2 and "\x1b" not in plain.seen
+    assert "\x1b" not in haft(*wrong).err
+
+
+def test_lines_fit_the_terminal(terminal):
+    here = terminal("tools", "list", NO_COLOR="1")
+    assert here.end() == 0
+    assert all(len(line) <= 60 for line in here.seen.splitlines())
+    assert "…" in here.seen

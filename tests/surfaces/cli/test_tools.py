@@ -1,0 +1,55 @@
+import json
+
+
+def test_list_shows_name_kind_and_first_line(haft):
+    said = haft("tools", "list")
+    assert said.code == 0
+    assert "read_file" in said.out and "builtin" in said.out and "Read a text file of the workspace." in said.out
+    assert not haft.home.exists(), "listing leaves no trace"
+
+
+def test_list_by_kind_and_a_misspelt_kind(haft):
+    assert haft("tools", "list", "--source", "python").out == ""
+    wrong = haft("tools", "list", "--source", "builtn")
+    assert wrong.code == 2
+    assert wrong.err == "error: there is no kind of tool called `builtn`\nhint: did you mean `builtin`?\n"
+
+
+def test_show_names_every_parameter(haft):
+    said = haft("tools", "show", "read_file")
+    assert said.out.startswith("# read_file (builtin: haft.builtin.read_file)\n")
+    assert "- path (string, required): " in said.out
+    assert "- start_line (integer): " in said.out
+    assert "readonly, idempotent" in said.out
+
+
+def test_show_in_the_forms_of_other_ecosystems(haft):
+    mcp = haft("tools", "show", "read_file", "--as", "mcp").json
+    assert mcp["inputSchema"]["required"] == ["path"]
+    assert mcp["annotations"] == {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+    openai = haft("tools", "show", "read_file", "--as", "openai").json
+    assert openai["type"] == "function" and openai["function"]["parameters"] == mcp["inputSchema"]
+    assert haft("tools", "show", "read_file", "--as", "anthropic").json["input_schema"] == mcp["inputSchema"]
+    assert set(haft("tools", "show", "read_file", "--as", "amp").json) == {"name", "description", "inputSchema"}
+
+
+def test_show_of_an_unknown_tool_suggests_the_near_one(haft):
+    said = haft("tools", "show", "read_fil")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "error: there is no tool called `read_fil`\nhint: did you mean `read_file`?\n"
+
+
+def test_search_finds_by_words_and_says_when_nothing_fits(haft):
+    assert haft("tools", "search", "regular", "expression").out.startswith("search ")
+    nothing = haft("tools", "search", "xylophone")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert "no tool fits" in nothing.err
+    assert haft("tools", "search", "xylophone", "--json").json == []
+
+
+def test_global_options_stand_before_or_after_the_command(haft):
+    forms = (["--json", "tools", "list"], ["tools", "--json", "list"], ["tools", "list", "--json"])
+    answers = [json.loads(haft(*form).out) for form in forms]
+    assert answers[0] == answers[1] == answers[2]
+    assert haft("--version").out == haft("tools", "list", "--version").out
+    assert haft("--version").out.startswith("haft ")

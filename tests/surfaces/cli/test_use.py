@@ -1,0 +1,106 @@
+import json
+import os
+import signal
+
+import pytest
+
+
+def test_the_outcome_is_one_json_object_where_stdout_is_no_terminal(haft):
+    said = haft("tools", "use", "read_file", "--path", "a.txt", "--start-line", "2", "--end-line", "2")
+    outcome = said.json
+    assert (said.code, said.err) == (0, "")
+    assert outcome["status"] == "done" and outcome["output"] == "two\n"
+    assert outcome["changes"]["files"] == [] and outcome["decision"]["action"] == "allow"
+
+
+def test_only_prints_one_field_raw(haft):
+    assert haft("tools", "use", "read_file", "--path", "a.txt", "--only", "output").out == "one\ntwo\nthree\n"
+    assert haft("tools", "use", "read_file", "--path", "a.txt", "--only", "result").json["totalLines"] == 3
+    assert (
+        haft("tools", "use", "read_file", "--path", "a.txt", "--only", "output", "--json").json == "one\ntwo\nthree\n"
+    )
+
+
+def test_arguments_come_from_stdin(haft):
+    said = haft("tools", "use", "read_file", "--args", "-", "--only", "output", stdin='{"path": "a.txt"}')
+    assert said.out == "one\ntwo\nthree\n"
+
+
+def test_stream_prints_every_event_and_the_outcome_last(haft):
+    said = haft("tools", "use", "shell", "--command", "echo a; echo b >&2", "--approve", "--stream")
+    events = [json.loads(line) for line in said.out.splitlines()]
+    assert [event["seq"] for event in events] == sorted(event["seq"] for event in events)
+    assert {"status", "stdout", "stderr"} <= {event["type"] for event in events}
+    assert events[-1]["type"] == "outcome" and events[-1]["outcome"]["status"] == "done"
+
+
+def test_approve_lets_pass_what_would_ask(haft):
+    said = haft("tools", "use", "write_file", "--path", "new.txt", "--content", "x", "--approve")
+    assert said.code == 0 and (haft.workspace / "new.txt").read_text() == "x"
+    assert said.json["decision"]["by"] == "person"
+    assert haft("tools", "use", "write_file", "--path", "no.txt", "--content", "x").code == 3
+    assert not (haft.workspace / "no.txt").exists()
+
+
+def test_thread_and_workspace_are_passed_on(haft, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "b.txt").write_text("bee")
+    said = haft("tools", "use", "read_file", "--path", "b.txt", "--thread", "T-1", "-w", str(other))
+    assert said.json["output"] == "bee" and said.json["thread"] == "T-1"
+
+
+def test_settings_that_do_not_count_are_said_once(haft):
+    (haft.workspace / "haft.toml").write_text("[limits]\nmax_seconds = 9999\n")
+    said = haft("tools", "use", "read_file", "--path", "a.txt")
+    assert said.code == 0
+    assert said.err.startswith("warning: ") and "max_seconds" in said.err and said.err.count("ignored") == 1
+    assert haft("tools", "use", "read_file", "--path", "a.txt", "-q").err == ""
+
+
+def test_children_that_were_ended_are_in_the_outcome(haft):
+    said = haft("tools", "use", "shell", "--command", "sleep 300 & echo on", "--approve")
+    assert said.json["output"] == "on\n"
+    assert any("sleep" in child["command"] for child in said.json["endedChildren"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_the_run_and_waits_for_its_end(haft, ended, number):
+    process = ended(haft.start("tools", "use", "shell", "--command", "echo on; sleep 300", "--approve"))
+    haft.open_run()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert json.loads(out)["status"] == "cancelled"
+    assert err.decode() == "cancelling; once more to quit at once\n"
+
+
+def test_a_second_signal_quits_at_once_and_the_run_is_interrupted(haft, ended):
+    command = "trap '' TERM; echo on; sleep 300"
+    process = ended(haft.start("tools", "use", "shell", "--command", command, "--approve"))
+    run = haft.open_run()["id"]
+    process.send_signal(signal.SIGINT)
+    os.read(process.stderr.fileno(), 100)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    kept = haft("show", run, "--json").json
+    assert kept["status"] in ("error", "cancelled") and kept["endedAt"] is not None
+    assert haft("audit", "verify").code == 0
+
+
+def test_progress_is_told_in_plain_lines_where_stderr_is_no_terminal(haft, tmp_path):
+    package = tmp_path / "site" / "working-1.0.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: working\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[haft.tools]\nwork = working:work\n")
+    (tmp_path / "site" / "working.py").write_text(
+        "from haft import Context\n\n"
+        "async def work(context: Context) -> str:\n"
+        '    """Work."""\n'
+        '    context.progress("half \\x1b[0m", fraction=0.5)\n'
+        '    return "done"\n'
+    )
+    said = haft("tools", "use", "work", "--approve", PYTHONPATH=str(tmp_path / "site"))
+    assert said.json["output"] == "done"
+    assert said.err == "[##########          ]  50% half \\x1b[0m\n"
+    assert haft("tools", "use", "work", "--approve", "-q", PYTHONPATH=str(tmp_path / "site")).err == ""
