@@ -62,7 +62,7 @@ def desk(tmp_path: Path) -> Desk:
         "PYTHONPATH": str(site),
         "PYTHONDONTWRITEBYTECODE": "1",
         "NO_COLOR": "1",
-        "COLUMNS": "100",
+        "COLUMNS": "120",
         "TERM": "xterm",
         "USER": "you",
     }

@@ -36,7 +36,7 @@ def test_the_spec_says_what_the_function_is():
     assert spec.description == "Add two numbers."
     assert spec.input_schema["properties"]["a"]["description"] == "The first."
     assert spec.origin.startswith(f"{__name__}:")
-    assert spec.digest.startswith("sha256:")
+    assert spec.digest.__len__() == 64
     assert add.spec is spec
 
 

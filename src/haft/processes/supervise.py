@@ -289,9 +289,11 @@ def serve(server: socket.socket) -> None:
                 hunt_until = 0.0
         if server.fileno() not in ready:
             continue
-        message, descriptors, _, _ = socket.recv_fds(server, 1, 5, socket.MSG_CMSG_CLOEXEC)
+        message, descriptors, _, _ = socket.recv_fds(server, 1, 5)
         if not message:
             return
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.
         pid = os.fork()
         if pid == 0:
             code = 1

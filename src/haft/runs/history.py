@@ -13,7 +13,7 @@ from dataclasses import replace
 from haft.contracts import BadUsage, Event, RunId, StorageFailed, UnknownRun
 from haft.runs.entry import RunRecord
 from haft.runs.journal import journal_paths, journalled
-from haft.runs.kept import Frame, has_kept, kept_frames
+from haft.runs.kept import Frame, KeptReader, has_kept, kept_frames
 from haft.runs.table import Filter, by_prefix, events_of, select
 from haft.storage import Database, StateHome
 
@@ -50,19 +50,20 @@ class History:
                 found[run.id] = run
         return [found[name] for name in sorted(found, reverse=True)[: wanted.limit]]
 
-    def events(self, run: RunId, after: int = -1) -> list[Event]:
-        """Everything that happened to a run beyond a number, output included, in the order it happened."""
+    def happenings(self, run: RunRecord, after: int = -1) -> list[Event]:
+        """Statuses, progress and the like beyond a number, in the order they happened; not the output."""
         happened = {
             event.seq: event
             for journalled in self._journalled()
-            if journalled.id == run
+            if journalled.id == run.id
             for event in journalled.noted()
         }
-        happened.update({event.seq: event for event in events_of(self._database, run, after)})
-        happened.update({event.seq: event for event in self.find(run).states()})
-        output = [_output_event(run, frame) for frame in kept_frames(self._home.outputs, run, after)]
-        later = [event for event in happened.values() if event.seq > after]
-        return sorted([*later, *output], key=lambda event: event.seq)
+        happened.update({event.seq: event for event in (*events_of(self._database, run.id, after), *run.states())})
+        return [happened[seq] for seq in sorted(happened) if seq > after]
+
+    def reader(self, run: RunRecord) -> KeptReader:
+        """The run's output, to be read as it grows."""
+        return KeptReader(self._home.outputs, run.id)
 
     def output(self, run: RunRecord) -> Iterator[Frame]:
         """The whole output, as kept."""
@@ -93,10 +94,3 @@ def _merge(found: dict[RunId, RunRecord], kept: list[RunRecord]) -> None:
     for run in kept:
         if run.id not in found or not run.is_open:
             found[run.id] = run
-
-
-def _output_event(run: RunId, frame: Frame) -> Event:
-    facts: dict[str, object] = {"text": frame.data.decode("utf-8", "replace")}
-    if frame.skipped:
-        facts["skipped"] = frame.skipped
-    return Event(run, frame.seq, frame.at, frame.stream, "in-progress", facts)

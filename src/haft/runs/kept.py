@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from haft.contracts import RunId, StorageFailed, Stream
 
@@ -109,34 +110,47 @@ def has_kept(outputs: str, run: RunId) -> bool:
     return bool(_files(outputs, run))
 
 
-def kept_frames(outputs: str, run: RunId, after: int = -1) -> Iterator[Frame]:
-    """The pieces beyond number `after`, in order; the first after a gap says how much is missing."""
-    end = 0
-    for _number, path in _files(outputs, run):
-        try:
-            file = open(path, "rb")  # noqa: SIM115  closed below, the ring may delete it meanwhile
-        except FileNotFoundError:
-            continue
-        with file:
+class KeptReader:
+    """Reads what is kept of a run, piece by piece, and later what has come since: never the same twice."""
+
+    def __init__(self, outputs: str, run: RunId) -> None:
+        self._outputs = outputs
+        self._run = run
+        self._number = -1
+        """The file that was read last, and how far."""
+        self._position = 0
+        self._end = 0
+        """How much of the whole output is behind us, what is missing included."""
+
+    def frames(self) -> Iterator[Frame]:
+        """The pieces that have not been read; the first after a gap says how much is missing."""
+        for number, path in _files(self._outputs, self._run):
+            if number >= self._number:
+                with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:  # the ring may delete it
+                    yield from self._of_file(number, file)
+
+    def _of_file(self, number: int, file: BinaryIO) -> Iterator[Frame]:
+        skipped = 0
+        if number == self._number:
+            file.seek(self._position)
+        else:
             start = file.read(_START.size)
             if len(start) < _START.size:
                 return
             _magic, offset = _START.unpack(start)
-            skipped = max(0, offset - end)
-            end = offset
-            while len(header := file.read(_FRAME.size)) == _FRAME.size:
-                seq, at, stream, length = _FRAME.unpack(header)
-                data = file.read(length)
-                if len(data) < length:
-                    return
-                end += length
-                if seq > after:
-                    yield Frame(seq, at, _STREAMS[stream], data, skipped)
-                    skipped = 0
+            skipped = max(0, offset - self._end)
+            self._number, self._position, self._end = number, _START.size, offset
+        while len(header := file.read(_FRAME.size)) == _FRAME.size:
+            seq, at, stream, length = _FRAME.unpack(header)
+            data = file.read(length)
+            if len(data) < length:
+                return  # It is being written: next time.
+            self._position += _FRAME.size + length
+            self._end += length
+            yield Frame(seq, at, _STREAMS[stream], data, skipped)
+            skipped = 0
 
 
-def forget_kept(outputs: str, run: RunId) -> None:
-    """Remove what was kept of a run."""
-    for _number, path in _files(outputs, run):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+def kept_frames(outputs: str, run: RunId) -> Iterator[Frame]:
+    """Everything that is kept of a run's output, in order."""
+    return KeptReader(outputs, run).frames()

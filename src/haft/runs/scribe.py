@@ -40,6 +40,7 @@ class Scribe:
         self._wanted = threading.Event()
         self._closing = threading.Event()
         self._entries: list[Entry] = []
+        self._untold: list[bytes] = []
         self._live: set[RunId] = set()
         self._cancel: Callable[[RunId, str], None] = lambda _run, _who: None
         self._thread: threading.Thread | None = None
@@ -69,6 +70,13 @@ class Scribe:
         """Wait until everything written survives power loss. Slow: call it from a thread."""
         with self._lock:
             self._journal.sync()
+        self._sync_others()
+
+    def tell_later(self, record: bytes) -> None:
+        """The record could not be told at once of a run that is put down: it must still learn of it."""
+        with self._lock:
+            self._untold.append(record)
+        self._wanted.set()
 
     def close(self) -> None:
         """Carry over what is left and end the thread."""
@@ -88,8 +96,9 @@ class Scribe:
             self._wanted.clear()
             with self._lock:
                 entries, self._entries = self._entries, []
+                untold, self._untold = self._untold, []
                 path = self._journal.rotate() if entries else None
-            group.take(entries, path)
+            group.take(entries, untold, path)
             try:
                 group.carry_over(at_once=closing)
                 if self._live:
@@ -138,7 +147,8 @@ class _Group:
             self._database = Database(self._database_path)
         return self._database
 
-    def take(self, entries: Sequence[Entry], journal: str | None) -> None:
+    def take(self, entries: Sequence[Entry], untold: Sequence[bytes], journal: str | None) -> None:
+        self._untold += untold
         self._untold += [entry.record for entry in entries if not entry.is_open and not entry.recorded]
         self._unput += entries
         if journal is not None:
@@ -154,14 +164,15 @@ class _Group:
                 put(database, self._unput)
             self._unput = []
             self._unsynced = True
-        while self._journals:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._journals[-1])
-            self._journals.pop()
         if self._unsynced and (at_once or time.monotonic() - self._synced >= SYNC_SECONDS):
             self._sync_others()
             self.database.sync()
             self._synced, self._unsynced = time.monotonic(), False
+            # Only now: a journal may have been synced for a caller who asked for that.
+            while self._journals:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self._journals[-1])
+                self._journals.pop()
 
     def close(self) -> None:
         if self._database is not None:

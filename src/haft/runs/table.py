@@ -66,9 +66,17 @@ class Filter:
 
 def put(database: Database, entries: Sequence[Entry]) -> None:
     """Write entries; call it inside a transaction."""
-    text = f"[{b','.join([entry.line for entry in entries]).decode()}]"
-    for statement in (_RUNS, _EVENTS, _PATHS):
-        database.execute(statement, [text])
+    lines = [entry.line for entry in entries]
+    database.execute(_RUNS, [_array(lines)])
+    # Most have neither: they are told by their own letters, which cannot stand inside a JSON string unescaped.
+    for statement, empty in ((_EVENTS, b'"noted":[]'), (_PATHS, b'"files":[]')):
+        some = [line for line in lines if empty not in line]
+        if some:
+            database.execute(statement, [_array(some)])
+
+
+def _array(lines: Sequence[bytes]) -> str:
+    return f"[{b','.join(lines).decode()}]"
 
 
 def select(database: Database, wanted: Filter) -> list[RunRecord]:

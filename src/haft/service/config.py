@@ -1,8 +1,8 @@
 """The settings in force, and where each comes from.
 
 Strongest first: what the program or command line passes, `HAFT_*` variables, the workspace's `haft.toml` or
-`haft.json`, the user's file, the default. A workspace is not trusted to widen: a value that allows more than what stands
-without it is set aside, and said so.
+`haft.json`, the user's file, the default. A workspace is not trusted to widen: a value that allows more than what
+stands without it is set aside, and said so.
 """
 
 from __future__ import annotations

@@ -18,7 +18,16 @@ def encode(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, default=_other, separators=(",", ":")).encode()
+        return _slowly(value).encode()
+
+
+def _slowly(value: Any) -> str:
+    try:
+        return json.dumps(value, default=_other, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        # NaN and the infinities become null, as orjson has it: the database would not read them.
+        plain = json.loads(json.dumps(value, default=_other), parse_constant=lambda _name: None)
+        return json.dumps(plain, separators=(",", ":"))
 
 
 def _other(value: Any) -> Any:

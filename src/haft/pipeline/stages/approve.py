@@ -1,7 +1,6 @@
 """Stops: what asks waits for a person, `blocked-on-user`, and ends here when the answer is no or nobody can be asked.
 
-A person may answer with other arguments. These are validated and decided again, and asked again where that says so:
-what runs is always what was judged.
+A person may answer with other arguments. These are validated and decided again: what runs is always what was judged.
 """
 
 from __future__ import annotations
@@ -46,11 +45,10 @@ class Approve:
         return await proceed(call)
 
     async def _ask(self, call: Call) -> Call:
-        """Until a person agrees to exactly the arguments that stand."""
+        """The call as a person agreed to it; `Rejected` where nobody did."""
         run = self._live[call.run]
         decision = call.decision
         assert decision is not None
-        assert call.tool is not None
         if self._approver is None:
             self._settle(run, call, "nobody", approved=False, reason="nobody is there to be asked")
             raise Rejected(
@@ -58,30 +56,19 @@ class Approve:
                 hint="approve it with --approve, call it from a terminal, or give ToolService an approver",
             )
         run.turn("blocked-on-user", call)
-        while True:
-            request = ApprovalRequest(
-                run=call.run,
-                tool=call.name,
-                description=call.tool.spec.description,
-                # A copy: what was shown cannot be changed behind the person's back.
-                arguments=copy.deepcopy(dict(call.arguments)),
-                reason=decision.reason,
-                who=call.who,
-                thread=call.thread,
-            )
-            given = await self._approver(request)
-            answer = given if isinstance(given, ApprovalAnswer) else ApprovalAnswer(approved=given is True)
-            if not answer.approved:
-                reason = answer.message or "a person said no"
-                self._settle(run, call, "person", approved=False, reason=reason)
-                raise Rejected(f"`{call.name}` was rejected: {reason}")
-            if answer.arguments is None or answer.arguments == call.arguments:
-                return self._settle(run, call, "person", approved=True, reason="a person approved it")
-            call = self._decide.judge(await self._validate.judge(revised(call, arguments=dict(answer.arguments))))
-            assert call.decision is not None
-            # The person saw and wrote these arguments: agreeing to them is what the answer was.
-            if call.decision.action != "reject":
-                return self._settle(run, call, "person", approved=True, reason="a person approved it, edited")
+        given = await self._approver(_request(call, decision))
+        answer = given if isinstance(given, ApprovalAnswer) else ApprovalAnswer(approved=given is True)
+        if not answer.approved:
+            reason = answer.message or "a person said no"
+            self._settle(run, call, "person", approved=False, reason=reason)
+            raise Rejected(f"`{call.name}` was rejected: {reason}")
+        if answer.arguments is None or answer.arguments == call.arguments:
+            return self._settle(run, call, "person", approved=True, reason="a person approved it")
+        edited = self._decide.judge(await self._validate.judge(revised(call, arguments=dict(answer.arguments))))
+        if edited.decision is not None and edited.decision.action == "reject":
+            return edited
+        # Who wrote these arguments has agreed to them.
+        return self._settle(run, edited, "person", approved=True, reason="a person approved it, with other arguments")
 
     @staticmethod
     def _settle(run: Run, call: Call, by: str, *, approved: bool, reason: str) -> Call:
@@ -99,3 +86,17 @@ class Approve:
         call = revised(call, decision=decision)
         run.call = call
         return call
+
+
+def _request(call: Call, decision: Decision) -> ApprovalRequest:
+    assert call.tool is not None
+    return ApprovalRequest(
+        run=call.run,
+        tool=call.name,
+        description=call.tool.spec.description,
+        # A copy: what was shown cannot be changed behind the person's back.
+        arguments=copy.deepcopy(dict(call.arguments)),
+        reason=decision.reason,
+        who=call.who,
+        thread=call.thread,
+    )

@@ -134,7 +134,7 @@ class Record:
         at = run.states[-1][1]
         known = outcome if outcome is not None else ended(run, run.status, None)
         record = self._trail.entry(run.call, known, at, is_end=outcome is not None)
-        if record_now:
+        if record_now and outcome is None:
             self._trail.append([record])
         rest = {
             "host": self._host,
@@ -151,6 +151,13 @@ class Record:
         self._scribe.write(entry_of(run.id, record, rest, self._trail.redactor))
         run.is_put_down = True
         run.noted.clear()
+        if record_now and outcome is not None:
+            # After the journal: were this process killed in between, recovery would find the end there and add it.
+            try:
+                self._trail.append([record])
+            except StorageFailed:
+                self._scribe.tell_later(record)
+                raise
 
 
 def _may_change_something(run: Run) -> bool:

@@ -1,0 +1,64 @@
+"""The n-th write to disk fails, or is the last, for every n of a short session: nothing acknowledged is ever lost."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from haft.audit import entries, verify
+from haft.contracts import TERMINAL
+from haft.runs import Filter, History
+from haft.service import open_history, recover_dead_hosts
+from haft.storage import StateHome
+
+PROGRAM = str(Path(__file__).with_name("faulty.py"))
+
+
+def told(directory, kind: str) -> dict[str, list[list]]:
+    """What every host said, by the directory of its state."""
+    said = subprocess.run([sys.executable, PROGRAM, directory, kind], check=True, capture_output=True, text=True).stdout
+    hosts: dict[str, list[list]] = {}
+    for words in map(json.loads, said.splitlines()):
+        if words[0] == "begin":
+            current = hosts.setdefault(words[3], [])
+        else:
+            current.append(words)
+    del hosts[""]
+    return hosts
+
+
+# A head half written is not among these: no kill leaves one, as it is a single write of less than a page.
+@pytest.mark.parametrize("kind", ["full", "stays-full", "broken", "die"])
+def test_whichever_write_fails_nothing_acknowledged_is_lost_and_the_record_is_intact(tmp_path, kind):
+    hosts = told(tmp_path, kind)
+    assert len(hosts) > 15
+    acknowledged = 0
+    for directory, said in hosts.items():
+        assert not [words for words in said if words[0] == "hang"], f"{directory}: a call never ended"
+        home = StateHome(f"{directory}/home")
+        recover_dead_hosts(home)
+        recover_dead_hosts(home)
+        verdict = verify(home.audit)
+        assert verdict.intact, (directory, verdict.problem)
+        ends = {entry["run"]: entry["status"] for entry in entries(home.audit) if entry["type"] == "end"}
+        runs = known_runs(home)
+        assert all(run.status in TERMINAL for run in runs.values()), directory
+        for _ack, run, status, code in (words for words in said if words[0] == "ack"):
+            if code == "storage-failed":
+                continue  # It says itself that it could not be written down.
+            acknowledged += 1
+            assert runs[run].status == status, directory
+            assert ends[run] == status, directory
+    assert acknowledged > len(hosts)
+
+
+def known_runs(home: StateHome):
+    history: History | None = open_history(home)
+    if history is None:
+        return {}
+    try:
+        return {run.id: run for run in history.runs(Filter(limit=1000))}
+    finally:
+        history.close()

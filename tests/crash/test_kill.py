@@ -1,0 +1,86 @@
+"""The host killed with `kill -9` during calls, at random moments: nothing acknowledged is lost, nothing stays open.
+
+The oracle is independent of haft: the list of outcomes that the host was handed, sent over a pipe before it died.
+`HAFT_TEST_KILLS` sets how many times (100 unless set).
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from haft.audit import entries, verify
+from haft.contracts import TERMINAL
+from haft.runs import Filter, History
+from haft.service import recover_dead_hosts
+from haft.storage import StateHome
+
+HOST = str(Path(__file__).with_name("host.py"))
+CHUNKS = 5
+ROUNDS = -(-int(os.environ.get("HAFT_TEST_KILLS", "100")) // CHUNKS)
+
+
+def live_and_die(forge, workspace, home, seed: int, moment: float) -> list[list]:
+    """One host, killed `moment` seconds after it began; what it had acknowledged."""
+    forge.stdin.write(json.dumps([str(workspace), home, seed]) + "\n")
+    forge.stdin.flush()
+    words = []
+    while True:
+        said = json.loads(forge.stdout.readline())
+        if said[0] == "pid":
+            time.sleep(moment)
+            os.kill(said[1], signal.SIGKILL)
+        elif said[0] == "gone":
+            return words
+        else:
+            words.append(said)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_after_every_kill_each_run_has_ended_the_record_is_intact_and_nothing_acknowledged_is_missing(tmp_path, chunk):
+    workspace, home = tmp_path / "workspace", StateHome(str(tmp_path / "home"))
+    workspace.mkdir()
+    chance = random.Random(chunk)
+    acknowledged: dict[str, tuple[str, str | None]] = {}
+    interrupted = 0
+    with subprocess.Popen([sys.executable, HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forge:
+        for round_ in range(ROUNDS):
+            words = live_and_die(forge, workspace, home.path, chunk * 1000 + round_, chance.uniform(0.0, 0.4))
+            acknowledged.update({run: (status, path) for run, status, path in words})
+            interrupted += recover_dead_hosts(home)
+            check(home, workspace, acknowledged)
+        forge.stdin.close()
+    assert acknowledged, "the hosts never came to answer a call"
+    assert interrupted, "no host was killed during a call"
+
+
+def check(home: StateHome, workspace: Path, acknowledged) -> None:
+    if not os.path.isdir(home.audit):
+        return  # Killed before anything was there.
+    history = History(home)
+    runs = {run.id: run for run in history.runs(Filter(limit=1_000_000))}
+    history.close()
+    verdict = verify(home.audit)
+    assert verdict.intact, verdict.problem
+    ends: dict[str, str] = {}
+    for entry in entries(home.audit):
+        if entry["type"] == "end":
+            assert entry["run"] not in ends, "an end was recorded twice"
+            ends[entry["run"]] = entry["status"]
+    for run in runs.values():
+        assert run.status in TERMINAL
+        assert run.id in ends
+        if run.id not in acknowledged and run.status == "error" and run.tool != "no_such_tool":
+            assert run.record["error"]["code"] == "interrupted"
+    for name, (status, path) in acknowledged.items():
+        assert runs[name].status == status
+        assert ends[name] == status
+        if path is not None:
+            assert (workspace / path).read_text().startswith(path)
+    assert os.listdir(home.hosts) == [], "a dead host was not cleaned up after"

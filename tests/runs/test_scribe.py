@@ -1,0 +1,139 @@
+"""The scribe: carries over in groups, survives a disk that fails for a while, and hears of cancel requests."""
+
+import errno
+import os
+
+import pytest
+
+from haft.contracts import HostId, StorageFailed
+from haft.runs import Filter, History, Journal, Lease, Scribe, recover
+from haft.runs.journal import journal_paths
+
+
+class Bench:
+    def __init__(self, home):
+        self.home = home
+        self.told = []
+        self.fail_telling = None
+        self.lease = Lease(home.hosts)
+        self.scribe = Scribe(Journal(home.hosts, self.lease.host), home.database, self.tell, lambda: None)
+
+    def tell(self, records):
+        if self.fail_telling is not None:
+            raise self.fail_telling
+        self.told.extend(records)
+
+    def table(self):
+        history = History(self.home)
+        try:
+            return history.runs(Filter(limit=1000))
+        finally:
+            history.close()
+
+    def close(self):
+        self.scribe.close()
+        self.lease.release()
+
+
+@pytest.fixture
+def bench(home):
+    made = Bench(home)
+    yield made
+    made.close()
+
+
+def test_a_run_is_seen_as_soon_as_it_is_written_and_its_journal_goes_when_the_table_has_it(bench, home, entry, eventually):
+    one = entry(host=bench.lease.host, recorded=False)
+    bench.scribe.write(one)
+    assert [run.id for run in bench.table()] == [one.run]
+    eventually(lambda: not journal_paths(home.hosts))
+    assert [run.id for run in bench.table()] == [one.run]
+    assert bench.told == [one.record]
+
+
+def test_open_runs_and_recorded_ends_are_not_told_to_the_record(bench, home, entry, eventually):
+    bench.scribe.write(entry(status="in-progress", recorded=False))
+    bench.scribe.write(entry(status="done", recorded=True))
+    eventually(lambda: not journal_paths(home.hosts))
+    assert bench.told == []
+
+
+@pytest.mark.parametrize(
+    "failure", [StorageFailed("the record", OSError(28, "full")), OSError(errno.EIO, "broken")], ids=["full", "broken"]
+)
+def test_a_record_that_cannot_be_written_for_a_while_loses_nothing(bench, home, entry, eventually, failure):
+    bench.fail_telling = failure
+    one = entry(recorded=False)
+    bench.scribe.write(one)
+    eventually(lambda: bench.scribe.trouble is not None)
+    assert [run.id for run in bench.table()] == [one.run]
+    bench.fail_telling = None
+    two = entry(recorded=False)
+    bench.scribe.write(two)
+    eventually(lambda: bench.scribe.trouble is None and not journal_paths(home.hosts))
+    assert bench.told == [one.record, two.record]
+    assert len(bench.table()) == 2
+
+
+def test_what_could_not_be_carried_over_is_carried_over_by_the_next_host(home, entry):
+    bench = Bench(home)
+    bench.fail_telling = StorageFailed("the record", OSError(28, "full"))
+    one = entry(host=bench.lease.host, recorded=False)
+    bench.scribe.write(one)
+    bench.close()
+    assert [run.id for run in bench.table()] == [one.run]
+    told = []
+    assert recover(home, None, told.extend) == 0
+    assert [b'"run":"' + one.run.encode() in record for record in told] == [True]
+    assert journal_paths(home.hosts) == []
+    assert os.listdir(home.hosts) == []
+    assert [run.id for run in bench.table()] == [one.run]
+
+
+def test_a_journal_that_cannot_be_written_is_an_error_to_the_writer_and_the_next_one_works(bench, home, entry, monkeypatch):
+    write, full = os.write, [True]
+
+    def sometimes_full(descriptor, data):
+        if full[0] and os.readlink(f"/proc/self/fd/{descriptor}").endswith(".journal"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", sometimes_full)
+    with pytest.raises(StorageFailed, match="No space left"):
+        bench.scribe.write(entry())
+    full[0] = False
+    one = entry()
+    bench.scribe.write(one)
+    assert [run.id for run in bench.table()] == [one.run]
+
+
+def test_a_cancel_request_of_another_process_reaches_the_host_of_an_open_run_only(bench, home, entry, eventually):
+    asked = []
+    bench.scribe.on_cancel(lambda run, who: asked.append((run, who)))
+    live = entry(status="in-progress", host=bench.lease.host)
+    over = entry(status="done", host=bench.lease.host)
+    bench.scribe.write(live)
+    bench.scribe.write(over)
+    history = History(home)
+    history.request_cancel(over.run, "someone")
+    history.request_cancel(live.run, "someone")
+    eventually(lambda: asked)
+    assert asked == [(live.run, "someone")]
+    history.close()
+
+
+def test_closing_writes_everything_down(home, entry):
+    bench = Bench(home)
+    entries = [entry() for _ in range(500)]
+    for one in entries:
+        bench.scribe.write(one)
+    bench.close()
+    assert os.listdir(home.hosts) == []
+    assert {run.id for run in bench.table()} == {one.run for one in entries}
+
+
+def test_a_host_that_has_a_name_writes_only_under_it(home, entry):
+    journal = Journal(home.hosts, HostId("h_x"))
+    journal.append(entry().line)
+    assert os.listdir(home.hosts) == ["h_x.00000001.journal"]
+    journal.rotate()

@@ -1,0 +1,91 @@
+"""The database: opened by several processes at once, refused when a newer haft wrote it, all or nothing."""
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from haft.contracts import BadConfig, StorageFailed
+from haft.storage import Database, StateHome
+from haft.storage.migrations import MIGRATIONS
+
+
+def test_a_database_of_a_newer_format_is_refused_and_left_alone(tmp_path):
+    path = str(tmp_path / "haft.db")
+    Database(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(BadConfig, match=rf"newer haft \(format 99, this one knows {len(MIGRATIONS)}\)") as caught:
+        Database(path)
+    assert "update haft" in caught.value.hint
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (99,)
+    connection.close()
+
+
+def test_a_file_that_is_no_database_is_an_error_of_storage(tmp_path):
+    path = tmp_path / "haft.db"
+    path.write_bytes(b"this is not a database, but long enough to look at" * 100)
+    with pytest.raises(StorageFailed, match="cannot be opened"):
+        Database(str(path))
+
+
+def test_the_database_is_its_owners_alone(tmp_path):
+    Database(str(tmp_path / "haft.db")).close()
+    assert stat.S_IMODE(os.stat(tmp_path / "haft.db").st_mode) == 0o600
+
+
+def test_opening_again_migrates_nothing_and_keeps_everything(tmp_path):
+    path = str(tmp_path / "haft.db")
+    database = Database(path)
+    database.execute("INSERT INTO cancels VALUES ('r_1', 0, 'me')")
+    database.close()
+    database = Database(path)
+    assert database.rows("SELECT run FROM cancels") == [("r_1",)]
+    database.close()
+
+
+def test_a_transaction_that_fails_leaves_nothing(tmp_path):
+    database = Database(str(tmp_path / "haft.db"))
+    with pytest.raises(StorageFailed), database.transaction():
+        database.execute("INSERT INTO cancels VALUES ('r_1', 0, 'me')")
+        database.execute("INSERT INTO no_such_table VALUES (1)")
+    assert database.rows("SELECT * FROM cancels") == []
+    with database.transaction():
+        database.execute("INSERT INTO cancels VALUES ('r_2', 0, 'me')")
+    assert len(database.rows("SELECT * FROM cancels")) == 1
+    database.close()
+
+
+OPENING = """
+import sys
+from haft.storage import Database, StateHome
+sys.stdin.readline()
+home = StateHome(sys.argv[1])
+home.prepare()
+database = Database(home.database)
+with database.transaction():
+    database.execute("INSERT INTO cancels VALUES (?, 0, 'me')", [sys.argv[2]])
+database.close()
+"""
+
+
+def test_several_processes_that_open_a_fresh_home_at_once_all_succeed(tmp_path):
+    for attempt in range(3):
+        home = tmp_path / str(attempt)
+        processes = [
+            subprocess.Popen([sys.executable, "-c", OPENING, home, str(n)], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+            for n in range(6)
+        ]
+        for process in processes:
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+        complaints = [process.communicate()[1].decode() for process in processes]
+        assert complaints == [""] * 6
+        database = Database(StateHome(str(home)).database)
+        assert len(database.rows("SELECT * FROM cancels")) == 6
+        database.close()
