@@ -45,7 +45,14 @@ def commands_page() -> str:
     for path, command in commands(HAFT, ("haft",)):
         context: click.Context | None = None
         for name in path:
-            context = click.Context(command, info_name=name, parent=context, obj=Globals(), max_content_width=100)
+            context = click.Context(
+                command,
+                info_name=name,
+                parent=context,
+                obj=Globals(),
+                max_content_width=100,
+                help_option_names=["--help", "-h"],
+            )
         assert context is not None
         parts.append(f"\n## `{' '.join(path)}`\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
     return "".join(parts)

@@ -1,7 +1,7 @@
 """A short session in which the n-th write to disk fails, stays failing, or is the last thing the process does.
 
-A program: for every way of failing and every n it forks a host with a state home of its own below `sys.argv[1]`, and
-says in lines of JSON, unbuffered, what that host acknowledged.
+A program: for every n it forks a host with a state home of its own below `sys.argv[1]`, and says in lines of JSON,
+unbuffered, what that host acknowledged. `sys.argv[2]` is the way of failing.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from haft.contracts import HaftError
 from haft.service import ToolService
 from haft.sources.python import tool
 
+AT_ONCE = 6
 really_write = os.write
 
 
@@ -48,12 +49,13 @@ async def session(directory: str) -> None:
     home = f"{directory}/home"
     options = {"tools": [quick, effect, wordy], "approver": yes, "home": home, "installed": False}
     async with ToolService.open(f"{directory}/workspace", **options) as service:
-        calls = [("quick", {"n": 1}), ("effect", {"n": 2}), ("wordy", {"n": 3}), ("no_such", {}), ("quick", {"n": 4}),
-                 ("write_file", {"path": "x", "content": "x"}), ("effect", {"n": 5})]  # fmt: skip
+        calls = [("quick", {"n": 1}), ("effect", {"n": 2}), ("wordy", {"n": 3}), ("no_such", {}),
+                 ("write_file", {"path": "x", "content": "x"})]  # fmt: skip
         for name, arguments in calls:
             outcome = await asyncio.wait_for(_awaited(service.call(name, arguments)), 30)
-            say("ack", outcome.run_id, outcome.status, outcome.error and outcome.error.code)
-            await asyncio.sleep(0.03)  # Gives the scribe its turn between some of the calls.
+            say(directory, "ack", outcome.run_id, outcome.status, outcome.error and outcome.error.code)
+            if name in ("quick", "wordy"):
+                await asyncio.sleep(0.06)  # The scribe has its turn, too, before the session closes.
 
 
 async def _awaited(run):
@@ -72,11 +74,9 @@ class Fault:
         def call(descriptor, data, *where):
             self.count += 1
             if self.count == self.n or (self.kind == "stays-full" and self.count > self.n):
-                if self.kind == "torn":
+                if self.kind == "torn" and not where:
                     data = data if isinstance(data, bytes) else b"".join(data)
-                    half = data[: len(data) // 2]
-                    os.lseek(descriptor, where[0], os.SEEK_SET) if where else None
-                    really_write(descriptor, half)
+                    really_write(descriptor, data[: len(data) * 3 // 4])
                 if self.kind in ("torn", "die"):
                     os._exit(9)
                 raise OSError(errno.EIO if self.kind == "broken" else errno.ENOSPC, "the test says so")
@@ -86,34 +86,30 @@ class Fault:
 
 
 def host(kind: str, n: int, directory: str) -> None:
+    """One session, in a process of its own. Its exit status is the number of writes."""
     fault = Fault(kind, n)
     try:
         asyncio.run(session(directory))
     except HaftError as error:
-        say("refused", error.code)
+        say(directory, "refused", error.code)
     except TimeoutError:
-        say("hang", kind, n)
-    say("count", fault.count)
-    os._exit(0)
+        say(directory, "hang")
+    except BaseException as error:
+        say(directory, "broken", repr(error))
+    os._exit(min(fault.count, 255))
+
+
+def forked(kind: str, n: int, directory: str) -> int:
+    pid = os.fork()
+    if pid == 0:
+        host(kind, n, directory)
+    return pid
 
 
 if __name__ == "__main__":
-    for kind in sys.argv[2:]:
-        n = count = 1
-        while n <= count:
-            directory = f"{sys.argv[1]}/{kind}-{n}"
-            say("begin", kind, n, directory)
-            pid = os.fork()
-            if pid == 0:
-                host(kind, n, directory)
+    base, kind = sys.argv[1:]
+    asyncio.run(session(f"{base}/warm"))  # Imports what is imported late.
+    count = os.waitstatus_to_exitcode(os.waitpid(forked("none", 0, f"{base}/none"), 0)[1]) + 3
+    for first in range(1, count + 1, AT_ONCE):
+        for pid in [forked(kind, n, f"{base}/{n}") for n in range(first, min(first + AT_ONCE, count + 1))]:
             os.waitpid(pid, 0)
-            n += 1
-            if n == 2:
-                # How many there are when nothing fails.
-                pid = os.fork()
-                if pid == 0:
-                    fault = Fault("none", 0)
-                    asyncio.run(session(f"{sys.argv[1]}/{kind}-none"))
-                    os._exit(min(fault.count, 255))
-                count = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) + 5
-    say("begin", "over", 0, "")

@@ -136,10 +136,18 @@ def test_an_approver_that_fails_approves_nothing(tmp_path):
 
     async def body(service):
         outcome = await service.call("act")
-        assert outcome.status == "error"
+        assert (outcome.status, outcome.decision.by) == ("rejected-by-user", "nobody")
+        assert "the dialogue broke" in outcome.error.message
         assert outcome.output == ""
 
     with_service(tmp_path, body, approver=ask)
+
+
+def test_a_plain_function_will_do_as_an_approver(tmp_path):
+    async def body(service):
+        assert (await service.call("act")).output == "did something"
+
+    with_service(tmp_path, body, approver=lambda request: True)
 
 
 def test_a_blocked_call_can_be_cancelled_and_is_visible_on_disk_while_it_waits(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 import haft
 from haft import ToolService, tool
-from haft.contracts import BadConfig, UnknownRun, UnknownTool
+from haft.contracts import BadConfig, BadUsage, UnknownRun, UnknownTool
 
 
 @tool(readonly=True)
@@ -145,8 +145,29 @@ def test_without_an_event_loop_the_same_methods_block(places):
         assert {record.tool for record in service.runs()} == {"add", "wait_for_ever"}
         assert service.record.verify().intact
         assert "add" in [listing.spec.name for listing in service.tools()]
-    with pytest.raises(RuntimeError, match="not open"):
+    with pytest.raises(BadConfig, match="not open"):
         service.call("add")
+
+
+def test_the_blocking_service_works_inside_a_running_loop_and_watches_tools(places):
+    async def main():
+        with ToolService.open_sync(**places) as service:
+            catalogues = service.watch_tools()
+            assert "add" not in [listing.spec.name for listing in next(catalogues)]
+            service.add(add)
+            assert "add" in [listing.spec.name for listing in next(catalogues)]
+
+    asyncio.run(main())
+
+
+def test_a_misspelt_filter_is_an_error_with_the_near_miss(places):
+    async def main():
+        async with ToolService.open(**places) as service:
+            with pytest.raises(BadUsage) as caught:
+                service.runs(stattus="done")
+            assert "status" in caught.value.hint
+
+    asyncio.run(main())
 
 
 def test_env_and_config_reach_the_tool_and_their_secrets_do_not_reach_the_disk(places):

@@ -62,5 +62,6 @@ class ApprovalAnswer:
     arguments: Mapping[str, Any] | None = None
 
 
-Approver = Callable[[ApprovalRequest], Awaitable["bool | ApprovalAnswer"]]
-"""Whoever can be asked: a prompt at a terminal, a dialogue of the embedding program."""
+Approver = Callable[[ApprovalRequest], "Awaitable[bool | ApprovalAnswer] | bool | ApprovalAnswer"]
+"""Whoever can be asked: a prompt at a terminal, a dialogue of the embedding program. A plain function will do where it
+answers at once; one that waits must be asynchronous, or everything waits with it."""

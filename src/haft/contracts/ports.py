@@ -22,9 +22,11 @@ class EndedChild:
 
     pid: int
     command: str
+    ended: bool = True
+    """False where it resisted: another user's, or asleep in the kernel."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"pid": self.pid, "command": self.command}
+        return {"pid": self.pid, "command": self.command, "ended": self.ended}
 
 
 @dataclass(frozen=True, slots=True)

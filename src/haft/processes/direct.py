@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
+import sys
 import threading
 
 from haft.processes.handle import Ending, Request
@@ -71,6 +73,8 @@ class Direct:
 
     @staticmethod
     def _path(directory: int) -> str:
+        if sys.platform == "darwin":
+            return os.fsdecode(fcntl.fcntl(directory, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
         return f"/dev/fd/{directory}"
 
     def close(self) -> None:

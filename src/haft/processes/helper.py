@@ -65,7 +65,7 @@ class HelperHandle:
         return Ending(
             status=report["status"],
             ended=tuple(EndedChild(pid, name) for pid, name in report["ended"]),
-            left=tuple(EndedChild(pid, name) for pid, name in report["left"]),
+            left=tuple(EndedChild(pid, name, ended=False) for pid, name in report["left"]),
             failed=None if report["failed"] is None else (report["failed"][0], report["failed"][1]),
         )
 

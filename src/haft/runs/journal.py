@@ -12,7 +12,7 @@ import glob
 import os
 from collections.abc import Iterator
 
-from haft.contracts import HostId
+from haft.contracts import HostId, StorageFailed
 from haft.runs.entry import Entry, entry_from_line
 from haft.storage import AppendedFile
 
@@ -34,23 +34,36 @@ def journalled(path: str) -> Iterator[Entry]:
 class Journal:
     """The journal of this host, open for appending. `rotate` starts a new file and hands over the old one."""
 
-    def __init__(self, hosts: str, host: HostId) -> None:
+    def __init__(self, hosts: str, host: HostId, *, synced: bool = False) -> None:
         self._hosts = hosts
         self._host = host
+        self._synced = synced
+        """Whether a file is synced before it is handed over: for callers who wait for that."""
         self._number = 0
         self._file: AppendedFile | None = None
 
     def append(self, line: bytes) -> None:
+        self._opened().append(line)
+
+    def _opened(self) -> AppendedFile:
         if self._file is None:
             self._number += 1
             self._file = AppendedFile(os.path.join(self._hosts, f"{self._host}.{self._number:08d}.journal"))
-        self._file.append(line)
+        return self._file
+
+    def leave(self) -> None:
+        """Leave a file behind, if an empty one: the sign that this host has something to clean up after."""
+        with contextlib.suppress(StorageFailed):
+            self._opened().close()
+            self._file = None
 
     def rotate(self) -> str | None:
         """The path of the file so far, to be deleted when its lines are elsewhere; None where there is none."""
         if self._file is None:
             return None
         path = self._file.path
+        if self._synced:
+            self._file.sync()
         self._file.close()
         self._file = None
         return path

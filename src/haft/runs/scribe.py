@@ -84,6 +84,9 @@ class Scribe:
         self._wanted.set()
         if self._thread is not None:
             self._thread.join()
+        if self._live:
+            # Their ends could not be written. Whoever finds a journal of ours ends them.
+            self._journal.leave()
 
     def _work(self) -> None:
         group = _Group(self._database_path, self._tell, self._sync_others)
@@ -94,12 +97,8 @@ class Scribe:
                 self._closing.wait(GROUP_SECONDS)
             closing = self._closing.is_set()
             self._wanted.clear()
-            with self._lock:
-                entries, self._entries = self._entries, []
-                untold, self._untold = self._untold, []
-                path = self._journal.rotate() if entries else None
-            group.take(entries, untold, path)
             try:
+                self._hand_over(group)
                 group.carry_over(at_once=closing)
                 if self._live:
                     self._look_for_cancels(group.database)
@@ -112,9 +111,16 @@ class Scribe:
                     else StorageFailed("the state home cannot be written", error)
                 )
                 self._closing.wait(RETRY_SECONDS)
-            if closing and not self._entries:
+            if closing and (not self._entries or self.trouble is not None):
                 break  # What could not be carried over stays in its journal for the next host.
         group.close()
+
+    def _hand_over(self, group: _Group) -> None:
+        with self._lock:
+            # First, as it may fail: then the entries stay where they are.
+            path = self._journal.rotate() if self._entries else None
+            group.take(self._entries, self._untold, path)
+            self._entries, self._untold = [], []
 
     def _look_for_cancels(self, database: Database) -> None:
         for run, who in database.rows("SELECT run, who FROM cancels"):
@@ -139,7 +145,7 @@ class _Group:
 
     @property
     def is_unfinished(self) -> bool:
-        return bool(self._unput or self._journals) or self._unsynced
+        return bool(self._untold or self._unput or self._journals) or self._unsynced
 
     @property
     def database(self) -> Database:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import pwd
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -18,11 +19,13 @@ from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import (
     Approver,
     BadConfig,
+    BadUsage,
     Call,
     Listing,
     RunId,
     ThreadId,
     ToolName,
+    near_miss,
     new_run_id,
     new_thread_id,
 )
@@ -39,6 +42,8 @@ from haft.service.record import RecordFacade
 from haft.service.sync import SyncToolService
 from haft.service.workspace import check_workspace
 from haft.storage import StateHome, default_home
+
+FILTERS = tuple(field.name for field in dataclasses.fields(Filter))
 
 
 def user_name() -> str:
@@ -131,7 +136,8 @@ class ToolService:
         lease = Lease(home.hosts)
         ending.callback(lease.release)
         recover_into(home, lease, trail)
-        scribe = Scribe(Journal(home.hosts, lease.host), home.database, trail.append, trail.sync)
+        journal = Journal(home.hosts, lease.host, synced=self.config.durability == "full")
+        scribe = Scribe(journal, home.database, trail.append, trail.sync)
         ending.push_async_callback(asyncio.to_thread, scribe.close)
         root = Root(self.workspace)
         starter = default_starter()
@@ -219,6 +225,11 @@ class ToolService:
 
     def runs(self, **wanted: Any) -> list[RunRecord]:
         """Runs of this state home, newest first; by tool, status, who, thread, parent, path, since, limit."""
+        for name in wanted:
+            if name not in FILTERS:
+                near = near_miss(name, FILTERS)
+                hint = f"did you mean `{near}`?" if near else f"they are {', '.join(FILTERS)}"
+                raise BadUsage(f"runs are not told apart by `{name}`", hint=hint)
         return self._kept().runs(Filter(**wanted))
 
     def cancel(self, run: str) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from haft.contracts import Event, Listing, Outcome, RunId
+from haft.contracts import BadConfig, Event, Listing, Outcome, RunId
 from haft.pipeline import Run
 from haft.runs import RunRecord
 from haft.service.catalogue import ToolLike
@@ -32,6 +32,7 @@ class Service(Protocol):
     def tools(self, *, all: bool = False) -> list[Listing]: ...  # noqa: A002  the word of the command line
     def add(self, tool: ToolLike) -> Listing: ...
     def remove(self, name: str) -> None: ...
+    def watch_tools(self) -> AsyncIterator[list[Listing]]: ...
 
 
 class SyncRun:
@@ -109,6 +110,7 @@ class SyncToolService:
         if self._loop is not None:
             try:
                 self._wait(self._service.close())
+                self._wait(self._loop.shutdown_default_executor())
             finally:
                 self._stop()
 
@@ -118,13 +120,12 @@ class SyncToolService:
         if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
-            loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._loop is None:
             coroutine.close()
-            raise RuntimeError("this service is not open: use it inside `with ToolService.open_sync(...)`")
+            raise BadConfig("this service is not open", hint="use it inside `with ToolService.open_sync(...)`")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def _on_loop(self, work: Callable[[], T]) -> T:
@@ -161,6 +162,16 @@ class SyncToolService:
     def remove(self, name: str) -> None:
         self._on_loop(lambda: self._service.remove(name))
 
+    def watch_tools(self) -> Iterator[list[Listing]]:
+        """The tools now, and again after every change; blocks in between."""
+        catalogues = self._on_loop(self._service.watch_tools)
+        while True:
+            yield self._wait(_next(catalogues))
+
     @property
     def record(self) -> RecordFacade:
         return self._service.record
+
+
+async def _next(items: AsyncIterator[T]) -> T:
+    return await anext(items)

@@ -6,6 +6,7 @@ A person may answer with other arguments. These are validated and decided again:
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Mapping
 
 from haft.contracts import (
@@ -56,7 +57,14 @@ class Approve:
                 hint="approve it with --approve, call it from a terminal, or give ToolService an approver",
             )
         run.turn("blocked-on-user", call)
-        given = await self._approver(_request(call, decision))
+        try:
+            given = self._approver(_request(call, decision))
+            if inspect.isawaitable(given):
+                given = await given
+        except Exception as error:
+            reason = f"the approver failed: {type(error).__name__}: {error}"
+            self._settle(run, call, "nobody", approved=False, reason=reason)
+            raise Rejected(f"`{call.name}` was not approved: {reason}") from error
         answer = given if isinstance(given, ApprovalAnswer) else ApprovalAnswer(approved=given is True)
         if not answer.approved:
             reason = answer.message or "a person said no"

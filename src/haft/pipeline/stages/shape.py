@@ -41,6 +41,7 @@ class Shape:
         self._clocks = Clocks()
         self._known: dict[float, LimitsApplied] = {}
         self._cap = limits.max_seconds if cap_is_set else None
+        self._nothing_is_set = not tool_seconds and not cap_is_set
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         run = self._live[call.run]
@@ -80,23 +81,37 @@ class Shape:
                 self._known[seconds] = known
         return known
 
-    def _seconds(self, call: Call) -> float:
-        spec = call.tool.spec if call.tool is not None else None
-        assert spec is not None
-        asked = call.arguments.get(spec.meta["timeoutArgument"]) if "timeoutArgument" in spec.meta else None
+    def _deadlines(self, call: Call) -> list[tuple[float, str]]:
+        """The deadlines that apply, each with what sets it."""
+        assert call.tool is not None
+        spec = call.tool.spec
+        found: list[tuple[float | None, str]] = [(call.timeout, "the call's own timeout")]
+        if "timeoutArgument" in spec.meta:
+            argument = spec.meta["timeoutArgument"]
+            found.append((call.arguments.get(argument), f"the argument `{argument}`"))
         configured = self._tool_seconds.get(call.name)
-        tool = (configured,) if configured is not None else (spec.timeout, self._cap)
-        applying = [seconds for seconds in (call.timeout, asked, *tool) if seconds is not None]
-        return float(min(applying)) if applying else self._limits.max_seconds
+        if configured is not None:
+            found.append((configured, f"tools.timeout.{call.name}"))
+        else:
+            found += [(spec.timeout, "the tool's own definition"), (self._cap, "limits.max_seconds")]
+        applying = [(seconds, source) for seconds, source in found if seconds is not None]
+        return applying or [(self._limits.max_seconds, f"limits.max_seconds, or tools.timeout.{call.name}")]
+
+    def _seconds(self, call: Call) -> float:
+        assert call.tool is not None
+        spec = call.tool.spec
+        if self._nothing_is_set and call.timeout is None and spec.timeout is None and not spec.meta:
+            return self._limits.max_seconds  # As for most calls.
+        return float(min(self._deadlines(call))[0])
 
     def _timed_out(self, run: Run, call: Call, limit: str, seconds: float) -> Outcome:
         assert call.limits is not None
         run.call = revised(call, limits=LimitsApplied(call.limits.applied, hit=limit))
-        what = f"`{call.name}` did not end within {seconds:g} s"
         if limit == "max_idle_seconds":
-            what = f"`{call.name}` gave no sign of life for {seconds:g} s"
-        hint = f"give it more time: --timeout, tools.timeout.{call.name} or limits.{limit}"
-        return failed(run, TimedOut(what, hint=hint))
+            what, setter = f"`{call.name}` gave no sign of life for {seconds:g} s", "limits.max_idle_seconds"
+        else:
+            what, setter = f"`{call.name}` did not end within {seconds:g} s", min(self._deadlines(call))[1]
+        return failed(run, TimedOut(what, hint=f"the deadline is set by {setter}"))
 
     def _shaped(self, run: Run, outcome: Outcome) -> Outcome:
         """The outcome with its output bounded; what does not fit is kept whole."""

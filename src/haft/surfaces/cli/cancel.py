@@ -25,7 +25,7 @@ _MOST: Final = 10_000
 
 
 @click.command("cancel", cls=HaftCommand)
-@click.argument("run", required=False, shell_complete=complete_run)
+@click.argument("run", required=False, shell_complete=complete_run, help="A run; without one, `--all`.")
 @click.option("--all", "everything", is_flag=True, help="Every run that has not ended; with -w, of that workspace.")
 @click.pass_context
 def cancel_runs(context: click.Context, run: str | None, everything: bool) -> None:

@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command("completion", cls=HaftCommand)
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=click.Choice(SHELLS), help="Whose script to print.")
 def print_completion(shell: str) -> None:
     """The completion script of a shell.
 

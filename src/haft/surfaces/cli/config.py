@@ -43,7 +43,7 @@ def show_config(said: Globals) -> None:
             }
         )
         return
-    table([(one.name, to_json_text(config.values[one.name]), config.sources[one.name]) for one in SETTINGS])
+    table([(one.name, to_json_text(config.values[one.name]), config.sources[one.name]) for one in SETTINGS], cut=False)
     lines(f"ignored: {visible(one.sentence())}" for one in config.ignored)
     if not said.quiet:
         say(f"workspace: {workspace or 'none here'}")

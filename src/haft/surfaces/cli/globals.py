@@ -77,7 +77,7 @@ def _format_options(command: click.Command, context: click.Context, formatter: c
     shared: list[tuple[str, str]] = []
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
-        if record is not None:
+        if record is not None and isinstance(parameter, click.Option):
             (shared if parameter in GLOBAL_OPTIONS else own).append(record)
     for title, records in (("Options", own), ("Global options", shared)):
         if records:

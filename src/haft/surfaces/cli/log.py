@@ -78,7 +78,7 @@ def _row(run: RunRecord) -> tuple[str, ...]:
 
 
 @click.command("show", cls=HaftCommand)
-@click.argument("run", shell_complete=complete_run)
+@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
 @click.pass_obj
 def show_run(said: Globals, run: str) -> None:
     """One run: its states, decision, limits, walls, arguments, changes. The beginning of its name will do."""

@@ -29,7 +29,7 @@ Piece = tuple[bytes, int]
 
 
 @click.command("output", cls=HaftCommand)
-@click.argument("run", shell_complete=complete_run)
+@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
 @click.option("--grep", metavar="RE", help="Only lines that this regular expression matches.")
 @click.option("--lines", "span", metavar="A:B", help="Only lines A to B, counted from 1; either may be left out.")
 @click.pass_obj

@@ -82,14 +82,15 @@ def lines(texts: Iterable[str]) -> None:
         data(f"{text}\n")
 
 
-def table(rows: Sequence[Sequence[str]], *, style_first: str | None = None) -> None:
+def table(rows: Sequence[Sequence[str]], *, style_first: str | None = None, cut: bool = True) -> None:
     """Aligned columns, the last one cut to the terminal's width. Cells are made visible here."""
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not cells:
         return
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     for row in cells:
-        line = fitted("  ".join(cell.ljust(widths[column]) for column, cell in enumerate(row)).rstrip())
+        line = "  ".join(cell.ljust(widths[column]) for column, cell in enumerate(row)).rstrip()
+        line = fitted(line) if cut else line
         if style_first is not None and line.startswith(row[0]):
             line = styled(row[0], style_first, sys.stdout) + line[len(row[0]) :]
         data(line + "\n")

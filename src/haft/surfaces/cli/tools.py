@@ -70,7 +70,7 @@ def list_tools(said: Globals, source: str | None, everything: bool) -> None:
 
 
 @click.command("search", cls=HaftCommand)
-@click.argument("words", nargs=-1, required=True)
+@click.argument("words", nargs=-1, required=True, help="What to look for.")
 @click.pass_obj
 def search_tools(said: Globals, words: tuple[str, ...]) -> None:
     """Find tools by name, description and parameters, the best first."""
@@ -86,7 +86,7 @@ def search_tools(said: Globals, words: tuple[str, ...]) -> None:
 
 
 @click.command("show", cls=HaftCommand)
-@click.argument("name", shell_complete=complete_names)
+@click.argument("name", shell_complete=complete_names, help="A tool.")
 @click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the definition in that ecosystem's form.")
 @click.pass_obj
 def show_tool(said: Globals, name: str, form: str | None) -> None:

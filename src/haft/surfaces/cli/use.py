@@ -55,6 +55,10 @@ class UseCommand(HaftCommand):
         ctx.params = {"line": line}
         return []
 
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """The name first: what stands before it is haft's, what follows may be the tool's."""
+        return ["NAME", *([self.options_metavar] if self.options_metavar else [])]
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         from haft.surfaces.cli.completion import complete_parameters
 
@@ -91,7 +95,7 @@ def _refuse_version(name: str | None) -> None:
 
 
 @click.command("use", cls=UseCommand, options_metavar="[--PARAMETER VALUE]... [OPTIONS] [-- --PARAMETER VALUE...]")
-@click.argument("name", shell_complete=complete_names)
+@click.argument("name", shell_complete=complete_names, help="A tool.")
 @click.option("--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; named parameters win over it.")
 @click.option("--only", metavar="FIELD", help="Print this field of the outcome, raw.")
 @click.option("--stream", is_flag=True, help="Print every event on a line of its own, the outcome last.")

@@ -24,7 +24,7 @@ RECOVER_SECONDS = 2.0
 
 
 @click.command("watch", cls=HaftCommand)
-@click.argument("run", shell_complete=complete_run)
+@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
 @click.pass_context
 def watch_run(context: click.Context, run: str) -> None:
     """Follow a run of any process: its output on stdout, its states and progress on stderr. Exits as the run does. With
