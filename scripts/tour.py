@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -43,7 +44,7 @@ def heading(text: str) -> None:
 
 
 def show_command(words: list[str]) -> None:
-    line = " ".join(word if word.replace("-", "").replace("_", "").isalnum() else repr(word) for word in words)
+    line = " ".join(word if word == "&" else shlex.quote(word) for word in words)
     print(f"\033[36m$ {line}\033[0m" if COLOUR else f"$ {line}", flush=True)
 
 

@@ -30,7 +30,9 @@ chain.close()
 
 def test_four_processes_that_append_a_hundred_each_make_one_chain(tmp_path):
     writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, str(n)], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, tmp_path, str(n)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         for n in range(4)
     ]
     for writer in writers:
@@ -75,7 +77,9 @@ def test_verifying_while_others_write_finds_the_record_intact(tmp_path):
 @pytest.mark.parametrize("call", ["write", "pwrite"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_disk_that_fails_for_a_while_is_an_error_and_the_chain_goes_on_intact(tmp_path, monkeypatch, call, number, count):
+def test_a_disk_that_fails_for_a_while_is_an_error_and_the_chain_goes_on_intact(
+    tmp_path, monkeypatch, call, number, count
+):
     chain = Chain(str(tmp_path))
     chain.append([b'{"run":"before"}'])
 

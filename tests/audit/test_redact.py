@@ -67,10 +67,10 @@ def call_with(tmp_path, words, **options):
                 await service.call("fail", {"words": words}),
                 await service.call("write_file", {"path": "x", "content": json.dumps(words, ensure_ascii=False)}),
                 await service.call("no_such_tool", words),
-                await service.call("shell", {"command": "true #" + str(list(words.values())[0]).replace("\0", "")}),
+                await service.call("shell", {"command": "true #" + str(next(iter(words.values()))).replace("\0", "")}),
             ]
             assert service.record.verify().intact
-        return outcomes, service.runs(**{"limit": 100})
+        return outcomes, service.runs(limit=100)
 
     return asyncio.run(go())
 
@@ -97,7 +97,9 @@ def test_variables_and_configuration_of_one_call_are_not_on_disk_either(tmp_path
             tmp_path / "workspace", tools=[echo], approver=yes, home=tmp_path / "home", installed=False
         ) as service:
             words = {"a": "env-secret-1", "b": "config-secret-2"}
-            await service.call("echo", {"words": words}, env={"MY_TOKEN": "env-secret-1"}, config={"x": "config-secret-2"})
+            await service.call(
+                "echo", {"words": words}, env={"MY_TOKEN": "env-secret-1"}, config={"x": "config-secret-2"}
+            )
 
     asyncio.run(go())
     written = on_disk(tmp_path / "home")
@@ -106,7 +108,8 @@ def test_variables_and_configuration_of_one_call_are_not_on_disk_either(tmp_path
 
 
 @pytest.mark.parametrize(
-    "secret", ["output", "status", "startedAt", "in-progress", "record", "123456", "true, ", '":{"a"', "redacted", "double"]
+    "secret",
+    ["output", "status", "startedAt", "in-progress", "record", "123456", "true, ", '":{"a"', "redacted", "double"],
 )
 def test_a_secret_that_looks_like_one_of_our_own_words_breaks_nothing(tmp_path, secret):
     outcomes, runs = call_with(tmp_path, {"pin": 1234567, "word": secret, secret: [secret, True]}, secrets=[secret])
@@ -146,7 +149,7 @@ def test_taking_secrets_out_always_leaves_json_and_leaves_the_rest_alone(value, 
     if not any(json.dumps(secret, ensure_ascii=False)[1:-1] in flat for secret in secrets):
         assert cleaned["arguments"] == value
     elif plant:
-        assert secrets[0] not in str(list(cleaned["arguments"][1].values())[0]) or "[redacted]" in secrets[0]
+        assert secrets[0] not in str(next(iter(cleaned["arguments"][1].values()))) or "[redacted]" in secrets[0]
 
 
 def test_outputs_are_kept_as_they_came(tmp_path):

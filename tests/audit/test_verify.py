@@ -1,7 +1,7 @@
 """Tampering shows: every byte, every line, every cut of a small record, and its head and key.
 
-What is accepted by design, and tested to be accepted: a record exactly one line longer than its head says (a writer died
-between the two), and bytes at its end that the head does not know (a writer died in the middle of a line).
+What is accepted by design, and tested to be accepted: a record exactly one line longer than its head says (a writer
+died between the two), and bytes at its end that the head does not know (a writer died in the middle of a line).
 """
 
 import itertools
@@ -243,7 +243,12 @@ def test_going_on_after_a_torn_tail_leaves_a_voucher_and_the_record_intact(recor
     before = parse_line(lines[-2][:-1])
     whole = b"".join(lines)
     start = len(whole) - len(lines[-1])
-    for size in [*range(start + 1, start + 150, 7), *range(start + 150, len(whole), 29), len(whole) - 2, len(whole) - 1]:
+    for size in [
+        *range(start + 1, start + 150, 7),
+        *range(start + 150, len(whole), 29),
+        len(whole) - 2,
+        len(whole) - 1,
+    ]:
         write_head(record, before.seq, before.hash)
         (record / "record.log").write_bytes(whole[:size])
         append(record)

@@ -1,6 +1,7 @@
 """Arguments on their way: preprocessed, validated, judged, run and recorded as one and the same."""
 
 import asyncio
+import json
 
 from haft import ToolService, tool
 
@@ -104,3 +105,25 @@ def test_a_caller_who_changes_its_dict_afterwards_changes_nothing(tmp_path):
         assert (await run).output == "as called"
 
     with_service(tmp_path, body, [say])
+
+
+def test_what_was_approved_is_what_runs_and_is_recorded_whoever_holds_the_values(tmp_path):
+    held = {"items": ["agreed"]}
+
+    async def ask(request):
+        held["items"].append("slipped in by the caller")
+        request.arguments["items"].append("slipped in by the approver")
+        return True
+
+    @tool
+    async def take(items: list) -> str:
+        text = json.dumps(items)
+        items.append("slipped in by the tool")
+        return text
+
+    async def body(service):
+        outcome = await service.call("take", held)
+        assert outcome.output == '["agreed"]'
+        assert service.run(outcome.run_id).record["arguments"] == {"items": ["agreed"]}
+
+    with_service(tmp_path, body, [take], approver=ask)

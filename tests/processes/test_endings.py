@@ -265,8 +265,11 @@ def host(tmp_path, workspace, mark, *lines: str, ending: str = "asyncio.run(main
     program = tmp_path / "host.py"
     program.write_text(HOST + textwrap.dedent(ending))
     process = subprocess.Popen([sys.executable, program, workspace, mark, *lines], stdout=subprocess.PIPE)
-    for _ in lines:
-        assert process.stdout.readline() == b"ready\n"
+    said = [process.stdout.readline() for _ in lines]
+    if said != [b"ready\n"] * len(lines):
+        process.kill()
+        process.communicate()
+        pytest.fail(f"the host did not get ready: {said}")
     return process
 
 
@@ -297,9 +300,7 @@ FORKS = {
 
 
 @pytest.mark.parametrize("way", FORKS)
-def test_a_forked_copy_of_the_host_does_not_keep_its_tools_alive(
-    way, tmp_path, workspace, mark, left_of, eventually
-):
+def test_a_forked_copy_of_the_host_does_not_keep_its_tools_alive(way, tmp_path, workspace, mark, left_of, eventually):
     ending = FORKING.replace("FORK", FORKS[way])
     process = host(tmp_path, workspace, mark, "echo ready; exec sleep 601", ending=ending)
     copies = []

@@ -43,7 +43,7 @@ def put_in(home, entries):
     database.close()
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(runs=runs, wanted=st.lists(filters, min_size=1, max_size=6), data=st.data())
 def test_a_filter_finds_what_a_plain_comparison_of_every_field_finds(runs, wanted, data, entry):
     with tempfile.TemporaryDirectory() as directory:
@@ -52,9 +52,7 @@ def test_a_filter_finds_what_a_plain_comparison_of_every_field_finds(runs, wante
         made = [entry(f"r_{number:024x}", **facts) for number, facts in enumerate(runs)]
         # Some lie in the table, some in a journal, some in both, where the table may know an older state.
         places = [data.draw(st.sampled_from(["table", "journal", "both", "older"])) for _ in made]
-        older = [
-            entry(one.run, **{**facts, "status": "in-progress"}) for one, facts in zip(made, runs, strict=True)
-        ]
+        older = [entry(one.run, **{**facts, "status": "in-progress"}) for one, facts in zip(made, runs, strict=True)]
         journal = Journal(home.hosts, HostId("h_test"))
         for one, place in zip(made, places, strict=True):
             if place != "table":
@@ -68,9 +66,7 @@ def test_a_filter_finds_what_a_plain_comparison_of_every_field_finds(runs, wante
             fitting = [
                 record.id
                 for record, facts in zip(records, runs, strict=True)
-                if all(
-                    getattr(one, name) is None or getattr(one, name) == facts[name] for name in few
-                )
+                if all(getattr(one, name) is None or getattr(one, name) == facts[name] for name in few)
                 and (one.path is None or one.path in facts["paths"])
                 and (one.since is None or facts["at"] >= one.since)
             ]

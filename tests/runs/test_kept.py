@@ -102,7 +102,9 @@ def test_what_lies_on_disk_is_never_much_more_than_the_bound(tmp_path):
     kept = KeptOutput(str(tmp_path), RUN, 100_000)
     for seq in range(1000):
         kept.append(seq, 0.0, "stdout", b"x" * 1000)
-        size = sum(os.path.getsize(os.path.join(where, name)) for where, _, names in os.walk(tmp_path) for name in names)
+        size = sum(
+            os.path.getsize(os.path.join(where, name)) for where, _, names in os.walk(tmp_path) for name in names
+        )
         assert size <= 100_000 * 1.03
     kept.close()
 

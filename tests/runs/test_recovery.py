@@ -4,7 +4,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -39,7 +38,9 @@ asyncio.run(main())
 def host(tmp_path):
     """A host in the middle of a call, in a process of its own."""
     (tmp_path / "workspace").mkdir()
-    process = subprocess.Popen([sys.executable, "-c", HOST, tmp_path / "workspace", tmp_path / "home"], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOST, tmp_path / "workspace", tmp_path / "home"], stdout=subprocess.PIPE
+    )
     process.runs = process.stdout.readline().decode().split()
     process.home = StateHome(str(tmp_path / "home"))
     yield process
@@ -56,8 +57,12 @@ def statuses(home) -> dict[str, str]:
         history.close()
 
 
-RECOVERING = "import sys; from haft.service import recover_dead_hosts; from haft.storage import StateHome; " \
-             "print(recover_dead_hosts(StateHome(sys.argv[1])))"  # fmt: skip
+RECOVERING = """
+import sys
+from haft.service import recover_dead_hosts
+from haft.storage import StateHome
+print(recover_dead_hosts(StateHome(sys.argv[1])))
+"""
 
 
 def recovered_elsewhere(home, at_once: int = 1) -> list[int]:
@@ -153,6 +158,15 @@ def test_a_service_that_closed_properly_leaves_nothing_to_recover(tmp_path):
     assert list(statuses(home).values()) == ["done"] * 20
 
 
+def test_what_a_host_leaves_that_died_before_its_lock_had_a_name_is_removed_when_it_is_old(home):
+    for name, age in (("h_1.lock.aa.tmp", 0), ("h_2.lock.bb.tmp", 3600)):
+        path = os.path.join(home.hosts, name)
+        os.close(os.open(path, os.O_CREAT))
+        os.utime(path, (os.stat(path).st_mtime - age,) * 2)
+    assert recover(home, None, lambda _records: None) == 0
+    assert os.listdir(home.hosts) == ["h_1.lock.aa.tmp"]
+
+
 MANY = """
 import asyncio, os, sys
 from haft.service import ToolService
@@ -237,7 +251,7 @@ def test_a_full_disk_ends_calls_with_storage_failed_and_the_next_one_works_when_
                 ]
                 if all(outcome.status == "error" for outcome in failed[-2:]):
                     break
-                time.sleep(0.01)
+                await asyncio.sleep(0.01)
             assert {outcome.error.code for outcome in failed if outcome.error} == {"storage-failed"}
             assert not (tmp_path / "workspace" / "never").exists() or any(outcome.ok for outcome in failed)
             os.unlink(small_disk / "ballast")

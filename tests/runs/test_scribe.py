@@ -42,7 +42,9 @@ def bench(home):
     made.close()
 
 
-def test_a_run_is_seen_as_soon_as_it_is_written_and_its_journal_goes_when_the_table_has_it(bench, home, entry, eventually):
+def test_a_run_is_seen_as_soon_as_it_is_written_and_its_journal_goes_when_the_table_has_it(
+    bench, home, entry, eventually
+):
     one = entry(host=bench.lease.host, recorded=False)
     bench.scribe.write(one)
     assert [run.id for run in bench.table()] == [one.run]
@@ -90,7 +92,9 @@ def test_what_could_not_be_carried_over_is_carried_over_by_the_next_host(home, e
     assert [run.id for run in bench.table()] == [one.run]
 
 
-def test_a_journal_that_cannot_be_written_is_an_error_to_the_writer_and_the_next_one_works(bench, home, entry, monkeypatch):
+def test_a_journal_that_cannot_be_written_is_an_error_to_the_writer_and_the_next_one_works(
+    bench, home, entry, monkeypatch
+):
     write, full = os.write, [True]
 
     def sometimes_full(descriptor, data):

@@ -125,9 +125,37 @@ def test_call_before_opening_and_after_closing_is_refused_clearly(places):
 def test_a_timeout_that_is_none_is_refused(places):
     async def main():
         async with ToolService.open(**places) as service:
-            for wrong in (0, -1, float("nan")):
-                with pytest.raises(BadConfig, match="timeout"):
+            for wrong in (0, -1, float("nan"), float("inf"), 10**400, "x", True):
+                with pytest.raises(BadUsage, match="timeout"):
                     service.call("read_file", {"path": "x"}, timeout=wrong)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"name": None},
+        {"name": 3},
+        {"arguments": [1]},
+        {"arguments": "x"},
+        {"env": "x"},
+        {"env": {"A": 1}},
+        {"config": [1]},
+        {"who": 3},
+        {"thread": ["a"]},
+        {"cwd": 1},
+    ],
+)
+def test_misuse_is_said_before_there_is_a_run_and_the_state_home_stays_usable(places, call):
+    async def main():
+        async with ToolService.open(**places, tools=[add]) as service:
+            with pytest.raises(BadUsage):
+                service.call(**{"name": "add", **call})
+            assert service.runs() == []
+            assert (await service.call("add", {"a": 1, "b": 1})).status == "done"
+        async with ToolService.open(**places) as service:
+            assert len(service.runs()) == 1
 
     asyncio.run(main())
 

@@ -51,9 +51,14 @@ def test_opening_again_migrates_nothing_and_keeps_everything(tmp_path):
 
 def test_a_transaction_that_fails_leaves_nothing(tmp_path):
     database = Database(str(tmp_path / "haft.db"))
-    with pytest.raises(StorageFailed), database.transaction():
-        database.execute("INSERT INTO cancels VALUES ('r_1', 0, 'me')")
-        database.execute("INSERT INTO no_such_table VALUES (1)")
+
+    def half_a_change():
+        with database.transaction():
+            database.execute("INSERT INTO cancels VALUES ('r_1', 0, 'me')")
+            database.execute("INSERT INTO no_such_table VALUES (1)")
+
+    with pytest.raises(StorageFailed):
+        half_a_change()
     assert database.rows("SELECT * FROM cancels") == []
     with database.transaction():
         database.execute("INSERT INTO cancels VALUES ('r_2', 0, 'me')")
@@ -78,7 +83,9 @@ def test_several_processes_that_open_a_fresh_home_at_once_all_succeed(tmp_path):
     for attempt in range(3):
         home = tmp_path / str(attempt)
         processes = [
-            subprocess.Popen([sys.executable, "-c", OPENING, home, str(n)], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+            subprocess.Popen(
+                [sys.executable, "-c", OPENING, home, str(n)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+            )
             for n in range(6)
         ]
         for process in processes:

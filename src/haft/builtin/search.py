@@ -5,10 +5,11 @@ The matches are passed on as they come; the pipeline bounds what is shown of the
 
 from __future__ import annotations
 
+import os
 from typing import Any, ClassVar
 
 from haft.builtin.definition import PATH, Builtin
-from haft.builtin.ripgrep import Listener, ripgrep, searchable
+from haft.builtin.ripgrep import Listener, aim
 from haft.contracts import Answer, Effects, InvalidArguments, ToolContext
 from haft.files import shown
 
@@ -40,15 +41,15 @@ class Search(Builtin):
         path: str = arguments.get("path", ".")
         glob: str | None = arguments.get("glob")
         _require_passable(self.name, pattern=pattern, glob=glob or "")
-        place = searchable(context.workspace, path)
+        target = aim(context.workspace, path)
         # Each value is part of its option's word: nothing that begins with `-` can become an option of its own.
         options = ["--line-number", "--no-heading", "--with-filename", "--max-columns=500", "--max-columns-preview"]
-        if glob is not None:
+        if glob is not None and target.file is None:
             options.append(f"--glob={glob}")
         options.append(f"--regexp={pattern}")
-        matches = _Matches(context)
+        matches = _Matches(context, target.prefix)
         listener = Listener(matches.receive)
-        end = await context.launcher.run(ripgrep(options, place), listener)
+        end = await context.launcher.run(target.command(options), listener)
         matches.finish()
         # 2: something could not be read, or the pattern is wrong; after matches it was only the former.
         if end.code > 1 and not (end.code == 2 and matches.any):
@@ -72,9 +73,10 @@ def _require_passable(tool: str, **texts: str) -> None:
 
 
 class _Matches:
-    """Passes whole lines on, without the `./` that ripgrep writes before paths in the workspace itself."""
+    """Passes whole lines on, with paths that lead from the workspace where ripgrep writes `./`."""
 
-    def __init__(self, context: ToolContext) -> None:
+    def __init__(self, context: ToolContext, prefix: str) -> None:
+        self._start = b"\n" + os.fsencode(prefix)
         self.any = False
         self._context = context
         self._begun = b""
@@ -90,5 +92,5 @@ class _Matches:
 
     def _pass_on(self, lines: bytes) -> None:
         self.any = True
-        plain = (b"\n" + lines).replace(b"\n./", b"\n")[1:]
+        plain = (b"\n" + lines).replace(b"\n./", self._start)[1:]
         self._context.output("stdout", plain)

@@ -3,7 +3,7 @@
 The lowest floor. Everything imports it, it imports nothing of ours, does no I/O, and knows no library but Python's own.
 """
 
-from haft.contracts.call import Call
+from haft.contracts.call import Call, own_copy
 from haft.contracts.change import NO_CHANGES, UNTRACKED, Change, Changes, path_to_json
 from haft.contracts.decision import ApprovalAnswer, ApprovalRequest, Approver, Decision
 from haft.contracts.errors import (
@@ -131,6 +131,7 @@ __all__ = [
     "new_host_id",
     "new_run_id",
     "new_thread_id",
+    "own_copy",
     "path_to_json",
     "revised",
 ]

@@ -7,11 +7,39 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from haft.contracts.decision import Decision
+from haft.contracts.errors import InvalidArguments
 from haft.contracts.limits import LimitsApplied
 from haft.contracts.names import RunId, ThreadId, ToolName
 
 if TYPE_CHECKING:
     from haft.contracts.tool import Tool
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def own_copy(value: Any) -> Any:
+    """JSON values that nobody else holds: what is judged must not change before it runs. Subclasses become the plain
+    thing; what is no JSON stays as it is, and validation refuses it. `InvalidArguments` for what contains itself."""
+    try:
+        return _copied(value)
+    except RecursionError:
+        raise InvalidArguments("this tool", ["the arguments are nested too deeply"]) from None
+
+
+def _copied(value: Any) -> Any:
+    if type(value) in _SCALARS:
+        return value
+    if isinstance(value, Mapping):
+        return {
+            key if type(key) is str else str(key): item if type(item) in _SCALARS else _copied(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [item if type(item) in _SCALARS else _copied(item) for item in value]
+    if isinstance(value, str):
+        return str.__str__(value)
+    return value
 
 
 @dataclass(frozen=True)

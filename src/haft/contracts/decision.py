@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from haft.contracts.names import RunId, ThreadId, ToolName
@@ -50,6 +50,10 @@ class ApprovalRequest:
     reason: str
     who: str
     thread: ThreadId
+    cwd: str = "."
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the caller adds to the tool's environment."""
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class ApprovalAnswer:
 
     approved: bool
     message: str | None = None
-    """Told to the model where the answer is no."""
+    """Told to the model where the answer is no; the reason in the record either way."""
     arguments: Mapping[str, Any] | None = None
 
 

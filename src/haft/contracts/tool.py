@@ -55,6 +55,8 @@ class ToolSpec:
     """Of the definition: what an approval is bound to."""
     timeout: float | None = None
     """The tool's own deadline in seconds, where its writer set one."""
+    preprocesses: bool = False
+    """Whether its `preprocess` does anything; only then is it called."""
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -85,7 +87,7 @@ class Tool(Protocol):
     def spec(self) -> ToolSpec: ...
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """The arguments as they shall be judged, shown, recorded and run. Most tools return them unchanged."""
+        """The arguments as they shall be judged, shown, recorded and run. Called where the spec says `preprocesses`."""
         ...
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:

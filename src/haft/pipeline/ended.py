@@ -42,6 +42,6 @@ def cancelled(run: Run) -> Outcome:
     return ended(run, "cancelled", CANCELLED)
 
 
-def broken(run: Run, error: Exception) -> Outcome:
+def broken(run: Run, error: BaseException) -> Outcome:
     """The outcome of a mistake of ours."""
     return ended(run, "error", Bug(error).failure())

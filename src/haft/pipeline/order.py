@@ -29,6 +29,7 @@ from haft.audit import Trail
 from haft.contracts import Approver, Decision, HostId, Launcher, Limits, RunId, ToolSpec, Workspace
 from haft.pipeline.chain import Stage
 from haft.pipeline.context import CallContext
+from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
 from haft.pipeline.shown import Keeping
 from haft.pipeline.stages import Approve, Decide, Durability, Invoke, Queue, Record, Resolve, Shape, Validate
@@ -58,21 +59,21 @@ class Parts:
     keep: Callable[[RunId], Keeping]
 
 
-def stages(parts: Parts, live: Mapping[RunId, Run]) -> tuple[Stage, ...]:
+def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[Stage, ...]:
     """The pipeline, outermost first."""
 
     def context(run: Run) -> CallContext:
         return CallContext(run, parts.workspace, parts.launcher, parts.limits)
 
-    validate = Validate(live, context)
+    validate = Validate(live, context, foreign)
     decide = Decide(live, parts.decide)
     return (
         Record(live, parts.scribe, parts.trail, parts.host, parts.durability),
         Resolve(live, parts.catalogue),
         validate,
         decide,
-        Approve(live, parts.approver, validate, decide),
+        Approve(live, parts.approver, validate, decide, foreign),
         Queue(live, Admission(parts.limits.max_concurrent)),
         Shape(live, parts.limits, parts.tool_seconds, parts.keep, cap_is_set=parts.seconds_are_set),
-        Invoke(live, context),
+        Invoke(live, context, foreign),
     )

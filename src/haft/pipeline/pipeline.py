@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from haft.contracts import Call, RunId
 from haft.pipeline.chain import fold
+from haft.pipeline.foreign import Foreign
 from haft.pipeline.order import Parts, stages
 from haft.pipeline.run import Run
-from haft.pipeline.stages import Invoke, Record
+from haft.pipeline.stages import Record
 
 
 class Pipeline:
@@ -17,11 +18,11 @@ class Pipeline:
 
     def __init__(self, parts: Parts) -> None:
         self._live: dict[RunId, Run] = {}
-        order = stages(parts, self._live)
-        first, last = order[0], order[-1]
-        assert isinstance(first, Record)
-        assert isinstance(last, Invoke)
-        self._record, self._invoke = first, last
+        self._foreign = Foreign()
+        order = stages(parts, self._live, self._foreign)
+        record = order[0]
+        assert isinstance(record, Record)
+        self._record = record
         self._way = fold(order)
 
     @property
@@ -32,7 +33,7 @@ class Pipeline:
     @property
     def abandoned(self) -> int:
         """Tools that ignored their cancellation and are still at work."""
-        return len(self._invoke.abandoned)
+        return self._foreign.abandoned
 
     def call(self, call: Call) -> Run:
         """Start a run. It goes on whether or not anyone watches."""
@@ -51,7 +52,9 @@ class Pipeline:
     async def close(self) -> None:
         """Cancel what is still on its way, and wait until all of it has ended."""
         while self._live:
-            for run in list(self._live.values()):
+            runs = list(self._live.values())
+            for run in runs:
                 run.cancel()
+            for run in runs:
                 await run
         self._record.close()

@@ -100,9 +100,9 @@ class Run:
             return False
         if not self._cancel_told:
             self._cancel_told = True
-            self.turn("cancellation-requested")
             if self._is_carried and self._task is not None:
                 self._task.cancel()
+            self.turn("cancellation-requested")
             # Else its task has not taken a step yet: cancelled now, it never would, and nothing would be recorded.
         return True
 

@@ -23,6 +23,9 @@ from haft.processes.streams import Drain, Feed, pipe
 QUIET_SECONDS = 0.25
 """How long a pipe that a stranger still holds may stay silent before we stop listening to it."""
 
+MOST_SECONDS = 2.0
+"""How long we listen to a stranger who goes on writing after the whole tree is dead."""
+
 
 def default_starter() -> Starter:
     """The best way of starting children that this machine has."""
@@ -103,7 +106,7 @@ async def until_drained(drains: tuple[Drain, ...]) -> None:
     since = loop.time()
     while waiting := [drain for drain in drains if not drain.finished.done()]:
         silence = loop.time() - max(since, *(drain.last_read for drain in waiting))
-        if silence >= QUIET_SECONDS:
+        if silence >= QUIET_SECONDS or loop.time() - since >= MOST_SECONDS:
             return
         await asyncio.wait([drain.finished for drain in waiting], timeout=QUIET_SECONDS - silence)
 

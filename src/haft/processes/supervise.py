@@ -248,7 +248,10 @@ def supervise(control: socket.socket, descriptors: list[int], directory: int) ->
     """The life of one supervisor, from the request to the last word."""
     become_subreaper()
     wake = wake_on_children()
-    request = json.loads(read_exactly(control, int.from_bytes(read_exactly(control, 4), "big")))
+    try:
+        request = json.loads(read_exactly(control, int.from_bytes(read_exactly(control, 4), "big")))
+    except (EOFError, OSError):
+        return  # The host changed its mind before it said what to run.
     pid, complaint = start(request, descriptors, directory)
     for descriptor in (*descriptors, directory):
         os.close(descriptor)
@@ -302,8 +305,6 @@ def serve(server: socket.socket) -> None:
                 os.close(wake)
                 supervise(socket.socket(fileno=descriptors[0]), descriptors[1:4], descriptors[4])
                 code = 0
-            except (EOFError, OSError):
-                code = 0  # The host changed its mind before it said what to run.
             finally:
                 os._exit(code)
         supervisors.add(pid)

@@ -33,16 +33,27 @@ def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes
     return Entry(run, rest["endedAt"] is None, rest["recorded"], record, line)
 
 
+_RECORD = {
+    "run", "tool", "who", "thread", "parent", "workspace", "arguments", "cwd", "digest", "status", "decision", "limits",
+    "walls", "error", "exitCode", "durationMs", "changes", "outputBytes", "endedChildren",
+}  # fmt: skip
+_REST = {"host", "startedAt", "endedAt", "output", "stderr", "result", "truncated", "states", "noted", "recorded"}
+
+
 def entry_from_line(line: bytes) -> Entry | None:
     """The entry in a line of a journal; None where the line is torn."""
     if not line.endswith(b"}\n"):
         return None
     try:
         document = decode(line)
-        rest = document["rest"]
-        run = document["record"]["run"]
-        return Entry(run, rest["endedAt"] is None, rest["recorded"], encode(document["record"]), line)
-    except (ValueError, KeyError, TypeError):
+        record, rest = document["record"], document["rest"]
+        if not (record.keys() >= _RECORD and rest.keys() >= _REST):
+            return None
+        if not all(isinstance(text, str) for text in (record["run"], record["status"], rest["host"])):
+            return None
+        float(rest["startedAt"])
+        return Entry(record["run"], rest["endedAt"] is None, rest["recorded"], encode(record), line)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -31,6 +31,13 @@ def journalled(path: str) -> Iterator[Entry]:
                 yield entry
 
 
+def is_damaged(path: str) -> bool:
+    """Whether a journal holds lines that cannot be read, beside a last one torn by a crash."""
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        return any(line.endswith(b"\n") and entry_from_line(line) is None for line in file)
+    return False
+
+
 class Journal:
     """The journal of this host, open for appending. `rotate` starts a new file and hands over the old one."""
 

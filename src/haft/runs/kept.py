@@ -137,11 +137,15 @@ class KeptReader:
             start = file.read(_START.size)
             if len(start) < _START.size:
                 return
-            _magic, offset = _START.unpack(start)
+            magic, offset = _START.unpack(start)
+            if magic != _MAGIC:
+                raise StorageFailed(f"the kept output of {self._run} is damaged", ValueError("not haft's own file"))
             skipped = max(0, offset - self._end)
             self._number, self._position, self._end = number, _START.size, offset
         while len(header := file.read(_FRAME.size)) == _FRAME.size:
             seq, at, stream, length = _FRAME.unpack(header)
+            if stream >= len(_STREAMS):
+                raise StorageFailed(f"the kept output of {self._run} is damaged", ValueError("no such stream"))
             data = file.read(length)
             if len(data) < length:
                 return  # It is being written: next time.

@@ -6,12 +6,16 @@ dead; nothing else proves that, neither a pid nor a run that looks open.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from collections.abc import Iterator
 
 from haft.contracts import HostId, new_host_id
 from haft.files import HeldLock, try_take
 from haft.runs.journal import journal_paths
+
+UNBORN_SECONDS = 60.0
 
 
 class Lease:
@@ -31,7 +35,18 @@ def dead_hosts(hosts: str, own: HostId | None) -> Iterator[tuple[HostId, HeldLoc
     """Each host whose lock could be taken: it is dead, and only we may clean up after it."""
     for name in sorted(os.listdir(hosts)):
         stem, dot, ending = name.partition(".")
+        if ending.endswith(".tmp"):
+            _forget_unborn(os.path.join(hosts, name))
         if (dot, ending) == (".", "lock") and stem != own:
-            lock = try_take(os.path.join(hosts, name))
+            lock = None
+            with contextlib.suppress(OSError):  # Not a file of ours.
+                lock = try_take(os.path.join(hosts, name))
             if lock is not None:
                 yield HostId(stem), lock
+
+
+def _forget_unborn(path: str) -> None:
+    """Remove a lock file that never got its name, as its host was killed first. A young one may still get it."""
+    with contextlib.suppress(FileNotFoundError):
+        if time.time() - os.stat(path).st_mtime > UNBORN_SECONDS:
+            os.unlink(path)

@@ -6,12 +6,13 @@ and doing a step twice changes nothing: the record is asked which ends it has.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
 
 from haft.contracts import Failure, HostId
-from haft.runs.journal import journal_paths, journalled
+from haft.runs.journal import is_damaged, journal_paths, journalled
 from haft.runs.lease import dead_hosts
 from haft.runs.table import open_runs, put
 from haft.storage import Database, StateHome
@@ -36,8 +37,9 @@ def recover(home: StateHome, own: HostId | None, tell: Tell) -> int:
             done = False
             try:
                 database = database or Database(home.database)
-                interrupted += _recover_host(home, database, host, tell)
-                done = True
+                with contextlib.suppress(OSError):  # One host's broken files keep nobody from the others.
+                    interrupted += _recover_host(home, database, host, tell)
+                    done = True
             finally:
                 lock.release(unlink=done)  # Where it failed, the next one may try.
     finally:
@@ -60,5 +62,8 @@ def _recover_host(home: StateHome, database: Database, host: HostId, tell: Tell)
         with database.transaction():
             put(database, interrupted)
     for path in paths:
-        os.unlink(path)
+        if is_damaged(path):
+            os.rename(path, f"{path}.damaged")  # What could be read was; nothing is thrown away.
+        else:
+            os.unlink(path)
     return len(interrupted)

@@ -16,9 +16,10 @@ from haft.storage import Database, decode
 
 _RUNS = """
     INSERT INTO runs (id, host, tool, status, who, thread, parent, workspace, started_at, ended_at, document)
-    SELECT value ->> '$.record.run', value ->> '$.rest.host', value ->> '$.record.tool', value ->> '$.record.status',
-           value ->> '$.record.who', value ->> '$.record.thread', value ->> '$.record.parent',
-           value ->> '$.record.workspace', value ->> '$.rest.startedAt', value ->> '$.rest.endedAt', value
+    SELECT value ->> '$.record.run', value ->> '$.rest.host', coalesce(value ->> '$.record.tool', ''),
+           value ->> '$.record.status', coalesce(value ->> '$.record.who', ''),
+           coalesce(value ->> '$.record.thread', ''), value ->> '$.record.parent',
+           coalesce(value ->> '$.record.workspace', ''), value ->> '$.rest.startedAt', value ->> '$.rest.endedAt', value
     FROM json_each(?) WHERE true
     ON CONFLICT (id) DO UPDATE
     SET status = excluded.status, ended_at = excluded.ended_at, document = excluded.document

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 
 
@@ -32,7 +33,8 @@ class Admission:
             if turn.done() and not turn.cancelled():
                 self.release()  # The place came in the same moment: pass it on.
             else:
-                self._waiting.remove(turn)
+                with contextlib.suppress(ValueError):  # `release` may have passed over it already
+                    self._waiting.remove(turn)
             raise
 
     def release(self) -> None:

@@ -7,6 +7,15 @@ and jsonschema-rs, are imported by the functions that need them, so that listing
 from haft.schema.coerce import coerce
 from haft.schema.signature import Signature, problems_of, read_signature
 from haft.schema.text import shortened
-from haft.schema.validate import Validator, validator_for
+from haft.schema.validate import Validator, is_unicode, validator_for
 
-__all__ = ["Signature", "Validator", "coerce", "problems_of", "read_signature", "shortened", "validator_for"]
+__all__ = [
+    "Signature",
+    "Validator",
+    "coerce",
+    "is_unicode",
+    "problems_of",
+    "read_signature",
+    "shortened",
+    "validator_for",
+]

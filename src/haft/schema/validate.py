@@ -62,6 +62,23 @@ class Validator:
         return found or ["the arguments do not fit the schema"]
 
 
+def is_unicode(value: Any) -> bool:
+    """Whether all text in a JSON value can be written as UTF-8: a command line may bring bytes that cannot."""
+    if isinstance(value, str):
+        return value.isascii() or _encodes(value)
+    if isinstance(value, dict):
+        return all(is_unicode(key) and is_unicode(item) for key, item in value.items())
+    return not isinstance(value, list) or all(map(is_unicode, value))
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def validator_for(schema: Mapping[str, Any]) -> Validator:
     """The validator of this very schema object, compiled at its first use.
 

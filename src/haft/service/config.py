@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from haft.contracts import BadConfig, Limits, near_miss
 from haft.pipeline.stages import Durability
 from haft.service.settings import BY_NAME, SETTINGS, Setting
 
+MOST_BYTES = 1_000_000
 WORKSPACE_FILES = ("haft.toml", "haft.json")
 
 
@@ -121,8 +123,7 @@ def _narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: s
 
 def _from_file(path: str) -> Iterator[tuple[str, Any]]:
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = _read(path)
     except OSError as error:
         raise BadConfig(f"{path} cannot be read: {error.strerror}") from error
     try:
@@ -132,6 +133,17 @@ def _from_file(path: str) -> Iterator[tuple[str, Any]]:
     if not isinstance(tables, dict):
         raise BadConfig(f"{path} must hold a table of settings")
     yield from _flattened(tables, path)
+
+
+def _read(path: str) -> bytes:
+    """A regular file of a reasonable size: a workspace may hold anything under this name."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise BadConfig(f"{path} is not a regular file")
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise BadConfig(f"{path} is larger than {MOST_BYTES:_} bytes")
+    return data
 
 
 def _flattened(tables: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:

@@ -73,7 +73,8 @@ def _guarded(name: str, check: Callable[[], Check | Sequence[Check]]) -> Iterato
     try:
         found = check()
     except HaftError as error:
-        yield Check(name, "broken", error.message, error.hint)
+        hint = None if error.hint is not None and "haft doctor" in error.hint else error.hint
+        yield Check(name, "broken", error.message, hint)
     except Exception as error:  # a machine may be broken in any way; saying so is the point
         yield Check(name, "broken", f"{type(error).__name__}: {error}")
     else:
@@ -101,6 +102,12 @@ def _platform() -> Check:
 
 def _state_home(home: StateHome) -> Check:
     if not os.path.exists(home.path):
+        above = home.path
+        while not os.path.exists(above):
+            above = os.path.dirname(above)
+        if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK) or above.startswith("/proc"):
+            detail = f"{home.path} does not exist and cannot be made in {above}"
+            return Check("state home", "broken", detail, "set HAFT_HOME to a place that you can write")
         return Check("state home", "ok", f"{home.path} does not exist yet; the first call makes it")
     found = os.stat(home.path)
     if not stat.S_ISDIR(found.st_mode):

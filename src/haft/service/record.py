@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 from haft.audit import Verdict, entries, last_entries, verify
+from haft.runs import Filter, History
 from haft.storage import StateHome
 
 
@@ -16,8 +18,21 @@ class RecordFacade:
         self._home = home
 
     def verify(self) -> Verdict:
-        """Check every entry and the head."""
-        return verify(self._home.audit)
+        """Check every entry and the head, and that there are entries at all where there were runs."""
+        verdict = verify(self._home.audit)
+        if verdict.intact and verdict.records == 0 and self._has_ended_runs():
+            problem = "the record is empty, although runs have ended: it was removed or replaced"
+            return dataclasses.replace(verdict, intact=False, problem=problem)
+        return verdict
+
+    def _has_ended_runs(self) -> bool:
+        if not self._home.exists():
+            return False
+        history = History(self._home)
+        try:
+            return any(not run.is_open for run in history.runs(Filter(limit=20)))
+        finally:
+            history.close()
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """All entries, oldest first."""

@@ -28,6 +28,7 @@ from haft.contracts import (
     near_miss,
     new_run_id,
     new_thread_id,
+    own_copy,
 )
 from haft.files import Root
 from haft.pipeline import Parts, Pipeline, Run
@@ -38,6 +39,7 @@ from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Sc
 from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.config import Config, load_config
+from haft.service.misuse import check_call
 from haft.service.record import RecordFacade
 from haft.service.sync import SyncToolService
 from haft.service.workspace import check_workspace
@@ -197,17 +199,23 @@ class ToolService:
         config: Mapping[str, Any] | None = None,
     ) -> Run:
         """Call a tool. Returns at once with the run: await it, iterate it, cancel it."""
-        if timeout is not None and not timeout > 0:
-            raise BadConfig(f"a timeout must be more than 0 seconds, not {timeout!r}")
+        check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config)
+        for word, value in (("thread", thread), ("who", who), ("parent", parent)):
+            if value is not None and not isinstance(value, str):
+                raise BadUsage(f"`{word}` must be text, not {value!r}")
+        redactor = self._trail_of().redactor
         if env:
-            self._trail_of().redactor.learn(secret_values(env))
+            redactor.learn(secret_values(env))
+        given = (arguments or {}).get("env")
+        if isinstance(given, Mapping):
+            redactor.learn(secret_values({str(key): str(value) for key, value in given.items()}))
         if config:
-            self._trail_of().redactor.learn(value for value in config.values() if isinstance(value, str))
+            redactor.learn(value for value in config.values() if isinstance(value, str))
         return self._running().call(
             Call(
                 run=new_run_id(),
-                name=ToolName(name),
-                arguments=dict(arguments or {}),
+                name=ToolName(str.__str__(name)),
+                arguments=own_copy(arguments or {}),
                 who=who or self.who,
                 thread=ThreadId(thread) if thread else self.thread,
                 parent=RunId(parent) if parent else None,

@@ -8,33 +8,50 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from math import isfinite
 from typing import Any
 
 import orjson
 
 
 def encode(value: Any) -> bytes:
-    """`value` as one line of JSON. Dataclasses become objects; what JSON has no form for is written as text."""
+    """`value` as one line of JSON, whatever it is. Dataclasses become objects; what JSON has no form for is written as
+    text, what contains itself or goes too deep as an ellipsis."""
     try:
         return orjson.dumps(value)
     except TypeError:
-        return _slowly(value).encode()
+        return json.dumps(_plain(value, 0), separators=(",", ":")).encode()
 
 
-def _slowly(value: Any) -> str:
-    try:
-        return json.dumps(value, default=_other, separators=(",", ":"), allow_nan=False)
-    except ValueError:
-        # NaN and the infinities become null, as orjson has it: the database would not read them.
-        plain = json.loads(json.dumps(value, default=_other), parse_constant=lambda _name: None)
-        return json.dumps(plain, separators=(",", ":"))
-
-
-def _other(value: Any) -> Any:
+def _plain(value: Any, depth: int) -> Any:
+    if depth > DEEPEST:
+        return "…"
+    if value is None or isinstance(value, bool | str):
+        return str.__str__(value) if isinstance(value, str) else value
+    if isinstance(value, int):
+        return int(value) if value.bit_length() < MOST_BITS else f"a number of {value.bit_length()} bits"
+    if isinstance(value, float):
+        return float(value) if isfinite(value) else None  # As orjson has it: the database would not read them.
+    if isinstance(value, dict):
+        return {_text(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth + 1) for item in value]
     if isinstance(value, orjson.Fragment):
-        return _originals[id(value)]
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else str(value)
+        return _plain(_originals[id(value)], depth)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name), depth + 1) for field in dataclasses.fields(value)}
+    return _text(value)
 
+
+def _text(value: Any) -> str:
+    try:
+        return str.__str__(value) if isinstance(value, str) else str(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+DEEPEST = 200
+MOST_BITS = 10_000
 
 _fragments: dict[int, tuple[object, orjson.Fragment]] = {}
 _originals: dict[int, object] = {}

@@ -65,6 +65,22 @@ def test_an_open_run_has_the_same_shape(haft, ended):
     fits("cancelled", haft("cancel", "--all", "--json").json)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "bogus"],
+        ["log", "--status", "bogus"],
+        ["log", "--limit", "many"],
+        ["tools", "use", "read_file", "--pth", "x"],
+        ["tols", "list"],
+    ],
+)
+def test_what_cannot_be_answered_is_said_in_json_too(haft, words):
+    answer = haft(*words, "--json")
+    fits("error", answer.json)
+    assert answer.code == 2
+
+
 def test_every_shape_is_checked_here():
     text = Path(__file__).read_text()
     forms = {f"definition-{form}" for form in ("mcp", "openai", "anthropic", "amp")}

@@ -12,7 +12,7 @@ import pytest
 
 from .conftest import PATIENCE, PROGRAM
 
-QUESTION = "Approve? [y/N/e(dit)] "
+QUESTION = "? [y/N/e(dit)] "
 
 
 class Terminal:

@@ -5,7 +5,7 @@ A person may answer with other arguments. These are validated and decided again:
 
 from __future__ import annotations
 
-import copy
+import asyncio
 import inspect
 from collections.abc import Mapping
 
@@ -18,9 +18,11 @@ from haft.contracts import (
     Outcome,
     Rejected,
     RunId,
+    own_copy,
     revised,
 )
 from haft.pipeline.chain import Proceed
+from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
@@ -30,8 +32,14 @@ class Approve:
     """Ask whoever can be asked."""
 
     def __init__(
-        self, live: Mapping[RunId, Run], approver: Approver | None, validate: Validate, decide: Decide
+        self,
+        live: Mapping[RunId, Run],
+        approver: Approver | None,
+        validate: Validate,
+        decide: Decide,
+        foreign: Foreign,
     ) -> None:
+        self._foreign = foreign
         self._live = live
         self._approver = approver
         self._validate = validate
@@ -58,25 +66,27 @@ class Approve:
             )
         run.turn("blocked-on-user", call)
         try:
-            given = self._approver(_request(call, decision))
-            if inspect.isawaitable(given):
-                given = await given
-        except Exception as error:
+            given = await self._foreign.held(_answer(self._approver, _request(call, decision)))
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
             reason = f"the approver failed: {type(error).__name__}: {error}"
             self._settle(run, call, "nobody", approved=False, reason=reason)
             raise Rejected(f"`{call.name}` was not approved: {reason}") from error
         answer = given if isinstance(given, ApprovalAnswer) else ApprovalAnswer(approved=given is True)
-        if not answer.approved:
+        if answer.approved is not True:
             reason = answer.message or "a person said no"
             self._settle(run, call, "person", approved=False, reason=reason)
             raise Rejected(f"`{call.name}` was rejected: {reason}")
         if answer.arguments is None or answer.arguments == call.arguments:
-            return self._settle(run, call, "person", approved=True, reason="a person approved it")
-        edited = self._decide.judge(await self._validate.judge(revised(call, arguments=dict(answer.arguments))))
+            return self._settle(run, call, "person", approved=True, reason=answer.message or "the approver said yes")
+        edited = revised(call, arguments=own_copy(answer.arguments))
+        edited = self._decide.judge(await self._validate.judge(edited))
         if edited.decision is not None and edited.decision.action == "reject":
             return edited
         # Who wrote these arguments has agreed to them.
-        return self._settle(run, edited, "person", approved=True, reason="a person approved it, with other arguments")
+        reason = f"{answer.message or 'the approver said yes'}, to other arguments"
+        return self._settle(run, edited, "person", approved=True, reason=reason)
 
     @staticmethod
     def _settle(run: Run, call: Call, by: str, *, approved: bool, reason: str) -> Call:
@@ -96,6 +106,11 @@ class Approve:
         return call
 
 
+async def _answer(approver: Approver, request: ApprovalRequest) -> object:
+    given = approver(request)
+    return await given if inspect.isawaitable(given) else given
+
+
 def _request(call: Call, decision: Decision) -> ApprovalRequest:
     assert call.tool is not None
     return ApprovalRequest(
@@ -103,8 +118,11 @@ def _request(call: Call, decision: Decision) -> ApprovalRequest:
         tool=call.name,
         description=call.tool.spec.description,
         # A copy: what was shown cannot be changed behind the person's back.
-        arguments=copy.deepcopy(dict(call.arguments)),
+        arguments=own_copy(call.arguments),
         reason=decision.reason,
         who=call.who,
         thread=call.thread,
+        cwd=call.cwd,
+        env=dict(call.env),
+        timeout=call.timeout,
     )

@@ -7,8 +7,7 @@ its late answer dropped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from haft.contracts import (
     NO_CHANGES,
@@ -22,16 +21,13 @@ from haft.contracts import (
     ThreadId,
     Tool,
     ToolName,
+    own_copy,
     revised,
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.context import CallContext
-from haft.pipeline.grip import Grip
+from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
-
-GRACE_SECONDS = 2.5
-"""What a tool has to end after cancellation: enough for TERM, a second, and KILL."""
-
 
 _BLANK = Outcome(RunId(""), ToolName(""), "done", "", ThreadId(""))
 
@@ -39,33 +35,29 @@ _BLANK = Outcome(RunId(""), ToolName(""), "done", "", ThreadId(""))
 class Invoke:
     """Where the call reaches its tool."""
 
-    def __init__(self, live: Mapping[RunId, Run], context: Callable[[Run], CallContext]) -> None:
+    def __init__(self, live: Mapping[RunId, Run], context: Callable[[Run], CallContext], foreign: Foreign) -> None:
         self._live = live
         self._context = context
-        self.abandoned: set[asyncio.Task[None]] = set()
-        """Tools that were let go and still run."""
+        self._foreign = foreign
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         tool = call.tool
         assert tool is not None
         context = self._context(self._live[call.run])
-        answer = await Grip(self._work(tool, call, context), GRACE_SECONDS, context.cancel, self._abandon)
+        answer = await self._foreign.held(self._work(tool, call, context), context.cancel)
         return self._outcome(call, tool, answer)
 
     @staticmethod
     async def _work(tool: Tool, call: Call, context: CallContext) -> Answer:
         try:
-            return await tool.invoke(dict(call.arguments), context)
+            return await tool.invoke(own_copy(call.arguments), context)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
         except HaftError as error:
             return Answer(failure=error.failure())
-        except (Exception, SystemExit) as error:
-            # SystemExit must not reach the event loop: it would take the host down with the tool.
+        except BaseException as error:
+            # Whatever a tool raises is its own failure: SystemExit would take the host down with it.
             return Answer(failure=Failure("tool-failed", f"{type(error).__name__}: {error}"))
-
-    def _abandon(self, rest: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(rest)
-        self.abandoned.add(task)
-        task.add_done_callback(self.abandoned.discard)
 
     @staticmethod
     def _outcome(call: Call, tool: Tool, answer: Answer) -> Outcome:

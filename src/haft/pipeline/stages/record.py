@@ -8,12 +8,13 @@ someone might want to see or cancel it; the record has it a moment later, also w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from typing import Literal
 
 from haft.audit import Trail
-from haft.contracts import Call, Event, HaftError, HostId, Outcome, RunId, StorageFailed, revised
+from haft.contracts import Bug, Call, Event, HaftError, HostId, Outcome, RunId, StorageFailed, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.ended import broken, cancelled, ended, failed
 from haft.pipeline.run import Run
@@ -54,7 +55,10 @@ class Record:
             outcome = cancelled(run)
         except HaftError as error:
             outcome = failed(run, error)
-        except Exception as error:
+        except KeyboardInterrupt:
+            run.finish(self._close(run, cancelled(run)))  # The host is being ended: who waits must still hear of it.
+            raise
+        except BaseException as error:
             outcome = broken(run, error)
         outcome = self._close(run, outcome)
         if self._durability == "full":
@@ -81,7 +85,8 @@ class Record:
                     self._put_down(run, None, record_now=True)
             case "cancellation-requested" | "queued":
                 if run.is_put_down:
-                    self._put_down(run, None)
+                    with contextlib.suppress(StorageFailed):  # A full disk must not keep anyone from cancelling.
+                        self._put_down(run, None)
             case _:
                 pass
 
@@ -127,6 +132,9 @@ class Record:
             if outcome.status != "error":
                 run.close_states("error")
             outcome = revised(outcome, status="error", error=error.failure())
+        except Exception as error:
+            # Whatever it is, the run must end: who waits for it would wait for ever.
+            outcome = revised(outcome, status="error", error=Bug(error).failure())
         return outcome
 
     def _put_down(self, run: Run, outcome: Outcome | None, *, record_now: bool = False) -> None:

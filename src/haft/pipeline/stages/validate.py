@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from haft.contracts import Call, InvalidArguments, Outcome, RunId, ToolContext, revised
+from haft.contracts import Call, InvalidArguments, Outcome, RunId, ToolContext, own_copy, revised
 from haft.pipeline.chain import Proceed
+from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
-from haft.schema import validator_for
+from haft.schema import is_unicode, validator_for
 
 
 class Validate:
     """Are these arguments that the tool can be called with?"""
 
-    def __init__(self, live: Mapping[RunId, Run], context: Callable[[Run], ToolContext]) -> None:
+    def __init__(self, live: Mapping[RunId, Run], context: Callable[[Run], ToolContext], foreign: Foreign) -> None:
         self._live = live
         self._context = context
+        self._foreign = foreign
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         return await proceed(await self.judge(call))
@@ -28,11 +30,15 @@ class Validate:
         tool = call.tool
         assert tool is not None
         run = self._live[call.run]
-        arguments = await tool.preprocess(dict(call.arguments), self._context(run))
-        if arguments != call.arguments:
-            call = revised(call, arguments=arguments)
+        if tool.spec.preprocesses:
+            given = await self._foreign.held(tool.preprocess(own_copy(call.arguments), self._context(run)))
+            call = revised(call, arguments=own_copy(given))
             run.call = call
+        arguments = call.arguments
         validator = validator_for(tool.spec.input_schema)
         if not validator.is_valid(arguments):
             raise InvalidArguments(call.name, validator.problems(arguments))
+        if not is_unicode(arguments):
+            problem = "a value holds bytes that are not UTF-8, which JSON cannot carry"
+            raise InvalidArguments(call.name, [problem], hint="name the file or the text in another way")
         return call

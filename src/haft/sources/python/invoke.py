@@ -85,7 +85,8 @@ class PythonTool(Generic[Parameters, Returned]):
     @property
     def spec(self) -> ToolSpec:
         if self._spec is None:
-            self._spec = describe(self._function, self._claims, self._read())
+            described = describe(self._function, self._claims, self._read())
+            self._spec = replace(described, preprocesses=self._preprocess is not None)
         return self._spec
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import os
 import select
 import sys
 import termios
-import textwrap
 import threading
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,12 +24,12 @@ from haft.surfaces.cli.printing import complain, to_json_text
 from haft.surfaces.cli.terminal import is_terminal, styled, visible, width
 from haft.surfaces.cli.written_json import parse_json
 
-QUESTION = "Approve? [y/N/e(dit)] "
+QUESTION = "Approve {tool}? [y/N/e(dit)] "
 
 
-async def approve_all(_request: ApprovalRequest) -> bool:
+async def approve_all(_request: ApprovalRequest) -> ApprovalAnswer:
     """`--approve`: the person calling has said so beforehand."""
-    return True
+    return ApprovalAnswer(approved=True, message="approved beforehand, by --approve")
 
 
 def approver_here(interrupts: Interrupts) -> Approver | None:
@@ -48,9 +48,10 @@ async def _asked(request: ApprovalRequest, interrupts: Interrupts) -> ApprovalAn
     while True:
         for line in shown_call(request, arguments):
             sys.stderr.write(f"{line}\n")
-        answer = (await typed(QUESTION)).strip().lower()
+        answer = (await typed(QUESTION.format(tool=visible(request.tool)))).strip().lower()
         if answer == "y":
-            return ApprovalAnswer(approved=True, arguments=arguments)
+            message = "the person at the terminal said yes"
+            return ApprovalAnswer(approved=True, message=message, arguments=arguments)
         if answer not in ("e", "edit"):
             return ApprovalAnswer(approved=False, message="the person at the terminal said no")
         try:
@@ -67,6 +68,10 @@ def shown_call(request: ApprovalRequest, arguments: Mapping[str, Any]) -> Iterat
     for name, value in arguments.items():
         text = value if isinstance(value, str) else to_json_text(value)
         yield from _wrapped(visible(name).replace("\n", "\\n"), visible(text))
+    if request.cwd != ".":
+        yield f"  in: {visible(request.cwd)}"
+    if request.env:
+        yield from _wrapped("with variables", visible(to_json_text(dict(request.env))))
 
 
 def _wrapped(name: str, text: str) -> Iterator[str]:
@@ -78,10 +83,20 @@ def _wrapped(name: str, text: str) -> Iterator[str]:
         return
     yield f"  {name}:"
     for part in parts:
-        broken = textwrap.wrap(
-            part, room, expand_tabs=False, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False
-        )
-        yield from (f"  │ {line}" for line in broken or [""])
+        yield from (f"  │ {line}" for line in _broken(part, room))
+
+
+def _broken(text: str, room: int) -> Iterator[str]:
+    """A line in pieces that fit: wide characters take two columns, and must not push the rest out of its bar."""
+    piece, used = "", 0
+    for character in text:
+        columns = 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if used + columns > room:
+            yield piece
+            piece, used = "", 0
+        piece += character
+        used += columns
+    yield piece
 
 
 async def typed(question: str) -> str:

@@ -58,6 +58,10 @@ class Live:
         tell_ended_children(outcome, quiet=self._progress.quiet)
 
 
+RAW_FIELDS = ("output", "stderr")
+"""Fields that are printed to the letter; the others end with a newline."""
+
+
 class Collected:
     """For programs: progress on stderr, and at the end the outcome, or one field of it."""
 
@@ -75,7 +79,7 @@ class Collected:
         if self._only is None:
             await asyncio.to_thread(facts, shape)
         elif isinstance(value := shape[self._only], str) and not self._json:
-            await asyncio.to_thread(raw, value)
+            await asyncio.to_thread(raw, value if self._only in RAW_FIELDS else f"{value}\n")
         else:
             await asyncio.to_thread(facts, value)
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import click
 
-from haft.contracts import Bug, HaftError, MachineError, near_miss
+from haft.contracts import BadUsage, Bug, HaftError, MachineError, near_miss
 from haft.surfaces.cli.app import COMPLETE_VARIABLE, HAFT
 from haft.surfaces.cli.globals import Globals
-from haft.surfaces.cli.printing import complain, complain_of
+from haft.surfaces.cli.printing import complain, complain_of, facts
 
 INTERRUPTED = 130
 READER_GONE = 141
@@ -43,14 +43,15 @@ def _open_missing_streams() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; its exit code."""
+    said = Globals()
     try:
         completing = os.environ.get(COMPLETE_VARIABLE)
         if completing:
             from click.shell_completion import shell_complete
 
-            return shell_complete(HAFT, {"obj": Globals()}, "haft", COMPLETE_VARIABLE, completing)
+            return shell_complete(HAFT, {"obj": said}, "haft", COMPLETE_VARIABLE, completing)
         # Not `HAFT.main`: that has its own ways with pipes, Ctrl-C and exit codes.
-        with HAFT.make_context("haft", list(arguments), obj=Globals()) as context:
+        with HAFT.make_context("haft", list(arguments), obj=said) as context:
             HAFT.invoke(context)
         return 0
     except click.exceptions.Exit as end:
@@ -59,12 +60,16 @@ def run(arguments: Sequence[str]) -> int:
         complain_of(error)
         if isinstance(error, MachineError):
             _forget_stdout()
+        elif said.json or "--json" in arguments:
+            facts({"error": error.failure().to_json()})
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         sys.stderr.write(f"{error.format_message()}\n")
         return error.exit_code
     except click.ClickException as error:
         complain(*_worded(error))
+        if said.json or "--json" in arguments:
+            facts({"error": BadUsage(_worded(error)[0], hint=_worded(error)[1]).failure().to_json()})
         return error.exit_code
     except BrokenPipeError:
         return _reader_gone()

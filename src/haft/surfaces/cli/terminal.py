@@ -18,6 +18,12 @@ _BOLD, _DIM, _RED, _YELLOW, _GREEN = "1", "2", "31;1", "33", "32"
 STYLES: Final = {"bold": _BOLD, "dim": _DIM, "bad": _RED, "warn": _YELLOW, "good": _GREEN}
 
 
+_HIDDEN: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Characters that count as printable and show nothing."""
+
+
 def visible(text: str) -> str:
     """`text` with every character that is not plainly visible written as an escape; newlines and tabs stay."""
     return _SUSPECT.sub(_escape, text.replace("\r\n", "\n"))
@@ -30,7 +36,7 @@ def one_line(text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     character = match[0]
-    if character.isprintable() or character in "\u00a0\u3000":
+    if character.isprintable() and not _HIDDEN.match(character):
         return character
     return character.encode("unicode_escape", "backslashreplace").decode()
 

@@ -1,0 +1,35 @@
+"""What a program can get wrong when it calls: said at once, in a sentence, before there is a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from haft.contracts import BadUsage
+
+
+def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, config: Any) -> None:
+    """`BadUsage` where a value of `service.call` is not of its kind. Whether the tool takes it is not asked here."""
+    if not isinstance(name, str):
+        raise BadUsage(f"a tool is called by its name, not by {name!r}")
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise BadUsage(f"arguments are a dict of names and values, not {_kind(arguments)}")
+    if timeout is not None:
+        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if not number or not 0 < timeout <= LONGEST_SECONDS:
+            raise BadUsage(f"a timeout is a number of seconds above 0, not {timeout!r}")
+    if not isinstance(cwd, str):
+        raise BadUsage(f"`cwd` is a path relative to the workspace, not {_kind(cwd)}")
+    if env is not None and not (
+        isinstance(env, Mapping) and all(isinstance(key, str) and isinstance(value, str) for key, value in env.items())
+    ):
+        raise BadUsage("`env` is a dict of variable names and their text")
+    if config is not None and not (isinstance(config, Mapping) and all(isinstance(key, str) for key in config)):
+        raise BadUsage("`config` is a dict of names and values")
+
+
+LONGEST_SECONDS = 10.0**9
+
+
+def _kind(value: Any) -> str:
+    return f"a `{type(value).__name__}`"
