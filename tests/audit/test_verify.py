@@ -61,6 +61,23 @@ def test_no_record_at_all_is_intact(tmp_path):
     assert verify(str(tmp_path)).intact
 
 
+def test_a_record_whose_first_writer_died_before_its_first_line_is_intact_and_can_be_begun(tmp_path):
+    (tmp_path / "record.log").touch()
+    assert verify(str(tmp_path)).intact
+    (tmp_path / "head").touch()
+    assert verify(str(tmp_path)).intact
+    (tmp_path / "head").write_bytes(Head(0, "0" * 64, 0, "0" * 64, genuine=True).to_bytes(b"k" * 32))
+    assert verify(str(tmp_path)).intact
+    append(tmp_path)
+    assert verify(str(tmp_path)).intact
+
+
+def test_a_record_that_was_emptied_together_with_its_key_shows(record):
+    (record / "record.log").write_bytes(b"")
+    (record / "key").unlink()
+    must_fail(record, "emptied, and the key removed")
+
+
 # Exhaustive on a small record.
 
 

@@ -86,6 +86,8 @@ def verify(directory: str) -> Verdict:
             return Verdict(intact=True, records=0, head=ZERO)
         return Verdict(intact=False, records=0, head=ZERO, problem="the record is missing, its head or key is there")
     head, size = snapshot(directory)
+    if size == 0 and read_key(directory) is None and (head is None or head.seq == 0):
+        return Verdict(intact=True, records=0, head=ZERO)  # The first writer is about to begin, or died before it did.
     walk = _Walk(head)
     problem = next((found for raw in raw_lines(path, size) if (found := walk.step(raw)) is not None), None)
     if problem is None:
