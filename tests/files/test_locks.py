@@ -118,3 +118,29 @@ def test_a_locked_section_gives_up_after_its_timeout(tmp_path):
         taken = try_take(path)
         assert taken is not None
         taken.release(unlink=True)
+
+
+def test_a_forked_child_does_not_keep_its_parents_lock_alive(tmp_path):
+    path = str(tmp_path / "lock")
+    lock = HeldLock.create(path)
+    go_reading, go_writing = os.pipe()
+    here_reading, here_writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(go_writing)
+        os.write(here_writing, b"x")
+        os.read(go_reading, 1)  # until the parent is done
+        os._exit(0)
+    try:
+        os.read(here_reading, 1)
+        assert try_take(path) is None
+        os.close(lock._descriptor)  # as the kernel does when the holder dies
+        lock._descriptor = -1
+        taken = try_take(path)
+        assert taken is not None
+        taken.release(unlink=True)
+    finally:
+        os.close(go_writing)
+        os.waitpid(child, 0)
+        for descriptor in (go_reading, here_reading, here_writing):
+            os.close(descriptor)

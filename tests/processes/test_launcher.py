@@ -120,7 +120,8 @@ def test_signals_that_the_host_ignores_or_blocks_are_not_ignored_or_blocked_by_a
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for number, handler in before.items():
             signal.signal(number, handler)
-    assert [int(line.split()[1], 16) for line in sink.stdout.splitlines()] == [0, 0]
+    reserved = 0b11 << 31  # signals 32 and 33 are the C library's own: no program can reset them
+    assert [int(line.split()[1], 16) & ~reserved for line in sink.stdout.splitlines()] == [0, 0]
 
 
 def test_input_is_delivered_and_closed(execute):

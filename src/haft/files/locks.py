@@ -10,21 +10,40 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 _SHORTEST_SLEEP = 0.0002
 _LONGEST_SLEEP = 0.005
 
+_held: weakref.WeakSet[HeldLock] = weakref.WeakSet()
+
+
+def _forget_after_fork() -> None:
+    for lock in list(_held):
+        lock.forget()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
+
 
 class HeldLock:
     """An exclusive lock on a file, held until `release` or the end of the process."""
 
-    __slots__ = ("_descriptor", "path")
+    __slots__ = ("__weakref__", "_descriptor", "path")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
+        _held.add(self)
+
+    def forget(self) -> None:
+        """In a forked child: give up the copy of the descriptor, or the lock would outlive its holder. Not unlocked:
+        that would unlock the holder's too."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     @classmethod
     def create(cls, path: str) -> HeldLock:

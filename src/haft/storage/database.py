@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -47,9 +48,22 @@ class Database:
         connection = self._connection
         # The mode is a property of the file: asking first spares the lock that setting it takes.
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            connection.execute("PRAGMA journal_mode = WAL")
+            self._use_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
+
+    @staticmethod
+    def _use_wal(connection: sqlite3.Connection) -> None:
+        """For this one step SQLite does not wait for others who open the same fresh file, so we do."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(0.005)
 
     def _migrate(self) -> None:
         if self._version() == len(MIGRATIONS):
