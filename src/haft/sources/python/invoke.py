@@ -29,7 +29,7 @@ from haft.schema import Signature, problems_of, read_signature
 from haft.sources.python.describe import NO_CLAIMS, Claims, describe, refuse_unbound_method
 from haft.sources.python.failures import answer_of, sentence_of
 from haft.sources.python.results import to_bytes, to_json, to_text
-from haft.sources.python.workers import run_in_thread
+from haft.sources.python.workers import Pace, run_in_thread
 
 if TYPE_CHECKING:
     from haft.sources.python.channel import ThreadContext
@@ -57,6 +57,7 @@ class PythonTool(Generic[Parameters, Returned]):
         self._function: Callable[..., Any] = function.__func__ if isinstance(function, staticmethod) else function
         self._claims = claims
         self._preprocess = preprocess
+        self._pace = Pace()
         self._signature: Signature | None = None
         self._spec: ToolSpec | None = None
         if not callable(self._function):
@@ -121,7 +122,7 @@ class PythonTool(Generic[Parameters, Returned]):
                 if signature.takes_context or self._yields:
                     returned = await _with_channel(context, functools.partial(self._work, signature, arguments))
                 else:
-                    returned = await run_in_thread(self._work, signature, arguments, None)
+                    returned = await run_in_thread(self._work, signature, arguments, None, pace=self._pace)
                 if isinstance(returned, Answer):
                     return returned
                 # Else the function is a plain wrapper around one that yields or has to be awaited.

@@ -8,11 +8,12 @@ abandoned, counted, and its late result dropped. All are daemons, so that none k
 
 from __future__ import annotations
 
+import _thread
 import contextvars
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from haft.contracts import StartFailed
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from queue import SimpleQueue
 
 IDLE_SECONDS: Final = 30.0
+MOMENT_SECONDS: Final = 0.000_15
+"""How long a quick function is waited for on the spot."""
+LOOK_EVERY: Final = 64
+"""How many calls of a slow function pass before it is given the chance again."""
 
 Value = TypeVar("Value")
 
@@ -36,22 +41,59 @@ def abandoned() -> int:
     return len(_abandoned)
 
 
-async def run_in_thread(function: Callable[..., Value], /, *args: Any) -> Value:
-    """Call a function in a thread of its own, with a copy of this task's context variables."""
+class Pace:
+    """Whether a function's calls are over in a moment, learned from the last ones."""
+
+    __slots__ = ("_until_next_look",)
+
+    def __init__(self) -> None:
+        self._until_next_look = 0
+
+    @property
+    def is_quick(self) -> bool:
+        """Quick until shown otherwise; then it is looked at again now and then."""
+        if self._until_next_look:
+            self._until_next_look -= 1
+        return not self._until_next_look
+
+    def was_slow(self) -> None:
+        self._until_next_look = LOOK_EVERY
+
+
+async def run_in_thread(function: Callable[..., Value], /, *args: Any, pace: Pace | None = None) -> Value:
+    """Call a function in a thread of its own, with a copy of this task's context variables.
+
+    A function that is quick by its `pace` is waited for on the spot, for a moment no longer than the loop's own
+    housekeeping: coming back through the loop would cost more than most such functions do.
+    """
     import asyncio
 
     job = _Job(asyncio.get_running_loop(), function, args)
     _worker().jobs.put(job)
+    if pace is not None and pace.is_quick:
+        if job.over.acquire(timeout=MOMENT_SECONDS):
+            return cast("Value", _unpacked(job))
+        pace.was_slow()
+    # From here on the thread sends its result through the loop. It may just have finished without: then it is here.
+    job.is_awaited = True
+    if job.finished:
+        return cast("Value", _unpacked(job))
     try:
-        value, error = await job.future
+        await job.future
     except BaseException:
         # Added before looking: the thread marks itself finished before it discards, so one of the two removes it.
         _abandoned.add(job)
-        if job.finished:
+        if job.has_finished():
             _abandoned.discard(job)
         raise
+    return cast("Value", _unpacked(job))
+
+
+def _unpacked(job: _Job) -> Any:
+    error = job.error
     if error is None:
-        return value  # type: ignore[no-any-return]  # the future carries a pair, one half of it
+        return job.value
+    job.error = None
     try:
         raise error
     finally:
@@ -61,34 +103,43 @@ async def run_in_thread(function: Callable[..., Value], /, *args: Any) -> Value:
 class _Job:
     """One function on its way through a thread and back."""
 
-    __slots__ = ("args", "context", "finished", "function", "future", "loop")
+    __slots__ = ("args", "context", "error", "finished", "function", "future", "is_awaited", "loop", "over", "value")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.loop = loop
-        self.future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        self.future: asyncio.Future[None] = loop.create_future()
         self.function = function
         self.args = args
         self.context = contextvars.copy_context()
+        self.value: Any = None
+        self.error: BaseException | None = None
         self.finished = False
+        self.is_awaited = False
+        self.over = _thread.allocate_lock()
+        self.over.acquire()
+
+    def has_finished(self) -> bool:
+        return self.finished
 
     def run(self, worker: _Worker) -> None:
-        value: Any = None
-        error: BaseException | None = None
         try:
-            value = self.context.run(self.function, *self.args)
+            self.value = self.context.run(self.function, *self.args)
         except BaseException as raised:
-            error = raised
+            self.error = raised
         self.finished = True
         _abandoned.discard(self)
         # Idle before the result is out: the next call may come with the very next step of the loop.
         _idle.append(worker)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            self.loop.call_soon_threadsafe(self._settle, value, error)
+        self.over.release()
+        # Looked at after `finished` was set, while the other side sets it before it looks there: one of them sees.
+        if self.is_awaited:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                self.loop.call_soon_threadsafe(self._settle)
 
-    def _settle(self, value: Any, error: BaseException | None) -> None:
+    def _settle(self) -> None:
+        # The result lies in the job: a future refuses StopIteration and logs exceptions that nobody fetched.
         if not self.future.done():
-            # A pair and not an exception: a future refuses StopIteration and logs what nobody fetched.
-            self.future.set_result((value, error))
+            self.future.set_result(None)
 
 
 class _Worker:
