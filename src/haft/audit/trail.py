@@ -7,6 +7,7 @@ calls that only read come in groups, from the journal that has them already. Ent
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -95,4 +96,4 @@ def entries(directory: str) -> Iterator[dict[str, Any]]:
 
 def last_entries(directory: str, limit: int) -> list[dict[str, Any]]:
     """The newest `limit` entries, newest first."""
-    return list(deque(entries(directory), maxlen=limit))[::-1]
+    return list(deque(entries(directory), maxlen=min(limit, sys.maxsize)))[::-1]

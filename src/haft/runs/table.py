@@ -14,6 +14,9 @@ from haft.contracts import Event, HostId, RunId
 from haft.runs.entry import Entry, RunRecord
 from haft.storage import Database, decode
 
+MOST_RUNS = 1 << 40
+"""More than there will be: what a person types may be longer than the database counts."""
+
 _RUNS = """
     INSERT INTO runs (id, host, tool, status, who, thread, parent, workspace, started_at, ended_at, document)
     SELECT value ->> '$.record.run', value ->> '$.rest.host', coalesce(value ->> '$.record.tool', ''),
@@ -92,7 +95,7 @@ def select(database: Database, wanted: Filter) -> list[RunRecord]:
         values.append(wanted.path)
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     query = f"SELECT document FROM runs {where} ORDER BY id DESC LIMIT ?"  # noqa: S608  values are bound
-    return [RunRecord.from_text(row[0]) for row in database.rows(query, [*values, wanted.limit])]
+    return [RunRecord.from_text(row[0]) for row in database.rows(query, [*values, min(wanted.limit, MOST_RUNS)])]
 
 
 def by_prefix(database: Database, prefix: str) -> list[RunRecord]:

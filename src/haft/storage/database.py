@@ -116,7 +116,7 @@ class Database:
         """Everything a query answers."""
         try:
             return self._connection.execute(query, values).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
             raise StorageFailed("the database cannot be read", error) from error
 
     def change_count(self) -> int:

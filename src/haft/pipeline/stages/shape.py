@@ -20,6 +20,8 @@ from haft.pipeline.shown import Keeping, ShownOutput
 Keep = Callable[[RunId], Keeping]
 
 MOST_KNOWN = 100
+LONGEST_SECONDS = 10**9
+"""More than any deadline: an argument may hold a number that no clock can."""
 
 
 class Shape:
@@ -102,7 +104,7 @@ class Shape:
         spec = call.tool.spec
         if self._nothing_is_set and call.timeout is None and spec.timeout is None and not spec.meta:
             return self._limits.max_seconds  # As for most calls.
-        return float(min(self._deadlines(call))[0])
+        return float(min(min(self._deadlines(call))[0], LONGEST_SECONDS))
 
     def _timed_out(self, run: Run, call: Call, limit: str, seconds: float) -> Outcome:
         assert call.limits is not None
