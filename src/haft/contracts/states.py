@@ -5,7 +5,7 @@ The words are plain strings: they travel unchanged to JSON, the record, MCP and 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 Status = Literal[
     "queued",
@@ -18,16 +18,7 @@ Status = Literal[
     "cancelled",
 ]
 
-STATUSES: Final[tuple[Status, ...]] = (
-    "queued",
-    "blocked-on-user",
-    "in-progress",
-    "done",
-    "error",
-    "rejected-by-user",
-    "cancellation-requested",
-    "cancelled",
-)
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 TERMINAL: Final[frozenset[str]] = frozenset({"done", "error", "rejected-by-user", "cancelled"})
 """A run ends in exactly one of these, and never leaves it."""
