@@ -161,7 +161,7 @@ def test_an_observer_that_does_not_read_is_told_what_it_missed(tmp_path):
 
 def test_children_ended_with_the_call_are_named_in_the_outcome(tmp_path):
     async def body(service):
-        outcome = await service.call("shell", {"command": "sleep 987 & echo started"})
+        outcome = await service.call("shell", {"command": "sleep 987 & sleep 0.2; echo started"})
         assert (outcome.status, outcome.output) == ("done", "started\n")
         assert [child.command for child in outcome.ended_children] == ["sleep 987"]
 

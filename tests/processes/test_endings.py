@@ -41,7 +41,8 @@ async def until(condition, seconds: float = 20.0) -> None:
 def test_the_call_returns_when_the_command_ends_although_a_background_child_holds_its_pipe(bash, mark, left_of):
     sink = bash("echo before; sleep 601 & until grep -q sleep /proc/$!/comm; do :; done; echo after")
     assert sink.stdout == b"before\nafter\n"
-    assert [child.command for child in sink.children] == ["sleep 601"]
+    assert len(sink.children) == 1
+    assert "sleep 601" in sink.children[0].command
     assert left_of(mark) == []
 
 

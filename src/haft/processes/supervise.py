@@ -29,6 +29,7 @@ PR_SET_CHILD_SUBREAPER = 36
 POLL_SECONDS = 0.02
 LEFTOVER_GRACE = 0.2
 """Seconds between TERM and KILL for what a command left behind when it ended by itself."""
+NAMING_SECONDS = 0.05
 GIVE_UP_SECONDS = 5.0
 """How long a process may resist KILL (uninterruptible sleep, another user's) before it is reported as left."""
 
@@ -166,6 +167,7 @@ class Supervisor:
     def __init__(self, control: socket.socket, main: int) -> None:
         self.control = control
         self.main = main
+        self.name = command_of(main)
         self.status: int | None = None
         self.ended: dict[int, str] = {}
         self.kill_at: float | None = None
@@ -180,6 +182,12 @@ class Supervisor:
         pids = self.others_named()
         send_signal(pids, signal.SIGTERM)
         send_signal(pids, signal.SIGCONT)
+
+    def let_them_exec(self) -> None:
+        """What was forked a moment ago still bears the command's own name: give it a moment to become what it is."""
+        until = time.monotonic() + NAMING_SECONDS
+        while any(command_of(pid) == self.name for pid in descendants(os.getpid())) and time.monotonic() < until:
+            time.sleep(0.002)
 
     def others_named(self) -> list[int]:
         """Everything below us; what is not the command itself is remembered by name."""
@@ -219,6 +227,7 @@ class Supervisor:
                 return []
             now = time.monotonic()
             if self.status is not None and self.kill_at is None:
+                self.let_them_exec()
                 self.terminate(LEFTOVER_GRACE)
             if self.kill_at is not None and now >= self.kill_at:
                 self.kill()
