@@ -188,3 +188,24 @@ def test_a_full_disk_does_not_keep_anyone_from_cancelling(tmp_path, monkeypatch)
         monkeypatch.undo()
 
     with_service(tmp_path, body, approver=lambda request: True)
+
+
+def test_an_interrupt_of_the_host_inside_a_tool_is_passed_on_and_the_run_has_ended(tmp_path):
+    (tmp_path / "workspace").mkdir()
+
+    @tool(readonly=True)
+    async def interrupted() -> str:
+        raise KeyboardInterrupt
+
+    async def main():
+        async with ToolService.open(tmp_path / "workspace", home=tmp_path / "home", tools=[interrupted]) as service:
+            await service.call("interrupted")
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+
+    async def look():
+        async with ToolService.open(tmp_path / "workspace", home=tmp_path / "home") as service:
+            assert [run.status for run in service.runs()] == ["cancelled"]
+
+    asyncio.run(look())

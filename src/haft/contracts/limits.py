@@ -22,8 +22,6 @@ class Limits:
     """Calls in progress at once in one host; the others are queued."""
     max_file_bytes: int = 10_000_000
     """The largest file that a built-in file tool reads whole or writes."""
-    max_files_per_call: int = 100
-    """The most files that one call of a built-in file tool changes."""
 
 
 @dataclass(frozen=True, slots=True)

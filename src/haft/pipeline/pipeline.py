@@ -45,8 +45,10 @@ class Pipeline:
 
     async def _carry(self, run: Run) -> None:
         run.carried()
-        outcome = await self._way(run.call)
-        del self._live[run.id]
+        try:
+            outcome = await self._way(run.call)
+        finally:
+            del self._live[run.id]
         run.finish(outcome)
 
     async def close(self) -> None:

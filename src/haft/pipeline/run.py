@@ -102,8 +102,8 @@ class Run:
             self._cancel_told = True
             if self._is_carried and self._task is not None:
                 self._task.cancel()
-            self.turn("cancellation-requested")
             # Else its task has not taken a step yet: cancelled now, it never would, and nothing would be recorded.
+            self.turn("cancellation-requested")
         return True
 
     # For the pipeline.

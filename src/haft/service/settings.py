@@ -136,13 +136,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "lower",
     ),
     Setting(
-        "limits.max_files_per_call",
-        _LIMITS.max_files_per_call,
-        whole(1),
-        "The most files that one call of a built-in file tool changes.",
-        "lower",
-    ),
-    Setting(
         "tools.timeout",
         {},
         seconds_by_tool,

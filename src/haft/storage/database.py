@@ -11,7 +11,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from haft.contracts import BadConfig, StorageFailed
@@ -105,23 +105,12 @@ class Database:
         except sqlite3.Error as error:
             raise StorageFailed("the database cannot be written", error) from error
 
-    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """The same change for many rows."""
-        try:
-            self._connection.executemany(statement, rows)
-        except sqlite3.Error as error:
-            raise StorageFailed("the database cannot be written", error) from error
-
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Everything a query answers."""
         try:
             return self._connection.execute(query, values).fetchall()
         except (sqlite3.Error, UnicodeError, OverflowError) as error:
             raise StorageFailed("the database cannot be read", error) from error
-
-    def change_count(self) -> int:
-        """A number that differs when another connection has written since. Cheap enough to ask often."""
-        return int(self.rows("PRAGMA data_version")[0][0])
 
     def sync(self) -> None:
         """What was committed survives power loss from here on."""
