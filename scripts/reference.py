@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ SETTINGS_OPENING = """
 
 In `haft.toml` or `haft.json` of a workspace, in the user's `haft/haft.toml` below `$XDG_CONFIG_HOME` (default
 `~/.config`), or as a variable. Stronger ones first: the caller or the command line, variables, the workspace, the user,
-the default. A workspace may lower limits and not raise them.
+the default. A workspace may lower limits and make the sandbox stricter, and neither the other way round.
 """
 ERRORS_OPENING = """
 # Errors
@@ -64,7 +65,7 @@ def settings_page() -> str:
         section, _, key = setting.name.partition(".")
         variable = f"HAFT_{setting.name.replace('.', '_').upper()}"
         variable_line = "not as a variable" if setting.name == "tools.timeout" else f"`{variable}`"
-        default = f'"{setting.default}"' if isinstance(setting.default, str) else setting.default
+        default = json.dumps(setting.default)
         parts.append(
             f"\n## `{setting.name}`\n\n{setting.what}\n\n- in a file: `[{section}]`, `{key}`\n"
             f"- as a variable: {variable_line}\n- default: `{default}`\n"

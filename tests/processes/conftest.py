@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from haft.contracts import Command, Exit
-from haft.processes import ProcessLauncher, built_environment, default_starter
+from haft.contracts import OPEN_WALLS, PROCESS_LIMITS, Command, Exit, Limits
+from haft.processes import ProcessLauncher, plain_starter
+from haft.sandbox.environment import built_environment
+
+LIMITS = Limits()
+TERMS = {"walls": None, "limits": {name: getattr(LIMITS, name) for name in PROCESS_LIMITS}, "workspace": None}
 
 
 @dataclass
@@ -39,11 +43,13 @@ class Bench:
 
     def __init__(self, workspace: str, mark: str) -> None:
         self.mark = mark
-        self.starter = default_starter()
+        self.starter = plain_starter()
         self.launcher = ProcessLauncher(
             self.starter,
-            built_environment(os.environ, workspace),
+            built_environment(os.environ, workspace, OPEN_WALLS),
             lambda path: os.open(os.path.join(workspace, path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC),
+            lambda _command, _directory: TERMS,
+            LIMITS,
         )
 
     async def run(self, *argv: str, sink: Sink | None = None, env=None, **options) -> Sink:

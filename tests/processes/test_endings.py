@@ -242,8 +242,8 @@ def test_a_helper_that_was_killed_during_a_call_does_not_take_the_call_with_it(b
 
 HOST = """
 import asyncio, os, sys
-from haft.contracts import Command
-from haft.processes import ProcessLauncher, built_environment, default_starter
+from haft.contracts import NO_GRANTS, Command, Limits
+from haft.sandbox import Sandbox
 
 class Sink:
     def output(self, stream, data):
@@ -253,19 +253,23 @@ class Sink:
         pass
 
 async def main():
-    launcher = ProcessLauncher(default_starter(), built_environment(os.environ, sys.argv[1]),
-                               lambda path: os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECTORY))
-    lines = sys.argv[3:]
+    sandbox = Sandbox(sys.argv[1], sys.argv[1] + ".state", os.environ,
+                      lambda path: os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECTORY), Limits(), sys.argv[3])
+    launcher = sandbox.launcher("workspace", NO_GRANTS, Limits())
+    lines = sys.argv[4:]
     await asyncio.gather(*(launcher.run(Command(["bash", "-c", line], env={"MARK": sys.argv[2]}), Sink())
                            for line in lines))
 """
 
 
-def host(tmp_path, workspace, mark, *lines: str, ending: str = "asyncio.run(main())"):
+MODES = ("auto", "off")
+
+
+def host(tmp_path, workspace, mark, *lines: str, mode: str, ending: str = "asyncio.run(main())"):
     """A host in a process of its own, once every line has said `ready`."""
     program = tmp_path / "host.py"
     program.write_text(HOST + textwrap.dedent(ending))
-    process = subprocess.Popen([sys.executable, program, workspace, mark, *lines], stdout=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, program, workspace, mark, mode, *lines], stdout=subprocess.PIPE)
     said = [process.stdout.readline() for _ in lines]
     if said != [b"ready\n"] * len(lines):
         process.kill()
@@ -274,10 +278,11 @@ def host(tmp_path, workspace, mark, *lines: str, ending: str = "asyncio.run(main
     return process
 
 
-def test_a_host_killed_during_calls_leaves_nothing_of_its_tools(tmp_path, workspace, mark, left_of, eventually):
+@pytest.mark.parametrize("mode", MODES)
+def test_a_host_killed_during_calls_leaves_nothing_of_its_tools(mode, tmp_path, workspace, mark, left_of, eventually):
     daemon = f"{sys.executable} -c '{DAEMON}' started; until [ -e started ]; do sleep 0.01; done; echo ready; sleep 600"
     lines = [STUBBORN["ignores TERM"], STUBBORN["fills its pipe"], daemon]
-    process = host(tmp_path, workspace, mark, *lines)
+    process = host(tmp_path, workspace, mark, *lines, mode=mode)
     process.kill()
     process.stdout.close()
     process.wait()
@@ -300,10 +305,13 @@ FORKS = {
 }
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", FORKS)
-def test_a_forked_copy_of_the_host_does_not_keep_its_tools_alive(way, tmp_path, workspace, mark, left_of, eventually):
+def test_a_forked_copy_of_the_host_does_not_keep_its_tools_alive(
+    way, mode, tmp_path, workspace, mark, left_of, eventually
+):
     ending = FORKING.replace("FORK", FORKS[way])
-    process = host(tmp_path, workspace, mark, "echo ready; exec sleep 601", ending=ending)
+    process = host(tmp_path, workspace, mark, "echo ready; exec sleep 601", mode=mode, ending=ending)
     copies = []
     try:
         assert process.stdout.readline() == b"ready\n"

@@ -1,12 +1,13 @@
 """Settings: who is stronger, what a workspace may do, and what is said when something is wrong."""
 
 import asyncio
+import dataclasses
 import json
 
 import pytest
 
 from haft import ToolService
-from haft.contracts import BadConfig
+from haft.contracts import PROCESS_LIMITS, BadConfig, Limits
 from haft.service.config import load_config
 from haft.service.settings import SETTINGS
 
@@ -61,6 +62,83 @@ def test_a_workspace_may_not_take_an_idle_deadline_away(places):
     assert load_config(str(workspace), env).values["limits.max_idle_seconds"] == 30
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs", "counts"),
+    [
+        ("auto", "required", True),
+        ("off", "auto", True),
+        ("required", "required", True),
+        ("auto", "off", False),
+        ("required", "auto", False),
+        ("required", "off", False),
+    ],
+)
+def test_a_workspace_may_make_the_sandbox_stricter_and_not_looser(places, mine, theirs, counts):
+    workspace, user, env = places
+    user.write_text(f"[sandbox]\nmode = '{mine}'\n")
+    (workspace / "haft.toml").write_text(f"[sandbox]\nmode = '{theirs}'\n")
+    config = load_config(str(workspace), env)
+    assert config.sandbox_mode == (theirs if counts else mine)
+    said = [ignored.sentence() for ignored in config.ignored]
+    assert bool(said) is not counts
+    if said:
+        assert f'`sandbox.mode = "{theirs}"` is ignored: a workspace may make the sandbox stricter' in said[0]
+
+
+def test_a_workspace_may_close_the_network_and_not_open_it(places):
+    workspace, user, env = places
+    assert load_config(str(workspace), env).sandbox_network is False
+    (workspace / "haft.toml").write_text("[sandbox]\nnetwork = true\n")
+    config = load_config(str(workspace), env)
+    assert config.sandbox_network is False
+    assert "`sandbox.network = true` is ignored: a workspace may close" in config.ignored[0].sentence()
+    user.write_text("[sandbox]\nnetwork = true\n")
+    assert load_config(str(workspace), env).sandbox_network is True
+    (workspace / "haft.toml").write_text("[sandbox]\nnetwork = false\n")
+    config = load_config(str(workspace), env)
+    assert (config.sandbox_network, config.ignored) == (False, ())
+
+
+def test_the_sandbox_is_set_from_the_environment_and_by_the_caller(places):
+    workspace, _, env = places
+    for text, meant in {"true": True, "1": True, "Yes": True, "false": False, "0": False, "off": False}.items():
+        assert load_config(str(workspace), env | {"HAFT_SANDBOX_NETWORK": text}).sandbox_network is meant
+    config = load_config(str(workspace), env | {"HAFT_SANDBOX_MODE": "off"}, {"sandbox.network": True})
+    assert (config.sandbox_mode, config.sources["sandbox.mode"]) == ("off", "HAFT_SANDBOX_MODE")
+    assert config.sandbox_network is True
+    for variable, text in {
+        "HAFT_SANDBOX_NETWORK": "maybe",
+        "HAFT_SANDBOX_MODE": "on",
+        "HAFT_SANDBOX_MOD": "off",
+    }.items():
+        with pytest.raises(BadConfig, match=variable):
+            load_config(str(workspace), env | {variable: text})
+
+
+LIMITS_WHERE_ZERO_IS_NONE = [name for name in PROCESS_LIMITS if name != "max_open_files"]
+
+
+@pytest.mark.parametrize("name", LIMITS_WHERE_ZERO_IS_NONE)
+def test_a_workspace_may_lower_what_processes_use_and_not_take_the_limit_away(places, name):
+    workspace, user, env = places
+    user.write_text(f"[limits]\n{name} = 9_000_000\n")
+    for value, counts in {2_000_000: True, 9_000_001: False, 0: False}.items():
+        (workspace / "haft.toml").write_text(f"[limits]\n{name} = {value}\n")
+        config = load_config(str(workspace), env)
+        assert getattr(config.limits, name) == (value if counts else 9_000_000)
+        assert len(config.ignored) == (not counts)
+    user.write_text(f"[limits]\n{name} = 0\n")
+    (workspace / "haft.toml").write_text(f"[limits]\n{name} = 2_000_000\n")
+    assert getattr(load_config(str(workspace), env).limits, name) == 2_000_000, "any number is less than no limit"
+
+
+def test_every_limit_is_a_setting(places):
+    workspace, _, env = places
+    assert load_config(str(workspace), env).limits == Limits()
+    named = {f"limits.{field.name}" for field in dataclasses.fields(Limits)}
+    assert named == {setting.name for setting in SETTINGS if setting.name.startswith("limits.")}
+
+
 def test_haft_json_has_the_same_keys_and_both_side_by_side_are_an_error(places):
     workspace, _, env = places
     (workspace / "haft.json").write_text(json.dumps({"limits": {"max_seconds": 7}}))
@@ -81,6 +159,18 @@ def test_haft_json_has_the_same_keys_and_both_side_by_side_are_an_error(places):
         ("[limits]\nmax_seconds = nan", "seconds"),
         ("[limits]\nmax_concurrent = 0", "at least 1"),
         ("[limits]\nmax_concurrent = true", "whole number"),
+        ("[limits]\nmemory_bytes = 5000", "must be a whole number, at least 1_000_000, or 0 for none"),
+        ("[limits]\nmemory_bytes = 1e9", "must be a whole number"),
+        ("[limits]\nmemory_bytes = 9223372036854775808", "at most"),
+        ("[limits]\nmax_processes = 1", "at least 2, or 0 for none"),
+        ("[limits]\nmax_processes = false", "whole number"),
+        ("[limits]\ncpu_seconds = 0.01", "at least 0.1 seconds, or 0 for none"),
+        ("[limits]\ncpu_seconds = 1e300", "at most"),
+        ("[limits]\nmax_open_files = 0", "at least 64"),
+        ("[sandbox]\nmode = 'of'", "off, auto, required"),
+        ("[sandbox]\nmode = false", "off, auto, required"),
+        ("[sandbox]\nnetwork = 1", "must be true or false"),
+        ("[sandbox]\nnetwrk = true", "sandbox.network"),
         ("[record]\ndurability = 'some'", "group, full"),
         ("limits = 5", "must be a table"),
         ("[tools]\ntimeout = 5", "table of tool names"),

@@ -8,7 +8,7 @@ import pytest
 
 import haft
 from haft import ToolService, tool
-from haft.contracts import BadConfig, BadUsage, UnknownRun, UnknownTool
+from haft.contracts import BadConfig, BadUsage, Grants, UnknownRun, UnknownTool
 
 
 @tool(readonly=True)
@@ -145,6 +145,12 @@ def test_a_timeout_that_is_none_is_refused(places):
         {"who": 3},
         {"thread": ["a"]},
         {"cwd": 1},
+        {"grants": "network"},
+        {"grants": {"network": 1}},
+        {"grants": {"netwrk": True}},
+        {"grants": {"write": "/x"}},
+        {"grants": Grants(write="/x")},
+        {"grants": Grants(env=(1,))},
     ],
 )
 def test_misuse_is_said_before_there_is_a_run_and_the_state_home_stays_usable(places, call):

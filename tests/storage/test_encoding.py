@@ -50,3 +50,14 @@ def test_a_fragment_is_written_like_its_value_also_among_what_orjson_refuses():
     point = Point(3)
     assert decode(encode({"point": fragment(point)})) == {"point": {"x": 3}}
     assert decode(encode({"point": fragment(point), "big": 2**70})) == {"point": {"x": 3}, "big": 2**70}
+
+
+def test_a_fragment_has_its_own_json_form_where_there_is_one():
+    class Point:
+        def to_json(self):
+            return {"at": [3, 4]}
+
+    point = Point()
+    for _ in range(2):
+        assert decode(encode({"point": fragment(point)})) == {"point": {"at": [3, 4]}}
+    assert decode(encode({"point": fragment(point), "big": 2**70})) == {"point": {"at": [3, 4]}, "big": 2**70}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, ClassVar
 
-from haft.contracts import Effects, ToolContext, ToolName, ToolSpec
+from haft.contracts import Effects, Hosting, ToolContext, ToolName, ToolSpec
 from haft.files import digest_of
 
 
@@ -22,6 +22,7 @@ class Builtin:
     """The parameters, each a JSON Schema."""
     required: ClassVar[tuple[str, ...]] = ()
     effects: ClassVar[Effects] = Effects()
+    hosting: ClassVar[Hosting] = "in-process"
     meta: ClassVar[dict[str, Any]] = {}
 
     @cached_property
@@ -40,6 +41,7 @@ class Builtin:
             effects=self.effects,
             provenance="builtin",
             origin=type(self).__module__,
+            hosting=self.hosting,
             digest=_digest(self.name, self.description, schema, self.effects),
             meta=self.meta,
         )

@@ -34,6 +34,7 @@ class FindFiles(Builtin):
     }
     required = ("pattern",)
     effects = Effects(readonly=True, idempotent=True)
+    hosting = "per-call"
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         pattern: str = arguments["pattern"]

@@ -66,8 +66,9 @@ class Aim(NamedTuple):
         """ripgrep on it. It is started inside the directory, which the launcher opens by descriptor, and walks from
         there: a path on its command line could be swapped for a link meanwhile, and those it follows."""
         only = [] if self.file is None else ["--max-depth=1", f"--glob=/{_GLOB.sub(_ESCAPED, self.file)}"]
-        argv = [find_ripgrep(), *WALKING, *options, *only, NOT_GIT, "--", "."]
-        return Command(argv=argv, cwd=self.directory)
+        program = find_ripgrep()
+        argv = [program, *WALKING, *options, *only, NOT_GIT, "--", "."]
+        return Command(argv=argv, cwd=self.directory, readable=(program,))
 
 
 _GLOB: Final = re.compile(r"([\\*?\[\]{}!])")

@@ -35,6 +35,7 @@ class Search(Builtin):
     }
     required = ("pattern",)
     effects = Effects(readonly=True, idempotent=True)
+    hosting = "per-call"
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         pattern: str = arguments["pattern"]

@@ -41,6 +41,7 @@ class Shell(Builtin):
         },
     }
     required = ("command",)
+    hosting = "per-call"
     meta: ClassVar[dict[str, Any]] = {"timeoutArgument": "timeout"}
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:

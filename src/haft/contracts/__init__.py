@@ -25,12 +25,14 @@ from haft.contracts.errors import (
     StorageFailed,
     TimedOut,
     ToolFailed,
+    Unconfined,
     UnknownRun,
     UnknownTool,
+    Walled,
     near_miss,
 )
 from haft.contracts.events import Event, EventType, iso_time
-from haft.contracts.limits import Limits, LimitsApplied
+from haft.contracts.limits import PROCESS_LIMITS, Limits, LimitsApplied
 from haft.contracts.names import (
     RUN_ID,
     HostId,
@@ -57,15 +59,17 @@ from haft.contracts.ports import (
 )
 from haft.contracts.revise import revised
 from haft.contracts.states import FOLLOWS, STATUSES, TERMINAL, Status
-from haft.contracts.tool import Answer, Effects, Kind, Listing, Provenance, State, Tool, ToolSpec
-from haft.contracts.walls import OPEN_WALLS, Walls
+from haft.contracts.tool import Answer, Effects, Hosting, Kind, Listing, Provenance, State, Tool, ToolSpec
+from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Profile, Walls, grants_from
 
 __all__ = [
     "EXIT_CODES",
     "FOLLOWS",
     "NO_CHANGES",
+    "NO_GRANTS",
     "NO_LIMITS",
     "OPEN_WALLS",
+    "PROCESS_LIMITS",
     "RUN_ID",
     "STATUSES",
     "TERMINAL",
@@ -90,8 +94,10 @@ __all__ = [
     "EventType",
     "Exit",
     "Failure",
+    "Grants",
     "HaftError",
     "HostId",
+    "Hosting",
     "InvalidArguments",
     "Kind",
     "Launcher",
@@ -104,6 +110,7 @@ __all__ = [
     "OutputSink",
     "PathEscapes",
     "PersonError",
+    "Profile",
     "Provenance",
     "Rejected",
     "Replaced",
@@ -120,11 +127,14 @@ __all__ = [
     "ToolFailed",
     "ToolName",
     "ToolSpec",
+    "Unconfined",
     "UnknownRun",
     "UnknownTool",
+    "Walled",
     "Walls",
     "Workspace",
     "clean_tool_name",
+    "grants_from",
     "is_tool_name",
     "iso_time",
     "near_miss",

@@ -10,6 +10,7 @@ from haft.contracts.decision import Decision
 from haft.contracts.errors import InvalidArguments
 from haft.contracts.limits import LimitsApplied
 from haft.contracts.names import RunId, ThreadId, ToolName
+from haft.contracts.walls import NO_GRANTS, Grants, Walls
 
 if TYPE_CHECKING:
     from haft.contracts.tool import Tool
@@ -56,6 +57,8 @@ class Call:
     cwd: str = "."
     env: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
+    grants: Grants = NO_GRANTS
     tool: Tool | None = None
     decision: Decision | None = None
     limits: LimitsApplied | None = None
+    walls: Walls | None = None

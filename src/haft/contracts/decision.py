@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from haft.contracts.names import RunId, ThreadId, ToolName
+from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Profile, Walls
 
 Action = Literal["allow", "ask", "reject"]
 DecidedBy = Literal["rule", "person", "nobody"]
@@ -26,6 +27,11 @@ class Decision:
     by: DecidedBy
     reason: str
     parts: tuple[Any, ...] = ()
+    profile: Profile = "workspace"
+    """The walls it may run in, where it runs behind any."""
+    neutral: bool = False
+    """Whether nobody looked at it: see `Walls.neutral`."""
+    grants: Grants = NO_GRANTS
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -54,6 +60,8 @@ class ApprovalRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables that the caller adds to the tool's environment."""
     timeout: float | None = None
+    walls: Walls = OPEN_WALLS
+    """What will confine it; the answer may add grants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,8 @@ class ApprovalAnswer:
     message: str | None = None
     """Told to the model where the answer is no; the reason in the record either way."""
     arguments: Mapping[str, Any] | None = None
+    grants: Grants = NO_GRANTS
+    """What opens walls for this call, beyond what was asked for."""
 
 
 Approver = Callable[[ApprovalRequest], "Awaitable[bool | ApprovalAnswer] | bool | ApprovalAnswer"]

@@ -8,6 +8,7 @@
     │   ├── ToolFailed           tool-failed         exit 1
     │   ├── TimedOut             timed-out           exit 4
     │   ├── LimitExceeded        limit-exceeded      exit 1
+    │   ├── Walled               walled              exit 1
     │   └── Conflict             conflict            exit 5
     ├── PersonError              a person decides or configures
     │   ├── Rejected             rejected            exit 3
@@ -16,6 +17,7 @@
     │   └── UnknownRun           unknown-run         exit 2
     ├── MachineError             the operator repairs the machine
     │   ├── StorageFailed        storage-failed      exit 1
+    │   ├── Unconfined           bad-config          exit 2
     │   └── StartFailed          tool-failed         exit 1
     └── Bug                      internal-error      exit 1, and ours to fix
 
@@ -119,6 +121,13 @@ class LimitExceeded(CallError):
         )
 
 
+class Walled(CallError):
+    code = "walled"
+
+    def __init__(self, wall: str, evidence: str, grant: str) -> None:
+        super().__init__(f"it ran into a wall: {wall} ({evidence})", hint=grant)
+
+
 class Conflict(CallError):
     code = "conflict"
     exit_code = 5
@@ -164,6 +173,18 @@ class StorageFailed(MachineError):
     def __init__(self, what: str, cause: BaseException) -> None:
         super().__init__(
             f"{what}: {cause}", hint="`haft doctor` checks the state home, its disk space and its permissions"
+        )
+
+
+class Unconfined(MachineError):
+    code = "bad-config"
+    exit_code = 2
+    retryable = False
+
+    def __init__(self, missing: str) -> None:
+        super().__init__(
+            f"`sandbox.mode` is `required`, and this machine cannot confine the call: {missing}",
+            hint='`haft doctor` says what is missing; `sandbox.mode = "auto"` runs it with what there is',
         )
 
 

@@ -39,6 +39,8 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     """Added to the environment that the launcher builds."""
     stdin: bytes = b""
+    readable: Sequence[str] = ()
+    """Absolute paths of the tool's own files: seen wherever they lie, never written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,9 @@ Kind = Literal["builtin", "python"]
 Provenance = Literal["builtin", "embedded", "installed"]
 """Who vouches for the tool: haft, the embedding program that handed it over, or an installed package."""
 
+Hosting = Literal["in-process", "per-call"]
+"""Where a call's work is done: in the host itself, without walls, or in processes that end with the call."""
+
 State = Literal["ready", "broken", "duplicate"]
 
 
@@ -53,6 +56,7 @@ class ToolSpec:
     """Where the definition stands: a module, a file, a server."""
     digest: str = ""
     """Of the definition: what an approval is bound to."""
+    hosting: Hosting = "in-process"
     timeout: float | None = None
     """The tool's own deadline in seconds, where its writer set one."""
     preprocesses: bool = False
@@ -75,6 +79,8 @@ class Answer:
     """The structured value, where the tool has one."""
     exit_code: int | None = None
     failure: Failure | None = None
+    hit: str | None = None
+    """The limit that stopped it, if one did."""
     changes: Changes | None = None
     """What it changed; None: whatever its effects allow, untracked."""
 

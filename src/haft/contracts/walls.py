@@ -1,20 +1,112 @@
-"""What confines a call. Today nothing does, and every run says so."""
+"""What confines a call: a value that the decision asks for, the sandbox builds, and the outcome shows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+Profile = Literal["none", "read-only", "workspace"]
+"""`read-only` may write nothing but private scratch places, `workspace` also the workspace; both have no network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What opens walls for a call, beyond its profile. Nothing else does."""
+
+    network: bool = False
+    env: tuple[str, ...] = ()
+    """Names of the host's variables that it gets."""
+    path: tuple[str, ...] = ()
+    """Directories put on its PATH, readable."""
+    read: tuple[str, ...] = ()
+    """Files and directories that it may read although they are hidden."""
+    write: tuple[str, ...] = ()
+    """Files and directories that it may write although they are outside the workspace, or protected in it."""
+
+    def __or__(self, other: Grants) -> Grants:
+        return Grants(
+            self.network or other.network,
+            *(
+                tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name))))
+                for name in ("env", "path", "read", "write")
+            ),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "network": self.network,
+            "env": list(self.env),
+            "path": list(self.path),
+            "read": list(self.read),
+            "write": list(self.write),
+        }
+
+
+NO_GRANTS = Grants()
 
 
 @dataclass(frozen=True, slots=True)
 class Walls:
-    """The confinement a call ran in."""
+    """The confinement of one call."""
 
-    profile: str = "none"
+    profile: Profile = "none"
     network: bool = True
+    writable: tuple[str, ...] = ()
+    """What may be written of the host's files, absolute; scratch places are private and not among them."""
+    readable: tuple[str, ...] = ()
+    """What may be read although it lies in a place that is hidden."""
+    hidden: tuple[str, ...] = ()
+    """Places that are private and empty."""
+    path: tuple[str, ...] = ()
+    """Directories put on PATH."""
+    env: tuple[str, ...] = ()
+    """The host's variables that were granted."""
+    neutral: bool = False
+    """Whether nobody looked at the command: PATH is fixed, and git, npm and pip run nothing on the side."""
+    layers: tuple[str, ...] = ()
+    """What holds: `namespaces`, `landlock`. Empty where nothing does."""
+    reason: str | None = None
+    """Why there are no walls, or fewer than there should be."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"profile": self.profile, "network": self.network}
+        return {
+            "profile": self.profile,
+            "network": self.network,
+            "writable": list(self.writable),
+            "readable": list(self.readable),
+            "env": list(self.env),
+            "path": list(self.path),
+            "layers": list(self.layers),
+            "reason": self.reason,
+        }
 
 
 OPEN_WALLS = Walls()
+
+
+def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
+    """Grants as they are written in configuration and calls; `ValueError` with a sentence where they are none."""
+    if given is None:
+        return NO_GRANTS
+    if isinstance(given, Grants):
+        return given
+    if not isinstance(given, Mapping):
+        raise ValueError("must be a table of network, env, path, read, write")  # noqa: TRY004  all raise the same
+    lists: dict[str, tuple[str, ...]] = {}
+    network = False
+    for name, value in given.items():
+        if name == "network":
+            if not isinstance(value, bool):
+                raise ValueError("network must be true or false")
+            network = value
+        elif name in ("env", "path", "read", "write"):
+            if isinstance(value, str) or not isinstance(value, Sequence):
+                raise ValueError(f"{name} must be a list of texts")
+            for word in value:
+                if not isinstance(word, str) or not word or "\0" in word:
+                    raise ValueError(f"{name} must be a list of texts, and {word!r} is none")
+            lists[name] = tuple(value)
+        else:
+            raise ValueError(f"there is no grant `{name}`; they are network, env, path, read, write")
+    return Grants(network=network, **lists)

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 
 _SHORTEST_SLEEP = 0.0002
 _LONGEST_SLEEP = 0.005
+_LONGEST_NOTE = 65_536
 
 _held: weakref.WeakSet[HeldLock] = weakref.WeakSet()
 
@@ -64,6 +65,12 @@ class HeldLock:
     def held(self) -> bool:
         return self._descriptor >= 0
 
+    def note(self, data: bytes) -> None:
+        """Write `data` into the file, in place of what was noted before. Without the lock nothing is written."""
+        if self.held:
+            os.pwrite(self._descriptor, data, 0)
+            os.ftruncate(self._descriptor, len(data))
+
     def release(self, *, unlink: bool) -> None:
         """Let go; with `unlink` the file goes first, while it is still ours. A second time does nothing."""
         if not self.held:
@@ -94,6 +101,28 @@ def try_take(path: str) -> HeldLock | None:
                 os.close(descriptor)
         if taken:
             return HeldLock(path, descriptor)
+
+
+def noted(path: str) -> bytes | None:
+    """What the holder of the lock at `path` noted, at most 64 KiB; None where nobody holds it. For a moment after a
+    change the end of an older, longer note may follow the new one.
+
+    It is never taken from anybody, and never made. A lock that nobody holds is touched for an instant, in which
+    `try_take` finds it held.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.pread(descriptor, _LONGEST_NOTE, 0)
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not do where a forked child has a copy
+        return None
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

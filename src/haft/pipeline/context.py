@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from haft.contracts import EndedChild, Launcher, Limits, RunId, Stream, ThreadId, Workspace
+from haft.contracts import Call, EndedChild, Launcher, Limits, RunId, Stream, ThreadId, Workspace
 from haft.pipeline.run import Run
 
 
 class CallContext:
     """The `ToolContext` of one call. Everything it is told goes to the run."""
 
-    __slots__ = ("_limits", "_run", "cancelled", "launcher", "workspace")
+    __slots__ = ("_launcher_for", "_limits", "_run", "cancelled", "workspace")
 
-    def __init__(self, run: Run, workspace: Workspace, launcher: Launcher, limits: Limits) -> None:
+    def __init__(
+        self, run: Run, workspace: Workspace, launcher_for: Callable[[Call], Launcher], limits: Limits
+    ) -> None:
         self._run = run
         self._limits = limits
+        self._launcher_for = launcher_for
         self.workspace = workspace
-        self.launcher = launcher
         self.cancelled = False
+
+    @property
+    def launcher(self) -> Launcher:
+        return self._launcher_for(self._run.call)
 
     def cancel(self) -> None:
         """The call was cancelled: functions that look can stop early."""

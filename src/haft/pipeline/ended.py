@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from haft.contracts import NO_CHANGES, NO_LIMITS, UNTRACKED, Bug, Failure, HaftError, Outcome, Rejected, Status
+from haft.contracts import (
+    NO_CHANGES,
+    NO_LIMITS,
+    OPEN_WALLS,
+    UNTRACKED,
+    Bug,
+    Failure,
+    HaftError,
+    Outcome,
+    Rejected,
+    Status,
+)
 from haft.pipeline.run import Run
 
 CANCELLED = Failure("cancelled", "the run was cancelled")
@@ -29,6 +40,7 @@ def ended(run: Run, status: Status, error: Failure | None) -> Outcome:
         changes=UNTRACKED if began and changes_something else NO_CHANGES,
         decision=call.decision,
         limits=call.limits or NO_LIMITS,
+        walls=call.walls or OPEN_WALLS,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from haft.contracts import Call, RunId
 from haft.pipeline.chain import fold
@@ -16,7 +16,8 @@ from haft.pipeline.stages import Record
 class Pipeline:
     """One for each host."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, after_each: Callable[[], None] | None = None) -> None:
+        self._after_each = after_each
         self._live: dict[RunId, Run] = {}
         self._foreign = Foreign()
         order = stages(parts, self._live, self._foreign)
@@ -50,6 +51,8 @@ class Pipeline:
         finally:
             del self._live[run.id]
         run.finish(outcome)
+        if self._after_each is not None:
+            self._after_each()
 
     async def close(self) -> None:
         """Cancel what is still on its way, and wait until all of it has ended."""

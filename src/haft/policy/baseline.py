@@ -17,6 +17,8 @@ _PASS_BUILTIN = Decision(
     source=SOURCE,
     by="rule",
     reason="it only reads, inside the workspace",
+    profile="read-only",
+    neutral=True,
 )
 _PASS_EMBEDDED = Decision(
     action="allow",
@@ -25,6 +27,7 @@ _PASS_EMBEDDED = Decision(
     source=SOURCE,
     by="rule",
     reason="the program that handed it over says that it only reads",
+    profile="read-only",
 )
 _ASK_EFFECTS = Decision(
     action="ask",
@@ -41,17 +44,27 @@ _ASK_INSTALLED = Decision(
     source=SOURCE,
     by="rule",
     reason="it comes from an installed package",
+    profile="read-only",
+)
+_ASK_UNHELD = Decision(
+    action="ask",
+    layer="built-in",
+    rule="what nothing holds to its word asks",
+    source=SOURCE,
+    by="rule",
+    reason="it is said only to read, and this machine has no walls that would hold it to that",
+    profile="read-only",
 )
 
 
-def decide(spec: ToolSpec) -> Decision:
-    """May a call of this tool go ahead?"""
+def decide(spec: ToolSpec, *, confined: bool) -> Decision:
+    """May a call of this tool go ahead? `confined` says whether walls will stand around what it starts."""
     if not spec.effects.readonly:
         return _ASK_EFFECTS
     match spec.provenance:
         case "builtin":
             return _PASS_BUILTIN
         case "embedded":
-            return _PASS_EMBEDDED
+            return _PASS_EMBEDDED if confined or spec.hosting == "in-process" else _ASK_UNHELD
         case "installed":
             return _ASK_INSTALLED

@@ -1,15 +1,15 @@
 """What is common to every way of starting a process: a request, and a handle on its end.
 
-The streaming side (`streams`) knows descriptors and this handle; it does not know who started the child. So a helper
-process, a bare spawn or a sandbox can stand behind it.
+The streaming side (`streams`) knows descriptors and this handle; it does not know who started the child. So a zygote
+behind walls, a plain helper or a bare spawn can stand behind it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from haft.contracts import EndedChild
 
@@ -25,6 +25,10 @@ class Request:
     stdin: int
     stdout: int
     stderr: int
+    has_stdin: bool = False
+    """Whether there is anything to read from it."""
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    """Walls and limits, in the words of the helper that starts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,10 @@ class Ending:
     """Processes that resisted KILL."""
     failed: tuple[int | None, str] | None = None
     """errno and sentence, where the command could not be started at all."""
+    hit: tuple[str, float] | None = None
+    """The limit that ended it, and how much was used."""
+    stale: bool = False
+    """Whether it was not started because the helper sees another directory than we do."""
 
 
 class Handle(Protocol):

@@ -1,4 +1,4 @@
-"""The host's side of the helper program (`supervise`): started on first use, restarted when it died, ended by EOF.
+"""The host's side of the helper programs: started on first use, restarted when they died, ended by EOF.
 
 The host never forks itself, is no subreaper and never waits for children it did not make by name, so that it can be
 embedded in any program. Linux only; elsewhere `direct` stands in.
@@ -14,11 +14,20 @@ import socket
 import subprocess
 import sys
 import weakref
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from haft.contracts import EndedChild, StartFailed
 from haft.processes.handle import Ending, Request
 
-PROGRAM = os.path.join(os.path.dirname(__file__), "supervise.py")
+Program = Literal["zygote", "plain"]
+
+HELLO_SECONDS = 20.0
+MOST_MESSAGE = 1 << 20
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BOOT = "import sys; sys.path.append(sys.argv[1]); from haft.helper.{} import main; main(int(sys.argv[2]))"
+"""Python's own library comes first: whatever else lies beside haft is not looked at."""
 
 _open: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
@@ -59,14 +68,17 @@ class HelperHandle:
 
     def _ending(self) -> Ending:
         if not self._words.endswith(b"\n"):
-            # The supervisor was killed, by its command or from outside; the helper kills what is left.
+            # Whoever watched over it was killed, from outside or for want of memory; what is left goes with it.
             return Ending(status=-9)
         report = json.loads(self._words)
+        if report.get("stale"):
+            return Ending(status=127, stale=True)
         return Ending(
             status=report["status"],
             ended=tuple(EndedChild(pid, name) for pid, name in report["ended"]),
             left=tuple(EndedChild(pid, name, ended=False) for pid, name in report["left"]),
             failed=None if report["failed"] is None else (report["failed"][0], report["failed"][1]),
+            hit=None if report["hit"] is None else (report["hit"][0], report["hit"][1]),
         )
 
     def terminate(self) -> None:
@@ -74,26 +86,48 @@ class HelperHandle:
             self._control.send(b"T")
 
     def kill(self) -> None:
-        """Close the socket: to the supervisor this is the host's death."""
+        """Close the socket: to the other side this is the host's death."""
         self._loop.remove_reader(self._control)
         self._control.close()
 
 
 class Helper:
-    """Starts children through the helper program."""
+    """Starts children through a helper program."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Program = "plain", site: Mapping[str, Any] | None = None) -> None:
+        self._program = program
+        self._site = dict(site or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._server: socket.socket | None = None
+        self._hello: asyncio.Future[dict[str, Any]] | None = None
+
+    async def hello(self) -> dict[str, Any]:
+        """What the helper says it can do here, once it runs. `StartFailed` where it does not answer."""
+        for attempt in (1, 2):
+            if self._hello is None or (self._hello.done() and self._server is None):
+                self._begin()
+            assert self._hello is not None
+            try:
+                return await asyncio.shield(self._hello)
+            except (OSError, ValueError, TimeoutError) as error:
+                self.close()
+                if attempt == 2:
+                    raise StartFailed(f"the helper process does not answer: {error}") from error
+        raise AssertionError
 
     async def start(self, request: Request) -> HelperHandle:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         _open.add(ours)
         try:
-            descriptors = [theirs.fileno(), request.stdin, request.stdout, request.stderr, request.directory]
-            await self._hand_over(descriptors)
+            descriptors = [theirs.fileno(), request.stdin, request.stdout, request.stderr]
+            if self._program == "plain":
+                descriptors.append(request.directory)
+            kind = json.dumps(request.terms.get("kind", {})).encode()
+            await self._hand_over(kind, descriptors)
             ours.setblocking(False)
-            words = json.dumps({"argv": list(request.argv), "env": dict(request.env)}).encode()
+            words = json.dumps(
+                {**request.terms, "argv": list(request.argv), "env": dict(request.env), "stdin": request.has_stdin}
+            ).encode()
             loop = asyncio.get_running_loop()
             await loop.sock_sendall(ours, len(words).to_bytes(4, "big") + words)
             return HelperHandle(ours, loop)
@@ -103,13 +137,16 @@ class Helper:
         finally:
             theirs.close()
 
-    async def _hand_over(self, descriptors: list[int]) -> None:
+    async def _hand_over(self, kind: bytes, descriptors: list[int]) -> None:
         for attempt in (1, 2):
-            server = self._server or self._begin()
+            await self.hello()
+            server = self._server
             try:
+                if server is None:
+                    raise BrokenPipeError
                 while True:
                     try:
-                        socket.send_fds(server, [b"r"], descriptors)
+                        socket.send_fds(server, [kind], descriptors)
                         return
                     except BlockingIOError:
                         await asyncio.sleep(0.002)  # Its queue is full: it forks as fast as it can.
@@ -118,13 +155,13 @@ class Helper:
                 if attempt == 2:
                     raise StartFailed(f"the helper process cannot be reached: {error}") from error
 
-    def _begin(self) -> socket.socket:
+    def _begin(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         _open.add(ours)
         ours.setblocking(False)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", PROGRAM, str(theirs.fileno())],
+                [sys.executable, "-I", "-S", "-c", BOOT.format(self._program), SOURCE, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -133,18 +170,23 @@ class Helper:
                 cwd="/",
                 env={},
             )
+            ours.send(json.dumps(self._site).encode())
         except OSError as error:
             ours.close()
             raise StartFailed(f"the helper process cannot be started with {sys.executable}: {error}") from error
         finally:
             theirs.close()
         self._server = ours
-        return ours
+        self._hello = asyncio.ensure_future(_heard(ours))
 
     def close(self) -> None:
-        """End the helper. Calls that still run go on under their own supervisors."""
+        """End the helper. Behind walls everything it started ends with it; plain calls go on under their own
+        supervisors until they are told to end."""
         server, process = self._server, self._process
         self._server = self._process = None
+        if self._hello is not None and not self._hello.done():
+            self._hello.cancel()
+        self._hello = None
         if server is not None:
             server.close()
         if process is not None:
@@ -153,3 +195,13 @@ class Helper:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+async def _heard(server: socket.socket) -> dict[str, Any]:
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(HELLO_SECONDS):
+        words = await loop.sock_recv(server, MOST_MESSAGE)
+    if not words:
+        raise ConnectionResetError("it ended at once")
+    found: dict[str, Any] = json.loads(words)
+    return found

@@ -1,7 +1,7 @@
 """The launcher that sources and built-ins are handed: one command, streamed, ended for certain.
 
-Above it stand the tools; below it a starter (`helper` on Linux, `direct` elsewhere). It does not judge, confine or
-limit: deadlines arrive as cancellation, output limits lie in the sink.
+Above it stand the tools; below it a starter. It neither judges nor confines: what walls and limits there are is written
+in the terms it passes on. Deadlines arrive as cancellation, output limits lie in the sink.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import contextlib
 import errno
 import functools
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from haft.contracts import Command, Exit, OutputSink, StartFailed, ToolFailed
+from haft.contracts import Command, Exit, LimitExceeded, Limits, OutputSink, StartFailed, ToolFailed
 from haft.processes.direct import Direct
 from haft.processes.handle import Ending, Handle, Request, Starter
 from haft.processes.helper import Helper
@@ -27,18 +29,32 @@ MOST_SECONDS = 2.0
 """How long we listen to a stranger who goes on writing after the whole tree is dead."""
 
 
-def default_starter() -> Starter:
-    """The best way of starting children that this machine has."""
+class Stale(Exception):
+    """The helper sees another directory than we do, and started nothing."""
+
+
+def plain_starter() -> Starter:
+    """The way of starting children without walls that this machine has."""
     return Helper() if sys.platform == "linux" else Direct()
 
 
 class ProcessLauncher:
     """Runs commands with a built environment, in a directory beneath the workspace."""
 
-    def __init__(self, starter: Starter, environment: Mapping[str, str], open_directory: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        starter: Starter,
+        environment: Mapping[str, str],
+        open_directory: Callable[[str], int],
+        terms: Callable[[Command, int], Mapping[str, Any]],
+        limits: Limits,
+    ) -> None:
         self._starter = starter
         self._environment = environment
         self._open_directory = open_directory
+        self._terms = terms
+        """Walls and limits for a command in a directory, as the starter wants to be told."""
+        self._limits = limits
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
         check(command)
@@ -47,6 +63,7 @@ class ProcessLauncher:
         env = {**self._environment, **command.env}
         with contextlib.ExitStack() as theirs:
             theirs.callback(os.close, directory)
+            terms = self._terms(command, directory)
             out_read, out_write = pipe()
             theirs.callback(os.close, out_write)
             err_read, err_write = pipe()
@@ -58,7 +75,7 @@ class ProcessLauncher:
             theirs.callback(os.close, in_read)
             try:
                 handle = await self._starter.start(
-                    Request(command.argv, env, directory, stdin=in_read, stdout=out_write, stderr=err_write)
+                    Request(command.argv, env, directory, in_read, out_write, err_write, bool(command.stdin), terms)
                 )
             except BaseException:
                 for descriptor in (out_read, err_read, *((in_write,) if command.stdin else ())):
@@ -84,7 +101,7 @@ class ProcessLauncher:
         for drain in drains:
             if drain.failure is not None:
                 raise drain.failure
-        return exit_of(command, ending)
+        return exit_of(command, ending, self._limits)
 
 
 async def until_ended(handle: Handle) -> tuple[Ending, asyncio.CancelledError | None]:
@@ -111,6 +128,16 @@ async def until_drained(drains: tuple[Drain, ...]) -> None:
         await asyncio.wait([drain.finished for drain in waiting], timeout=QUIET_SECONDS - silence)
 
 
+_PASSED = {
+    "memory_bytes": "its processes took {:_} bytes of memory",
+    "max_processes": "it had {:_} processes",
+    "cpu_seconds": "its processes took {:g} s of processor time",
+    "max_written_bytes": "its processes wrote {:_} bytes",
+    "max_written_file_bytes": "a file that it wrote grew too large",
+    "max_changed_files": "it made or changed {:_} files",
+}
+
+
 def check(command: Command) -> None:
     """Refuse what the kernel would refuse less clearly."""
     if not command.argv:
@@ -120,8 +147,16 @@ def check(command: Command) -> None:
             raise ToolFailed("an argument or environment variable holds a NUL byte, which no program can receive")
 
 
-def exit_of(command: Command, ending: Ending) -> Exit:
-    """The ending in the shell's terms; a command that never started is an error."""
+def exit_of(command: Command, ending: Ending, limits: Limits) -> Exit:
+    """The ending in the shell's terms. A command that never started is an error, and so is one that a limit ended."""
+    if ending.stale:
+        raise Stale
+    if ending.hit is not None:
+        name, used = ending.hit
+        raise LimitExceeded(name, getattr(limits, name), _PASSED[name].format(used))
+    if ending.status in (-signal.SIGXFSZ, 128 + signal.SIGXFSZ) and limits.max_written_file_bytes:
+        limit = limits.max_written_file_bytes
+        raise LimitExceeded("max_written_file_bytes", limit, _PASSED["max_written_file_bytes"])
     if ending.failed is not None:
         number, sentence = ending.failed
         program = command.argv[0]

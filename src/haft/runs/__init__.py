@@ -8,7 +8,7 @@ from haft.runs.follow import follow
 from haft.runs.history import History
 from haft.runs.journal import Journal
 from haft.runs.kept import Frame, KeptOutput
-from haft.runs.lease import Lease
+from haft.runs.lease import Lease, live_hosts
 from haft.runs.recovery import recover
 from haft.runs.scribe import Scribe
 from haft.runs.table import Filter
@@ -24,5 +24,6 @@ __all__ = [
     "Scribe",
     "entry_of",
     "follow",
+    "live_hosts",
     "recover",
 ]

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from haft.contracts import BadConfig, Limits, near_miss
 from haft.pipeline.stages import Durability
-from haft.service.settings import BY_NAME, SETTINGS, Setting
+from haft.service.settings import BY_NAME, SETTINGS, WHY_NOT, SandboxMode, Setting
 
 MOST_BYTES = 1_000_000
 WORKSPACE_FILES = ("haft.toml", "haft.json")
@@ -33,7 +33,7 @@ class Ignored:
     why: str
 
     def sentence(self) -> str:
-        return f"{self.source}: `{self.name} = {self.value}` is ignored: {self.why}"
+        return f"{self.source}: `{self.name} = {json.dumps(self.value)}` is ignored: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,14 @@ class Config:
     @property
     def durability(self) -> Durability:
         return cast("Durability", self.values["record.durability"])
+
+    @property
+    def sandbox_mode(self) -> SandboxMode:
+        return cast("SandboxMode", self.values["sandbox.mode"])
+
+    @property
+    def sandbox_network(self) -> bool:
+        return bool(self.values["sandbox.network"])
 
     def is_set(self, name: str) -> bool:
         """Whether someone set it; False where the default stands."""
@@ -107,17 +115,18 @@ def workspace_file(workspace: str | None) -> str | None:
 
 def _narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: str) -> tuple[Any, list[Ignored]]:
     """What of a workspace's value counts before it is trusted."""
-    why = "a workspace may lower limits, not raise them"
     if setting.name == "tools.timeout":
         cap = values["limits.max_seconds"]
         before = values[setting.name]
         kept = {tool: number for tool, number in value.items() if number <= before.get(tool, cap)}
         aside = [
-            Ignored(f"{setting.name}.{tool}", number, source, why) for tool, number in value.items() if tool not in kept
+            Ignored(f"{setting.name}.{tool}", number, source, WHY_NOT["lower"])
+            for tool, number in value.items()
+            if tool not in kept
         ]
         return {**before, **kept}, aside
     if setting.widens(value, values[setting.name]):
-        return None, [Ignored(setting.name, value, source, why)]
+        return None, [Ignored(setting.name, value, source, WHY_NOT[setting.narrowing])]
     return value, []
 
 

@@ -19,9 +19,10 @@ from typing import Any, Final, Literal
 
 from haft.audit import verify
 from haft.builtin.ripgrep import find_ripgrep
-from haft.contracts import Command, EndedChild, Exit, HaftError, Stream
+from haft.contracts import NO_GRANTS, Command, EndedChild, Exit, HaftError, Stream
 from haft.files import Root
-from haft.processes import ProcessLauncher, built_environment, default_starter
+from haft.runs import live_hosts
+from haft.sandbox import Abilities, Mode, Sandbox
 from haft.service.catalogue import fill_catalogue
 from haft.service.config import load_config
 from haft.service.reading import has_state, recover_dead_hosts
@@ -55,12 +56,12 @@ def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> 
     yield from _guarded("bash", lambda: _program("bash", "the `shell` tool needs it: install bash", "broken"))
     yield from _guarded("git", lambda: _program("git", "optional: without it a workspace is not found by .git", "warn"))
     yield from _guarded("ripgrep", _ripgrep)
-    yield from _guarded("processes", _helper)
+    yield from _guarded("sandbox", lambda: _sandbox(workspace, env))
     yield from _guarded("dead hosts", lambda: _dead_hosts(home))
+    yield from _guarded("abandoned functions", lambda: _abandoned(home))
     yield from _guarded("record", lambda: _record(home))
     yield from _guarded("configuration", lambda: _configuration(workspace, env))
     yield from _guarded("tools", _tools)
-    yield Check("sandbox", "warn", "calls are not confined in this version", "approve only what you would run yourself")
     yield Check(
         "change tracking",
         "warn",
@@ -161,29 +162,89 @@ class _Silent:
     def ended(self, children: Sequence[EndedChild]) -> None: ...
 
 
-def _helper() -> Check:
-    """One real process, the way that tools start theirs."""
+def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
+    """One real process, the way that tools start theirs, and what holds it."""
+    config = load_config(workspace, env)
+    mode, limits = config.sandbox_mode, config.limits
 
-    async def run() -> Exit:
-        starter = default_starter()
-        try:
-            with tempfile.TemporaryDirectory() as directory:
-                root = Root(directory)
-                launcher = ProcessLauncher(starter, built_environment(os.environ, directory), root.open_directory)
+    async def run(mode: Mode) -> tuple[Abilities, Exit]:
+        with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as home:
+            sandbox = Sandbox(directory, home, env, Root(directory).open_directory, limits, mode)
+            try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
-                    return await launcher.run(Command(["true"]), _Silent())
-        finally:
-            starter.close()
+                    abilities = await sandbox.ready()
+                    launcher = sandbox.launcher("workspace", NO_GRANTS, limits)
+                    return abilities, await launcher.run(Command(["true"]), _Silent())
+            finally:
+                sandbox.close()
 
     try:
-        end = asyncio.run(run())
+        # What is required is judged below: here it must not keep us from finding out.
+        abilities, end = asyncio.run(run("off" if mode == "off" else "auto"))
     except TimeoutError:
-        return Check(
-            "processes", "broken", f"`true` did not end within {PATIENCE_SECONDS:g} s", "is the machine overloaded?"
-        )
+        detail = f"`true` did not end within {PATIENCE_SECONDS:g} s"
+        return [Check("processes", "broken", detail, "is the machine overloaded?")]
     if end.code != 0:
-        return Check("processes", "broken", f"`true` exited {end.code}")
-    return Check("processes", "ok", "a process was started through the launcher and ended")
+        return [Check("processes", "broken", f"`true` exited {end.code}")]
+    started = Check("processes", "ok", "a process was started through the launcher and ended")
+    return [started, *_walls(abilities, mode), _limits(abilities)]
+
+
+def _walls(abilities: Abilities, mode: Mode) -> list[Check]:
+    if mode == "off":
+        return [Check("sandbox", "warn", "`sandbox.mode` is `off`: nothing confines a call", "set it to `auto`")]
+    lacking: CheckState = "broken" if mode == "required" else "warn"
+    found = []
+    if abilities.namespaces:
+        parts = [
+            *(["users"] if abilities.users else []),
+            "mounts",
+            "processes",
+            "ipc",
+            *(["network"] if abilities.network else []),
+        ]
+        found.append(Check("namespaces", "ok", f"each call has its own: {', '.join(parts)}"))
+    else:
+        found.append(Check("namespaces", lacking, str(abilities.problem), "without them calls see the whole machine"))
+    if abilities.landlock:
+        found.append(Check("landlock", "ok", f"version {abilities.landlock}"))
+    else:
+        found.append(
+            Check("landlock", lacking, "this kernel has none", "boot with `lsm=landlock,…`, Linux 5.13 or newer")
+        )
+    missing = abilities.missing()
+    if not missing:
+        return [*found, Check("sandbox", "ok", f"calls are confined (`sandbox.mode` is `{mode}`)")]
+    if mode == "required":
+        return [*found, Check("sandbox", "broken", f"no call that starts processes will run: {'; '.join(missing)}")]
+    hint = "approve only what you would run yourself, or set `sandbox.mode` to `required`"
+    return [*found, Check("sandbox", "warn", f"calls are not fully confined: {'; '.join(missing)}", hint)]
+
+
+def _limits(abilities: Abilities) -> Check:
+    ways: dict[str, list[str]] = {}
+    for name, how in abilities.enforced().items():
+        ways.setdefault(how, []).append(name)
+    words = "; ".join(f"{', '.join(names)} by {how}" for how, names in ways.items())
+    nothing = ways.get("nothing")
+    if nothing:
+        return Check("limits", "warn", words, f"nothing here holds a call to {', '.join(nothing)}")
+    return Check("limits", "ok", words)
+
+
+def _abandoned(home: StateHome) -> Check:
+    if not os.path.isdir(home.hosts):
+        return Check("abandoned functions", "ok", "no host is running")
+    found = [(host, facts["abandoned"]) for host, facts in live_hosts(home.hosts) if facts.get("abandoned")]
+    if not found:
+        return Check("abandoned functions", "ok", "no running host has any")
+    words = ", ".join(f"{count} in {host}" for host, count in found)
+    return Check(
+        "abandoned functions",
+        "warn",
+        f"functions that ignored their cancellation still run: {words}",
+        "restart that program, or make the tool `@tool(isolated=True)`",
+    )
 
 
 def _dead_hosts(home: StateHome) -> Check:

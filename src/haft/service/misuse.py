@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from haft.contracts import BadUsage
+from haft.contracts import BadUsage, Grants, grants_from
 
 
-def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, config: Any) -> None:
+def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, config: Any, grants: Any = None) -> None:
     """`BadUsage` where a value of `service.call` is not of its kind. Whether the tool takes it is not asked here."""
     if not isinstance(name, str):
         raise BadUsage(f"a tool is called by its name, not by {name!r}")
@@ -26,9 +27,15 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
         raise BadUsage("`env` is a dict of variable names and their text")
     if config is not None and not (isinstance(config, Mapping) and all(isinstance(key, str) for key in config)):
         raise BadUsage("`config` is a dict of names and values")
+    try:
+        # Those that are made already are looked at too: their fields may hold anything.
+        grants_from({name: getattr(grants, name) for name in GRANTS} if isinstance(grants, Grants) else grants)
+    except ValueError as error:
+        raise BadUsage(f"`grants`: {error}") from None
 
 
 LONGEST_SECONDS = 10.0**9
+GRANTS = tuple(field.name for field in dataclasses.fields(Grants))
 
 
 def _kind(value: Any) -> str:

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import os
 import pwd
+import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -21,10 +22,12 @@ from haft.contracts import (
     BadConfig,
     BadUsage,
     Call,
+    Grants,
     Listing,
     RunId,
     ThreadId,
     ToolName,
+    grants_from,
     near_miss,
     new_run_id,
     new_thread_id,
@@ -33,9 +36,9 @@ from haft.contracts import (
 from haft.files import Root
 from haft.pipeline import Parts, Pipeline, Run
 from haft.policy import decide
-from haft.processes import ProcessLauncher, built_environment, default_starter
 from haft.registry import Catalogue
 from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Scribe, recover
+from haft.sandbox import Sandbox
 from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.config import Config, load_config
@@ -82,6 +85,8 @@ class ToolService:
         self._secrets = set(secrets) | secret_values(os.environ)
         self._pipeline: Pipeline | None = None
         self._history: History | None = None
+        self._abandoned_told = 0
+        self._abandoned_timer: asyncio.TimerHandle | None = None
         self._ending = contextlib.AsyncExitStack()
         fill_catalogue(self.catalogue, tools, installed=installed)
 
@@ -142,26 +147,35 @@ class ToolService:
         scribe = Scribe(journal, home.database, trail.append, trail.sync)
         ending.push_async_callback(asyncio.to_thread, scribe.close)
         root = Root(self.workspace)
-        starter = default_starter()
-        ending.callback(starter.close)
         limits = self.config.limits
+        sandbox = Sandbox(
+            self.workspace,
+            home.path,
+            os.environ,
+            root.open_directory,
+            limits,
+            self.config.sandbox_mode,
+            Grants(network=self.config.sandbox_network),
+        )
+        ending.callback(sandbox.close)
         parts = Parts(
             host=lease.host,
             workspace=root,
-            launcher=ProcessLauncher(starter, built_environment(os.environ, self.workspace), root.open_directory),
+            sandbox=sandbox,
             limits=limits,
             tool_seconds=self.config.tool_seconds,
             seconds_are_set=self.config.is_set("limits.max_seconds"),
             durability=self.config.durability,
             catalogue=self.catalogue,
-            decide=decide,
+            decide=lambda spec, confined: decide(spec, confined=confined),
             approver=self._approver,
             scribe=scribe,
             trail=trail,
             keep=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
         )
         self._trail = trail
-        self._pipeline = pipeline = Pipeline(parts)
+        self._pipeline = pipeline = Pipeline(parts, self._tell_abandoned)
+        self._lease = lease
         ending.push_async_callback(pipeline.close)
         loop = asyncio.get_running_loop()
 
@@ -178,6 +192,9 @@ class ToolService:
     async def close(self) -> None:
         """Cancel what still runs, write everything down, end every process."""
         self._pipeline = None
+        if self._abandoned_timer is not None:
+            self._abandoned_timer.cancel()
+            self._abandoned_timer = None
         await self._ending.aclose()
         if self._history is not None:
             self._history.close()
@@ -197,9 +214,10 @@ class ToolService:
         cwd: str = ".",
         env: Mapping[str, str] | None = None,
         config: Mapping[str, Any] | None = None,
+        grants: Grants | Mapping[str, Any] | None = None,
     ) -> Run:
-        """Call a tool. Returns at once with the run: await it, iterate it, cancel it."""
-        check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config)
+        """Call a tool. Returns at once with the run: await it, iterate it, cancel it. `grants` open walls for it."""
+        check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
         for word, value in (("thread", thread), ("who", who), ("parent", parent)):
             if value is not None and not isinstance(value, str):
                 raise BadUsage(f"`{word}` must be text, not {value!r}")
@@ -223,6 +241,7 @@ class ToolService:
                 cwd=cwd,
                 env=dict(env or {}),
                 config=dict(config or {}),
+                grants=grants_from(grants),
             )
         )
 
@@ -280,9 +299,25 @@ class ToolService:
     @property
     def abandoned(self) -> int:
         """Tools and threads that ignored their cancellation and are still at work in this process."""
-        from haft.sources.python import abandoned
+        # Nobody abandons a thread of a room that was never entered.
+        threads = sys.modules.get("haft.sources.python.workers")
+        return self._running().abandoned + (0 if threads is None else threads.abandoned())
 
-        return self._running().abandoned + abandoned()
+    def _tell_abandoned(self) -> None:
+        """Let others know how many functions this process could not stop; again, until they ended by themselves."""
+        if self._pipeline is None or self._abandoned_timer is not None:
+            return
+        count = self.abandoned
+        if count != self._abandoned_told:
+            self._abandoned_told = count
+            with contextlib.suppress(OSError):
+                self._lease.tell({"pid": os.getpid(), "abandoned": count})
+        if count:
+            self._abandoned_timer = asyncio.get_running_loop().call_later(1.0, self._tell_again)
+
+    def _tell_again(self) -> None:
+        self._abandoned_timer = None
+        self._tell_abandoned()
 
     def _running(self) -> Pipeline:
         if self._pipeline is None:

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from haft.contracts import Limits
 
-Narrowing = Literal["lower", "lower-but-zero-is-none", "any"]
-"""What a workspace may do to a setting before it is trusted: make it smaller, or set it freely."""
+Narrowing = Literal["lower", "lower-but-zero-is-none", "stricter", "close", "any"]
+"""What a workspace may do to a setting before it is trusted: make it smaller, choose a stricter word, set it to false,
+or set it freely."""
+
+WHY_NOT: Final[dict[Narrowing, str]] = {
+    "lower": "a workspace may lower limits, not raise them",
+    "lower-but-zero-is-none": "a workspace may lower limits, not raise them",
+    "stricter": "a workspace may make the sandbox stricter, not looser",
+    "close": "a workspace may close the network, not open it",
+}
+"""Why a value of a workspace is set aside."""
+
+SandboxMode = Literal["off", "auto", "required"]
+SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = get_args(SandboxMode)
+"""The loosest first."""
+
+MOST_WHOLE: Final = 10**18
+MOST_SECONDS: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +46,28 @@ class Setting:
                 return bool(value > than)
             case "lower-but-zero-is-none":
                 return bool((value or float("inf")) > (than or float("inf")))
+            case "stricter":
+                return SANDBOX_MODES.index(value) < SANDBOX_MODES.index(than)
+            case "close":
+                return bool(value and not than)
             case "any":
                 return False
 
 
-def whole(least: int) -> Callable[[Any], int]:
-    """A whole number, at least `least`."""
+def whole(least: int, *, zero: bool = False) -> Callable[[Any], int]:
+    """A whole number, at least `least`; `zero` where 0 means none."""
 
     def check(value: Any) -> int:
-        if isinstance(value, str) and value.replace("_", "").isdigit():
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"must be a whole number, at least {least}")
+        if isinstance(value, str):
+            try:
+                value = int(value)
+            except ValueError:
+                value = None
+        none = zero and value == 0
+        if not isinstance(value, int) or isinstance(value, bool) or (value < least and not none):
+            raise ValueError(f"must be a whole number, at least {least:_}" + (", or 0 for none" if zero else ""))
+        if value > MOST_WHOLE:
+            raise ValueError(f"must be at most {MOST_WHOLE:_}")
         return value
 
     return check
@@ -60,6 +86,8 @@ def seconds(least: float, *, zero: bool = False) -> Callable[[Any], float]:
             raise ValueError("must be a number of seconds")
         if value < least and not (zero and value == 0):
             raise ValueError(f"must be at least {least:g} seconds" + (", or 0 for none" if zero else ""))
+        if value > MOST_SECONDS:
+            raise ValueError(f"must be at most {MOST_SECONDS:_} seconds")
         return float(value)
 
     return check
@@ -74,6 +102,16 @@ def one_of(*choices: str) -> Callable[[Any], str]:
         return str(value)
 
     return check
+
+
+def truth(value: Any) -> bool:
+    """True or false, also as a word."""
+    words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+    if isinstance(value, str) and value.lower() in words:
+        return words[value.lower()]
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")  # noqa: TRY004  all checks raise the same
+    return value
 
 
 def seconds_by_tool(value: Any) -> dict[str, float]:
@@ -134,6 +172,70 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         whole(0),
         "The largest file that the built-in file tools read whole or write.",
         "lower",
+    ),
+    Setting(
+        "limits.memory_bytes",
+        _LIMITS.memory_bytes,
+        whole(1_000_000, zero=True),
+        "How much resident memory a call's processes may use together; 0: as much as there is.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
+        "limits.max_processes",
+        _LIMITS.max_processes,
+        whole(2, zero=True),
+        "How many processes a call may have at one time; 0: any number.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
+        "limits.cpu_seconds",
+        _LIMITS.cpu_seconds,
+        seconds(0.1, zero=True),
+        "How much processor time a call's processes may use together; 0: as much as they like.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
+        "limits.max_written_bytes",
+        _LIMITS.max_written_bytes,
+        whole(1000, zero=True),
+        "How many bytes a call's processes may write to disk; 0: any number.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
+        "limits.max_written_file_bytes",
+        _LIMITS.max_written_file_bytes,
+        whole(1000, zero=True),
+        "The largest file that a call's processes may write; 0: any size.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
+        "limits.max_changed_files",
+        _LIMITS.max_changed_files,
+        whole(1, zero=True),
+        "How many files a call's processes may add to the workspace; 0: any number.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
+        "limits.max_open_files",
+        _LIMITS.max_open_files,
+        whole(64),
+        "How many files one process of a call may hold open.",
+        "lower",
+    ),
+    Setting(
+        "sandbox.mode",
+        "auto",
+        one_of(*SANDBOX_MODES),
+        "`auto` confines calls as well as this machine can, `required` refuses those that it cannot confine, "
+        "`off` confines none.",
+        "stricter",
+    ),
+    Setting(
+        "sandbox.network",
+        False,
+        truth,
+        "Whether confined calls may use the network without a grant.",
+        "close",
     ),
     Setting(
         "tools.timeout",

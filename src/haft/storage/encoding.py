@@ -60,15 +60,18 @@ _MOST_FRAGMENTS = 256
 
 def fragment(value: object) -> object:
     """A value that never changes, for `encode`, with its encoding remembered: decisions and limits are the same for
-    most calls. What is remembered is held, so that its identity stays its own."""
+    most calls. It is written in its own JSON form, where it has one. What is remembered is held, so that its identity
+    stays its own."""
     known = _fragments.get(id(value))
     if known is not None and known[0] is value:
         return known[1]
+    to_json = getattr(value, "to_json", None)
+    form = value if to_json is None else to_json()
     if len(_fragments) >= _MOST_FRAGMENTS:
-        return value
-    made = orjson.Fragment(encode(value))
+        return form
+    made = orjson.Fragment(encode(form))
     _fragments[id(value)] = (value, made)
-    _originals[id(made)] = value
+    _originals[id(made)] = form
     return made
 
 

@@ -47,6 +47,9 @@ def test_tools_and_their_parameters(haft):
     assert bash(haft, "haft", "tools", "use", "edit_file", "--replace_all", "f") == ["false"]
     assert bash(haft, "haft", "tools", "use", "read_file", "--path", "a") == ["files"]
     assert bash(haft, "haft", "tools", "use", "shell", "--", "--ti") == ["--timeout"]
+    assert bash(haft, "haft", "tools", "use", "shell", "--n") == ["--network"]
+    assert bash(haft, "haft", "tools", "use", "shell", "--wr") == ["--write"]
+    assert bash(haft, "haft", "tools", "use", "shell", "--write", "a") == ["files"]
 
 
 def test_runs_and_statuses(haft):

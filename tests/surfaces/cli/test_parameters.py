@@ -1,8 +1,9 @@
 import pytest
 
-from haft.contracts import BadUsage
+from haft.contracts import BadUsage, Grants
 from haft.surfaces.cli.binding import arguments
 from haft.surfaces.cli.parameters import take_apart
+from haft.surfaces.cli.wanted import Wanted
 
 SCHEMA = {
     "type": "object",
@@ -97,10 +98,27 @@ def test_a_value_does_not_reach_across_an_option():
 
 
 def test_options_of_other_versions_are_refused():
-    for option in ("--wait", "--try", "--network", "--write", "--no-cache", "--preview"):
+    for option in ("--wait", "--try", "--no-cache", "--preview"):
         with pytest.raises(BadUsage, match="this version does not have"):
             take_apart(["x", option, "1"])
         assert take_apart(["x", "--", option]).pieces
+
+
+def test_walls_are_opened_by_options_and_not_by_parameters_of_their_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "a file").write_text("")
+    line = take_apart(["x", "--network", "--write", "out", "--write=~/a file", "--write", "./out/"])
+    grants = Wanted.from_line(line).grants
+    assert grants == Grants(network=True, write=(str(tmp_path / "out"), str(tmp_path / "a file")))
+    line = take_apart(["x", "--path", "a", "--", "--network", "--write", "out"])
+    assert Wanted.from_line(line).grants == Grants()
+    assert arguments(line, "x", OPEN) == {"path": "a", "network": True, "write": "out"}
+    for missing in ("nowhere", "~/nowhere", ""):
+        with pytest.raises(BadUsage, match=f"there is no `{missing}`") as caught:
+            Wanted.from_line(take_apart(["x", f"--write={missing}"]))
+        assert caught.value.hint is not None
 
 
 def test_a_tool_that_takes_anything_is_given_anything():

@@ -1,6 +1,7 @@
 """The stages of the pipeline: one file, one class, one reason each. Their order stands in `pipeline.order`."""
 
 from haft.pipeline.stages.approve import Approve
+from haft.pipeline.stages.confine import Confine
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.invoke import Invoke
 from haft.pipeline.stages.queue import Queue
@@ -9,4 +10,4 @@ from haft.pipeline.stages.resolve import Resolve
 from haft.pipeline.stages.shape import Shape
 from haft.pipeline.stages.validate import Validate
 
-__all__ = ["Approve", "Decide", "Durability", "Invoke", "Queue", "Record", "Resolve", "Shape", "Validate"]
+__all__ = ["Approve", "Confine", "Decide", "Durability", "Invoke", "Queue", "Record", "Resolve", "Shape", "Validate"]

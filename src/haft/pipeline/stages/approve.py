@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 
 from haft.contracts import (
     ApprovalAnswer,
@@ -18,14 +19,17 @@ from haft.contracts import (
     Outcome,
     Rejected,
     RunId,
+    Walls,
     own_copy,
     revised,
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
+from haft.pipeline.stages.confine import granted
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
+from haft.sandbox import IN_PROCESS, Sandbox
 
 
 class Approve:
@@ -38,7 +42,9 @@ class Approve:
         validate: Validate,
         decide: Decide,
         foreign: Foreign,
+        sandbox: Sandbox,
     ) -> None:
+        self._sandbox = sandbox
         self._foreign = foreign
         self._live = live
         self._approver = approver
@@ -58,6 +64,7 @@ class Approve:
         run = self._live[call.run]
         decision = call.decision
         assert decision is not None
+        walls = await self._walls(call, decision)  # Raises where it could not run anyway: nobody need be asked.
         if self._approver is None:
             self._settle(run, call, "nobody", approved=False, reason="nobody is there to be asked")
             raise Rejected(
@@ -66,7 +73,7 @@ class Approve:
             )
         run.turn("blocked-on-user", call)
         try:
-            given = await self._foreign.held(_answer(self._approver, _request(call, decision)))
+            given = await self._foreign.held(_answer(self._approver, _request(call, decision, walls)))
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except BaseException as error:
@@ -78,28 +85,34 @@ class Approve:
             reason = answer.message or "a person said no"
             self._settle(run, call, "person", approved=False, reason=reason)
             raise Rejected(f"`{call.name}` was rejected: {reason}")
+        call = revised(call, grants=call.grants | answer.grants)
         if answer.arguments is None or answer.arguments == call.arguments:
             return self._settle(run, call, "person", approved=True, reason=answer.message or "the approver said yes")
         edited = revised(call, arguments=own_copy(answer.arguments))
-        edited = self._decide.judge(await self._validate.judge(edited))
+        edited = await self._decide.judge(await self._validate.judge(edited))
         if edited.decision is not None and edited.decision.action == "reject":
             return edited
         # Who wrote these arguments has agreed to them.
         reason = f"{answer.message or 'the approver said yes'}, to other arguments"
         return self._settle(run, edited, "person", approved=True, reason=reason)
 
+    async def _walls(self, call: Call, decision: Decision) -> Walls:
+        """What will confine it."""
+        assert call.tool is not None
+        if call.tool.spec.hosting == "in-process":
+            return IN_PROCESS
+        return await self._sandbox.confine(decision.profile, granted(call), neutral=decision.neutral)
+
     @staticmethod
     def _settle(run: Run, call: Call, by: str, *, approved: bool, reason: str) -> Call:
         asked = call.decision
         assert asked is not None
-        decision = Decision(
+        decision = replace(
+            asked,
             action="allow" if approved else "reject",
             layer="approval",
-            rule=asked.rule,
-            source=asked.source,
             by="person" if by == "person" else "nobody",
             reason=reason,
-            parts=asked.parts,
         )
         call = revised(call, decision=decision)
         run.call = call
@@ -111,7 +124,7 @@ async def _answer(approver: Approver, request: ApprovalRequest) -> object:
     return await given if inspect.isawaitable(given) else given
 
 
-def _request(call: Call, decision: Decision) -> ApprovalRequest:
+def _request(call: Call, decision: Decision, walls: Walls) -> ApprovalRequest:
     assert call.tool is not None
     return ApprovalRequest(
         run=call.run,
@@ -125,4 +138,5 @@ def _request(call: Call, decision: Decision) -> ApprovalRequest:
         cwd=call.cwd,
         env=dict(call.env),
         timeout=call.timeout,
+        walls=walls,
     )

@@ -16,6 +16,7 @@ from haft.contracts import (
     Call,
     Failure,
     HaftError,
+    LimitsApplied,
     Outcome,
     RunId,
     ThreadId,
@@ -54,13 +55,16 @@ class Invoke:
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except HaftError as error:
-            return Answer(failure=error.failure())
+            return Answer(failure=error.failure(), hit=getattr(error, "limit", None))
         except BaseException as error:
             # Whatever a tool raises is its own failure: SystemExit would take the host down with it.
             return Answer(failure=Failure("tool-failed", f"{type(error).__name__}: {error}"))
 
     @staticmethod
     def _outcome(call: Call, tool: Tool, answer: Answer) -> Outcome:
+        limits = call.limits
+        if answer.hit is not None and limits is not None:
+            limits = LimitsApplied(limits.applied, answer.hit, limits.enforced)
         changes = answer.changes
         if changes is None:
             changes = NO_CHANGES if tool.spec.effects.readonly else UNTRACKED
@@ -78,5 +82,6 @@ class Invoke:
             error=answer.failure,
             changes=changes,
             decision=call.decision,
-            limits=call.limits,
+            limits=limits,
+            walls=call.walls,
         )

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from haft.contracts import Call, Limits, LimitsApplied, Outcome, RunId, TimedOut, revised
+from haft.contracts import PROCESS_LIMITS, Call, Limits, LimitsApplied, Outcome, RunId, TimedOut, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.deadline import Clocks
 from haft.pipeline.ended import failed
 from haft.pipeline.run import Run
 from haft.pipeline.shown import Keeping, ShownOutput
+from haft.sandbox import Sandbox
 
 Keep = Callable[[RunId], Keeping]
 
@@ -33,15 +34,17 @@ class Shape:
         limits: Limits,
         tool_seconds: Mapping[str, float],
         keep: Keep,
+        sandbox: Sandbox,
         *,
         cap_is_set: bool,
     ) -> None:
+        self._sandbox = sandbox
         self._live = live
         self._limits = limits
         self._tool_seconds = tool_seconds
         self._keep = keep
         self._clocks = Clocks()
-        self._known: dict[float, LimitsApplied] = {}
+        self._known: dict[tuple[float, bool], LimitsApplied] = {}
         self._cap = limits.max_seconds if cap_is_set else None
         self._nothing_is_set = not tool_seconds and not cap_is_set
 
@@ -49,7 +52,8 @@ class Shape:
         run = self._live[call.run]
         seconds = self._seconds(call)
         idle = self._limits.max_idle_seconds
-        call = revised(call, limits=self._applied(seconds))
+        assert call.tool is not None
+        call = revised(call, limits=self._applied(seconds, in_process=call.tool.spec.hosting == "in-process"))
         run.show = self._show
         run.turn("in-progress", call)
         deadline = self._clocks.start(seconds, idle)
@@ -71,16 +75,22 @@ class Shape:
     def _show(self, run: RunId) -> ShownOutput:
         return ShownOutput(self._limits.max_output_bytes, self._keep(run))
 
-    def _applied(self, seconds: float) -> LimitsApplied:
-        """The limits as the outcome shows them; most calls share one."""
-        known = self._known.get(seconds)
+    def _applied(self, seconds: float, *, in_process: bool) -> LimitsApplied:
+        """The limits as the outcome shows them; most calls share one. Those on processes hold where there are any, and
+        each says by which mechanism."""
+        known = self._known.get((seconds, in_process))
         if known is None:
-            applied = {"max_seconds": seconds, "max_output_bytes": self._limits.max_output_bytes}
-            if self._limits.max_idle_seconds:
-                applied["max_idle_seconds"] = self._limits.max_idle_seconds
-            known = LimitsApplied(applied)
+            limits = self._limits
+            applied = {"max_seconds": seconds, "max_output_bytes": limits.max_output_bytes}
+            if limits.max_idle_seconds:
+                applied["max_idle_seconds"] = limits.max_idle_seconds
+            enforced: dict[str, str] = {}
+            if not in_process:
+                applied |= {name: amount for name in PROCESS_LIMITS if (amount := getattr(limits, name))}
+                enforced = {name: how for name, how in self._sandbox.enforced().items() if name in applied}
+            known = LimitsApplied(applied, enforced=enforced)
             if len(self._known) < MOST_KNOWN:
-                self._known[seconds] = known
+                self._known[seconds, in_process] = known
         return known
 
     def _deadlines(self, call: Call) -> list[tuple[float, str]]:
@@ -108,7 +118,7 @@ class Shape:
 
     def _timed_out(self, run: Run, call: Call, limit: str, seconds: float) -> Outcome:
         assert call.limits is not None
-        run.call = revised(call, limits=LimitsApplied(call.limits.applied, hit=limit))
+        run.call = revised(call, limits=LimitsApplied(call.limits.applied, limit, call.limits.enforced))
         if limit == "max_idle_seconds":
             what, setter = f"`{call.name}` gave no sign of life for {seconds:g} s", "limits.max_idle_seconds"
         else:

@@ -89,12 +89,10 @@ class ThreadContext:
         "config",
         "cwd",
         "env",
-        "launcher",
         "limits",
         "run",
         "thread",
         "who",
-        "workspace",
     )
 
     def __init__(self, context: ToolContext, channel: Channel) -> None:
@@ -103,12 +101,18 @@ class ThreadContext:
         self.run: RunId = context.run
         self.thread: ThreadId = context.thread
         self.who: str = context.who
-        self.workspace: Workspace = context.workspace
-        self.launcher: Launcher = context.launcher
         self.limits: Limits = context.limits
         self.cwd: str = context.cwd
         self.env: Mapping[str, str] = context.env
         self.config: Mapping[str, Any] = context.config
+
+    @property
+    def workspace(self) -> Workspace:
+        return self._context.workspace
+
+    @property
+    def launcher(self) -> Launcher:
+        return self._context.launcher
 
     @property
     def cancelled(self) -> bool:

@@ -31,6 +31,7 @@ def tool(
     network: bool = False,
     idempotent: bool = False,
     timeout: float | None = None,
+    isolated: bool = False,
     preprocess: Preprocess | None = None,
 ) -> Callable[[Callable[Parameters, Returned]], PythonTool[Parameters, Returned]]: ...
 
@@ -46,6 +47,7 @@ def tool(
     network: bool = False,
     idempotent: bool = False,
     timeout: float | None = None,
+    isolated: bool = False,
     preprocess: Preprocess | None = None,
 ) -> Any:
     """Make a tool of a function: `@tool`, or `@tool(readonly=True, …)`.
@@ -53,10 +55,17 @@ def tool(
     Parameters, their types and descriptions come from the signature and the docstring. A parameter annotated
     `ToolContext` receives the call's context and is not part of the schema. What is not claimed (`readonly`,
     `cacheable`, `idempotent`) is assumed not to hold; `network` says that the tool needs it. `timeout` is in seconds.
-    `preprocess` gets the arguments before anything is decided and returns those that count.
+    `preprocess` gets the arguments before anything is decided and returns those that count. An `isolated` function runs
+    in a process of its own, confined and limited as commands are; it must stand in a module under its own name.
     """
     effects = Effects(readonly=readonly, cacheable=cacheable, network=network, idempotent=idempotent)
-    claims = Claims(name=name, description=description, effects=effects, timeout=timeout)
+    claims = Claims(
+        name=name,
+        description=description,
+        effects=effects,
+        timeout=timeout,
+        hosting="per-call" if isolated else "in-process",
+    )
 
     def decorate(function: Callable[..., Any]) -> PythonTool[..., Any]:
         return PythonTool(function, claims, preprocess)

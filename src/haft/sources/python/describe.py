@@ -6,14 +6,13 @@ tool would want to read again when it changes: its words, its schemas, its claim
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from haft.contracts import BadConfig, Effects, Provenance, ToolName, ToolSpec, clean_tool_name, is_tool_name
+from haft.contracts import BadConfig, Effects, Hosting, Provenance, ToolName, ToolSpec, clean_tool_name, is_tool_name
 from haft.schema import Signature
 
 
@@ -25,6 +24,7 @@ class Claims:
     description: str | None = None
     effects: Effects = field(default_factory=Effects)
     timeout: float | None = None
+    hosting: Hosting = "in-process"
     provenance: Provenance = "embedded"
     origin: str | None = None
 
@@ -41,6 +41,8 @@ def function_name(function: Callable[..., Any]) -> str:
 
 def describe(function: Callable[..., Any], claims: Claims, signature: Signature) -> ToolSpec:
     """The spec of a function. A name that no tool can have is a `BadConfig`."""
+    import hashlib
+
     name = claims.name if claims.name is not None else function_name(function)
     if not is_tool_name(name):
         raise BadConfig(
@@ -54,6 +56,7 @@ def describe(function: Callable[..., Any], claims: Claims, signature: Signature)
         "inputSchema": signature.input_schema,
         "outputSchema": signature.output_schema,
         "effects": claims.effects.to_json(),
+        "hosting": claims.hosting,
         "source": _source(function),
     }
     canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"), default=str)
@@ -67,6 +70,7 @@ def describe(function: Callable[..., Any], claims: Claims, signature: Signature)
         provenance=claims.provenance,
         origin=_origin(function) if claims.origin is None else claims.origin,
         digest=hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest(),
+        hosting=claims.hosting,
         timeout=claims.timeout,
     )
 

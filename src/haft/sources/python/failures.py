@@ -62,5 +62,8 @@ def _is_stop(error: BaseException) -> bool:
         return True
     if not isinstance(error, asyncio.CancelledError):
         return False
-    task = asyncio.current_task()
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # there is no loop that could be told to stop
+        return False
     return task is None or task.cancelling() > 0

@@ -3,13 +3,15 @@
 `decorate` makes these, the pipeline invokes them. Coroutines run on the loop; everything else runs in a thread of
 `workers` and speaks through a `channel`. What a function yields is output at once, what it returns is the result. All
 reflection is done at the first use and kept, so that a call pays for binding its arguments and little more. There are
-no walls around it: whoever hands over a function vouches for it.
+no walls around it: whoever hands over a function vouches for it. Functions that are to be isolated are handed on to
+`isolated`, and come back here in its worker process.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import replace
@@ -28,6 +30,7 @@ from haft.contracts import (
 from haft.schema import Signature, problems_of, read_signature
 from haft.sources.python.describe import NO_CLAIMS, Claims, describe, refuse_unbound_method
 from haft.sources.python.failures import answer_of, sentence_of
+from haft.sources.python.found import Home, attribute, home_of
 from haft.sources.python.results import to_bytes, to_json, to_text
 from haft.sources.python.workers import Pace, run_in_thread
 
@@ -49,7 +52,12 @@ class PythonTool(Generic[Parameters, Returned]):
     """A function that is a tool. Called like a function, it is that function."""
 
     def __init__(
-        self, function: Callable[Parameters, Returned], claims: Claims = NO_CLAIMS, preprocess: Preprocess | None = None
+        self,
+        function: Callable[Parameters, Returned],
+        claims: Claims = NO_CLAIMS,
+        preprocess: Preprocess | None = None,
+        *,
+        signature: Signature | None = None,
     ) -> None:
         if isinstance(function, PythonTool):
             raise BadConfig(f"`{function!r}` is a tool already")
@@ -58,7 +66,8 @@ class PythonTool(Generic[Parameters, Returned]):
         self._claims = claims
         self._preprocess = preprocess
         self._pace = Pace()
-        self._signature: Signature | None = None
+        self._signature = signature
+        self._home: Home | None = None
         self._spec: ToolSpec | None = None
         if not callable(self._function):
             raise BadConfig(f"a tool is made of a function, not of a `{type(function).__name__}`")
@@ -82,6 +91,16 @@ class PythonTool(Generic[Parameters, Returned]):
     def vouched_by(self, provenance: Provenance, origin: str) -> PythonTool[Parameters, Returned]:
         """The same tool, said to come from somewhere else than the embedding program."""
         return PythonTool(self._function, replace(self._claims, provenance=provenance, origin=origin), self._preprocess)
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What was decorated."""
+        return self._function
+
+    @property
+    def can_be_told(self) -> bool:
+        """Whether the function can notice its cancellation."""
+        return self._on_loop or self._yields or self._read().takes_context
 
     @property
     def spec(self) -> ToolSpec:
@@ -114,6 +133,10 @@ class PythonTool(Generic[Parameters, Returned]):
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         signature = self._signature or self._read()
+        if self._home is not None:
+            from haft.sources.python.isolated import invoke_isolated
+
+            return await invoke_isolated(self.spec.name, self._function, self._home, signature, arguments, context)
         try:
             if self._on_loop:
                 positional, named = self._bind(signature, arguments, context)
@@ -129,18 +152,43 @@ class PythonTool(Generic[Parameters, Returned]):
                 if isinstance(returned, types.GeneratorType):
                     result = await _with_channel(context, functools.partial(_drain, returned))
                     return Answer(result=_result(signature, result))
-            if isinstance(returned, types.AsyncGeneratorType):
-                return await _stream(returned, context)
-            result = _result(signature, await returned)
+            return await _finished(signature, returned, context)
         except BaseException as error:
             return answer_of(error, context)
-        return Answer(text=to_text(result), result=result)
+
+    def start(self, arguments: dict[str, Any], context: ToolContext) -> Answer | Awaitable[Answer]:
+        """The same, for a process that has nothing else to do: a plain function runs here and now, on this thread.
+        What has to be awaited is returned, for a loop that is to be made for it."""
+        signature = self._read()
+        if self._on_loop:
+            return self.invoke(arguments, context)
+        try:
+            returned = self._work(signature, arguments, context)
+        except BaseException as error:
+            return answer_of(error, context)
+        return returned if isinstance(returned, Answer) else _finished_or_failed(signature, returned, context)
 
     def _read(self) -> Signature:
         if self._signature is None:
             refuse_unbound_method(self._function)
+            if self._claims.hosting == "per-call":
+                self._home = self._found()
             self._signature = read_signature(self._function)
         return self._signature
+
+    def _found(self) -> Home:
+        """Where a worker process finds the function; refused where it would find something else."""
+        home = home_of(self._function)
+        try:
+            found = attribute(sys.modules[home.module], home.name)
+        except AttributeError:
+            found = None
+        if (found.function if isinstance(found, PythonTool) else found) is not self._function:
+            raise BadConfig(
+                f"`{home.name}` cannot be an isolated tool: another thing, or none, has that name in `{home.module}`",
+                hint="isolate a function that keeps its name, with `@tool` as its outermost decorator",
+            )
+        return home
 
     def _bind(self, signature: Signature, arguments: dict[str, Any], context: Any) -> tuple[list[Any], dict[str, Any]]:
         try:
@@ -148,7 +196,7 @@ class PythonTool(Generic[Parameters, Returned]):
         except ValueError as error:
             raise InvalidArguments(self.spec.name, problems_of(error)) from error
 
-    def _work(self, signature: Signature, arguments: dict[str, Any], context: ThreadContext | None) -> Any:
+    def _work(self, signature: Signature, arguments: dict[str, Any], context: ToolContext | None) -> Any:
         """In a worker thread: the answer, or what can only be finished elsewhere."""
         positional, named = self._bind(signature, arguments, context)
         returned = self._function(*positional, **named)
@@ -192,7 +240,7 @@ def _result(signature: Signature, returned: Any) -> Any:
     return to_json(returned)
 
 
-def _drain(generator: Generator[Any, Any, Any], context: ThreadContext) -> Any:
+def _drain(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
     """Put out what a generator yields, in its thread. It ends early, and cleanly, when its call is over."""
     while not context.cancelled:
         try:
@@ -202,6 +250,21 @@ def _drain(generator: Generator[Any, Any, Any], context: ThreadContext) -> Any:
         context.output("stdout", to_bytes(item))
     generator.close()
     return None
+
+
+async def _finished(signature: Signature, returned: Any, context: ToolContext) -> Answer:
+    """The answer of what a function returned to be awaited or iterated."""
+    if isinstance(returned, types.AsyncGeneratorType):
+        return await _stream(returned, context)
+    result = _result(signature, await returned)
+    return Answer(text=to_text(result), result=result)
+
+
+async def _finished_or_failed(signature: Signature, returned: Any, context: ToolContext) -> Answer:
+    try:
+        return await _finished(signature, returned, context)
+    except BaseException as error:
+        return answer_of(error, context)
 
 
 async def _stream(generator: AsyncGenerator[Any, Any], context: ToolContext) -> Answer:

@@ -22,6 +22,7 @@ from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage
 from haft.surfaces.cli.interrupts import Interrupts
 from haft.surfaces.cli.printing import complain, to_json_text
 from haft.surfaces.cli.terminal import is_terminal, styled, visible, width
+from haft.surfaces.cli.walls import walls_words
 from haft.surfaces.cli.written_json import parse_json
 
 QUESTION = "Approve {tool}? [y/N/e(dit)] "
@@ -32,21 +33,21 @@ async def approve_all(_request: ApprovalRequest) -> ApprovalAnswer:
     return ApprovalAnswer(approved=True, message="approved beforehand, by --approve")
 
 
-def approver_here(interrupts: Interrupts) -> Approver | None:
+def approver_here(interrupts: Interrupts, workspace: str) -> Approver | None:
     """Whoever sits at the terminal; None where there is no terminal to ask at."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
 
     async def ask(request: ApprovalRequest) -> ApprovalAnswer:
-        return await _asked(request, interrupts)
+        return await _asked(request, interrupts, workspace)
 
     return ask
 
 
-async def _asked(request: ApprovalRequest, interrupts: Interrupts) -> ApprovalAnswer:
+async def _asked(request: ApprovalRequest, interrupts: Interrupts, workspace: str) -> ApprovalAnswer:
     arguments: Mapping[str, Any] = request.arguments
     while True:
-        for line in shown_call(request, arguments):
+        for line in shown_call(request, arguments, workspace):
             sys.stderr.write(f"{line}\n")
         answer = (await typed(QUESTION.format(tool=visible(request.tool)))).strip().lower()
         if answer == "y":
@@ -60,8 +61,8 @@ async def _asked(request: ApprovalRequest, interrupts: Interrupts) -> ApprovalAn
             complain(error.message, "the arguments stay as they were")
 
 
-def shown_call(request: ApprovalRequest, arguments: Mapping[str, Any]) -> Iterator[str]:
-    """The call as a person reads it, line by line."""
+def shown_call(request: ApprovalRequest, arguments: Mapping[str, Any], workspace: str) -> Iterator[str]:
+    """The call as a person reads it, line by line; last, what it could reach."""
     yield styled(f"{visible(request.tool)} asks: {visible(request.reason)}", "bold", sys.stderr)
     if not arguments:
         yield "  (no arguments)"
@@ -72,6 +73,7 @@ def shown_call(request: ApprovalRequest, arguments: Mapping[str, Any]) -> Iterat
         yield f"  in: {visible(request.cwd)}"
     if request.env:
         yield from _wrapped("with variables", visible(to_json_text(dict(request.env))))
+    yield from _wrapped("walls", walls_words(request.walls, workspace))
 
 
 def _wrapped(name: str, text: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from haft.surfaces.cli.run_names import complete_run, complete_status
 from haft.surfaces.cli.terminal import styled, visible
 from haft.surfaces.cli.times import clock, lasted, since
 from haft.surfaces.cli.tools import complete_names
+from haft.surfaces.cli.walls import limits_lines, walls_lines
 
 if TYPE_CHECKING:
     from haft.runs import RunRecord
@@ -102,10 +103,8 @@ def _described(run: RunRecord) -> Iterator[str]:
     yield "arguments:"
     yield from (f"  {visible(name)}: {visible(to_json_text(value))}" for name, value in document["arguments"].items())
     yield from _decision_lines(outcome["decision"])
-    limits = outcome["limits"]
-    yield f"limits: {_pairs(limits['applied']) or 'none'}" + (f"; hit: {limits['hit']}" if limits["hit"] else "")
-    walls = outcome["walls"]
-    yield f"walls: {walls['profile']}, network {'open' if walls['network'] else 'closed'}"
+    yield from limits_lines(outcome["limits"])
+    yield from walls_lines(outcome["walls"], document["workspace"])
     yield from _change_lines(outcome["changes"])
     if outcome["exitCode"] is not None:
         yield f"exit: {outcome['exitCode']}"
@@ -134,9 +133,3 @@ def _change_lines(changes: dict[str, Any]) -> Iterator[str]:
     yield "changes:" + ("" if changes["complete"] else f" not all known: {changes['reason']}")
     for change in changes["files"]:
         yield visible(f"  {change['type']} {change['path']}")
-
-
-def _pairs(values: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in values.items()
-    )

@@ -103,11 +103,16 @@ def _refuse_version(name: str | None) -> None:
 @click.option("--timeout", metavar="SECONDS", help="End the call after this long.")
 @click.option("--thread", metavar="T", help="The conversation that the call belongs to.")
 @click.option("--config", metavar="K=V", multiple=True, help="A value for the tool; JSON, else text.")
+@click.option("--network", is_flag=True, help="Let this call use the network.")
+@click.option(
+    "--write", metavar="PATH", multiple=True, type=click.Path(), help="Let this call write there too; may be repeated."
+)
 @click.pass_context
 def use_tool(context: click.Context, line: Line) -> None:
     """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; repeated ones
     make an array. What would ask is asked at the terminal, or approved by `--approve`. After a bare `--` everything is
-    a parameter. The outcome is printed as JSON where stdout is no terminal."""
+    a parameter. `--network` and `--write` open walls for this call, and only for it. The outcome is printed as JSON
+    where stdout is no terminal."""
     said = context.find_object(Globals) or Globals()
     wanted = Wanted.from_line(line)
     from haft.service import ToolService
@@ -117,8 +122,9 @@ def use_tool(context: click.Context, line: Line) -> None:
     from haft.surfaces.cli.printing import say
 
     interrupts = Interrupts((lambda _text: None) if said.quiet else say)
-    approver = approve_all if wanted.approve else approver_here(interrupts)
-    service = ToolService.open(workspace_of(said), approver=approver, thread=wanted.thread)
+    workspace = workspace_of(said)
+    approver = approve_all if wanted.approve else approver_here(interrupts, workspace)
+    service = ToolService.open(workspace, approver=approver, thread=wanted.thread)
     tell_ignored(service.config, said)
     specs = {listing.spec.name: listing.spec for listing in service.tools()}
     schema = specs[ToolName(wanted.tool)].input_schema if wanted.tool in specs else {}
@@ -135,7 +141,7 @@ async def _perform(
     display = _display(wanted, said)
     async with service:
         with interrupts:
-            run = service.call(wanted.tool, given, timeout=wanted.timeout, config=wanted.config)
+            run = service.call(wanted.tool, given, timeout=wanted.timeout, config=wanted.config, grants=wanted.grants)
             interrupts.cancels(run.cancel)
             try:
                 async for event in run:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from haft.contracts import BadUsage, Outcome, RunId, ThreadId, ToolName, near_miss
+from haft.contracts import BadUsage, Grants, Outcome, RunId, ThreadId, ToolName, near_miss
 from haft.surfaces.cli.parameters import Line
 
 
@@ -23,6 +24,7 @@ class Wanted:
     timeout: float | None
     thread: str | None
     config: Mapping[str, Any]
+    grants: Grants
 
     @classmethod
     def from_line(cls, line: Line) -> Wanted:
@@ -35,6 +37,10 @@ class Wanted:
             timeout=_seconds(line.value("--timeout")),
             thread=line.value("--thread"),
             config=dict(_pair(text) for text in line.options.get("--config", ())),
+            grants=Grants(
+                network=line.flag("--network"),
+                write=tuple(dict.fromkeys(_place(text) for text in line.options.get("--write", ()))),
+            ),
         )
         if wanted.stream and wanted.only:
             raise BadUsage("`--stream` and `--only` cannot be used together")
@@ -70,3 +76,17 @@ def _pair(text: str) -> tuple[str, Any]:
         return key, json.loads(value)
     except ValueError:
         return key, value
+
+
+def _place(text: str) -> str:
+    """What `--write` names, as an absolute path. It must be there: nothing can be opened that does not exist."""
+    try:
+        place = os.path.abspath(os.path.expanduser(text))
+    except FileNotFoundError as error:
+        raise BadUsage(
+            "the current directory does not exist any more", hint="`--write` takes full paths too"
+        ) from error
+    if not text or not os.path.exists(place):
+        hint = "make it first, or grant its directory" if text else "`--write .` is the current directory"
+        raise BadUsage(f"`--write`: there is no `{text}`", hint=hint)
+    return place

@@ -1,0 +1,300 @@
+"""The walls themselves: mounts and namespaces, in three steps.
+
+- `Template`: once, in the zygote. Everything is read-only, `/dev` is a small one of our own, secrets are masked.
+- `furnish`: in each init, ahead of its call. Its own processes, network and scratch places; what lies in a hidden place
+  and must be seen is bound back.
+- `open_up`: when the call is known. The workspace becomes writable where it may, but for what is protected in it.
+
+Mount namespaces are copied from the step before, so each does only what the one before could not know. Descriptors of
+the host never come in here: through one of its directories a command would be outside again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable
+from typing import Any
+
+from haft.helper import kernel
+from haft.helper.kernel import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY
+
+DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
+LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
+NOTHING = "/dev/.nothing"
+"""An empty directory, to be shown where one is masked."""
+SCRATCH_FILES = 1_000_000
+"""How many files all scratch places of a call may hold: names take memory too."""
+
+
+def opened(path: str) -> int | None:
+    """A descriptor to bind from; None where there is nothing."""
+    try:
+        return os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+class Template:
+    """What all calls of a host have in common."""
+
+    def __init__(self, site: dict[str, Any], *, in_user_namespace: bool) -> None:
+        self.site = site
+        self.workspace: str = site["workspace"]
+        self.in_user_namespace = in_user_namespace
+        self.open_mounts: list[str] = []
+        """The mounts at and below the workspace that the host can write to."""
+
+    def enter(self) -> None:
+        """Leave the host's mounts for a copy that nothing can be written to."""
+        kernel.unshare(kernel.CLONE_NEWNS, "mounts")
+        kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+        place = os.open(self.workspace, os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
+        kernel.bind(place, self.workspace)
+        os.close(place)
+        self.open_mounts = writable_mounts(self.workspace)
+        devices = {name: opened(f"/dev/{name}") for name in DEVICES}
+        kernel.set_mount("/", add=ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, recursive=True)
+        self._build_devices(devices)
+        nothing, empty = os.open(NOTHING, os.O_PATH | os.O_CLOEXEC), os.open("/dev/null", os.O_PATH | os.O_CLOEXEC)
+        for path in self.site["mask"]:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                is_directory = stat.S_ISDIR(os.lstat(path).st_mode)
+                kernel.bind(nothing if is_directory else empty, path, recursive=False)
+        os.close(nothing)
+        os.close(empty)
+
+    def _build_devices(self, devices: dict[str, int | None]) -> None:
+        kernel.mount("haft", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64")
+        for name, descriptor in devices.items():
+            if descriptor is None:
+                continue
+            path = f"/dev/{name}"
+            if self.in_user_namespace:
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
+                kernel.bind(descriptor, path, recursive=False)
+                kernel.set_mount(path, clear=ATTR_NODEV | ATTR_RDONLY)
+            else:
+                os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(*DEVICES[name]))
+                os.chmod(path, 0o666)  # noqa: S103  as devices for everyone have it
+            os.close(descriptor)
+        for name, target in LINKS.items():
+            os.symlink(target, f"/dev/{name}")
+        for directory in ("/dev/shm", "/dev/pts", NOTHING):  # noqa: S108  made here, in a /dev of our own
+            os.mkdir(directory, 0o755)
+        kernel.set_mount("/dev", add=ATTR_RDONLY)
+
+
+def writable_mounts(root: str) -> list[str]:
+    """The mounts at and below `root` that can be written to."""
+    found = []
+    with open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            words = line.split()
+            path = os.fsdecode(words[4].decode("unicode_escape").encode("latin-1"))
+            if (path == root or path.startswith(root.rstrip("/") + "/")) and b"rw" in words[5].split(b","):
+                found.append(path)
+    return list(dict.fromkeys(found))
+
+
+def host_sockets() -> list[str]:
+    """The paths of sockets that someone in this network namespace listens on."""
+    found = set()
+    with contextlib.suppress(OSError), open("/proc/self/net/unix", "rb") as file:
+        for line in file:
+            words = line.rstrip(b"\n").split(b" ", 7)
+            place = words[-1].split(b" ", 1)
+            if len(place) == 2 and place[1].startswith(b"/"):
+                found.add(os.fsdecode(place[1]))
+    return sorted(found)
+
+
+def _depth(path: str) -> tuple[int, str]:
+    return path.rstrip("/").count("/"), path
+
+
+class Room:
+    """One call's place, from `furnish` to its end."""
+
+    def __init__(self, template: Template, *, network: bool, extra: list[list[Any]]) -> None:
+        self._template = template
+        self._site = template.site
+        self._network = network
+        self._extra = extra
+        """What is granted to this call alone: source, target, and whether it may be written."""
+        self._caches: list[tuple[int, str]] = []
+        self.has_proc = False
+        self.has_network = True
+        """Whether it shares the host's network."""
+
+    def furnish(self) -> None:
+        """Everything that does not depend on the call."""
+        sockets = host_sockets()
+        kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC, "mounts, ipc")
+        if not self._network:
+            try:
+                kernel.unshare(kernel.CLONE_NEWNET, "network")
+                kernel.raise_loopback()
+                self.has_network = False
+            except OSError:
+                if self._site["required"]:
+                    raise
+        self._mount_proc()
+        self._bind_and_hide()
+        self._cover(sockets)
+
+    def _mount_proc(self) -> None:
+        flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
+        try:
+            kernel.mount("proc", "/proc", "proc", flags)
+            self.has_proc = True
+        except OSError:
+            # A container may not let us. The host's would show the host's processes: better none at all. What is
+            # bound meanwhile is found through the one that is covered here, so that comes last.
+            self.has_proc = False
+
+    def _bind_and_hide(self) -> None:
+        """Scratch places over what is hidden, and back into them what must be seen, outermost first."""
+        hide: dict[str, int] = dict(self._site["hide"])
+        shown = [*self._site["show"], *self._extra]
+        bound = [(target, opened(source), bool(rest and rest[0])) for source, target, *rest in shown]
+        self._caches = [
+            (place, target) for source, target in self._site["caches"] if (place := opened(source)) is not None
+        ]
+        kernel.mount(
+            "haft", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,  # noqa: S108  a new one
+            f"mode=0700,size={self._site['scratch_bytes']},nr_inodes={SCRATCH_FILES}",
+        )  # fmt: skip
+        scratch = {}
+        for number, (path, mode) in enumerate(hide.items()):
+            os.mkdir(f"/dev/shm/{number}")  # noqa: S108
+            os.chmod(f"/dev/shm/{number}", mode)  # noqa: S108
+            scratch[path] = os.open(f"/dev/shm/{number}", os.O_PATH | os.O_CLOEXEC)  # noqa: S108
+        for path, place in scratch.items():
+            bound.append((path, place, True))
+        if (own := self._site["state_home"]) is not None:
+            bound.append((own, opened(NOTHING), False))
+        for target, place, writable in sorted(bound, key=lambda step: _depth(step[0])):
+            if place is None:
+                continue
+            if target in scratch:
+                # Nothing may go wrong here unseen: what is not covered is not hidden.
+                if os.path.lexists(target) or _is_below(target, scratch):
+                    make_place(target, place)
+                    kernel.bind(place, target)
+            else:
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError, FileExistsError):
+                    make_place(target, place)
+                    kernel.bind(place, target)
+                    if writable:
+                        kernel.set_mount(target, clear=ATTR_RDONLY)
+            os.close(place)
+        for path, words in self._site["files"].items():
+            with contextlib.suppress(OSError), open(path, "x") as file:
+                file.write(words)
+        kernel.mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+        if not self.has_proc:
+            kernel.mount("haft", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k")
+
+    def _cover(self, sockets: Iterable[str]) -> None:
+        """Sockets of the host that are still in sight: a read-only mount does not keep anyone from connecting."""
+        nothing = None
+        for path in sockets:
+            with contextlib.suppress(OSError):
+                if stat.S_ISSOCK(os.lstat(path).st_mode):
+                    if nothing is None:
+                        nothing = os.open("/dev/null", os.O_PATH | os.O_CLOEXEC)
+                    kernel.mount("/dev/null", path, None, kernel.MS_BIND)
+        if nothing is not None:
+            os.close(nothing)
+
+    def open_up(self, walls: dict[str, Any]) -> None:
+        """What this call may write, and what it may not although it lies there."""
+        if walls["profile"] != "workspace":
+            return
+        if walls["writable"]:
+            for path in self._template.open_mounts:
+                kernel.set_mount(path, clear=ATTR_RDONLY)
+        protect(self._template.workspace, walls["protected"], walls["spared"])
+        for place, target in self._caches:
+            make_place(target, place)
+            kernel.bind(place, target)
+            kernel.set_mount(target, clear=ATTR_RDONLY)
+
+    def writable_places(self, walls: dict[str, Any]) -> list[str]:
+        """Where the second layer lets it write."""
+        places = ["/dev", *(path for path, _mode in self._site["hide"])]
+        places += [target for _source, target, *rest in self._extra if rest and rest[0]]
+        if walls["profile"] == "workspace":
+            if walls["writable"]:
+                places += self._template.open_mounts
+            places += [target for _place, target in self._caches]
+        return places
+
+
+def make_place(target: str, descriptor: int) -> None:
+    """Somewhere to bind to: a directory or an empty file, as it is at the source."""
+    if os.path.lexists(target):
+        return
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+
+
+def protect(workspace: str, names: Iterable[str], spared: Iterable[str]) -> None:
+    """Make what would run later on the host read-only, where it exists, and hold its parents in place: who could
+    rename those could put others there."""
+    held: set[str] = set()
+    free = [path.rstrip("/") for path in spared]
+    for name in names:
+        path = f"{workspace.rstrip('/')}/{name}"
+        if any(path == one or path.startswith(one + "/") for one in free) or not reached_plainly(workspace, path):
+            continue
+        for parent in parents_within(workspace, path):
+            if parent not in held:
+                held.add(parent)
+                _bind_over(parent)
+        _bind_over(path)
+        kernel.set_mount(path, add=ATTR_RDONLY, recursive=True)
+    for path in free:
+        # Granted inside of something protected: open again.
+        if path.startswith(workspace.rstrip("/") + "/") and (place := opened(path)) is not None:
+            kernel.bind(place, path)
+            kernel.set_mount(path, clear=ATTR_RDONLY)
+            os.close(place)
+
+
+def _bind_over(path: str) -> None:
+    """Bind something over itself: a mount point can be neither renamed nor removed."""
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        kernel.bind(place, path)
+    finally:
+        os.close(place)
+
+
+def parents_within(workspace: str, path: str) -> list[str]:
+    """The directories between the workspace and a path in it, outermost first."""
+    found: list[str] = []
+    parent = os.path.dirname(path)
+    while len(parent) > len(workspace.rstrip("/")):
+        found.insert(0, parent)
+        parent = os.path.dirname(parent)
+    return found
+
+
+def reached_plainly(workspace: str, path: str) -> bool:
+    """Whether a path exists, is no link, and none leads to it. Others are for whoever takes the changes in to judge."""
+    try:
+        if any(not stat.S_ISDIR(os.lstat(parent).st_mode) for parent in parents_within(workspace, path)):
+            return False
+        return not stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _is_below(path: str, places: Iterable[str]) -> bool:
+    return any(path.startswith(place.rstrip("/") + "/") for place in places)

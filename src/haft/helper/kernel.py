@@ -1,0 +1,128 @@
+"""System calls that Python has no function for. Each raises `OSError` with the errno where the kernel says no."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import platform
+import socket
+import struct
+
+CLONE_NEWNS = 0x0002_0000
+CLONE_NEWIPC = 0x0800_0000
+CLONE_NEWUSER = 0x1000_0000
+CLONE_NEWPID = 0x2000_0000
+CLONE_NEWNET = 0x4000_0000
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
+
+ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 1, 2, 4
+AT_FDCWD, AT_RECURSIVE = -100, 0x8000
+
+SYS_MOUNT_SETATTR = 442
+SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}.get(platform.machine())
+KEYCTL_JOIN_SESSION_KEYRING = 1
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_CAPBSET_DROP = 24
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+ROOT_KEEPS = (0, 1, 3, 4, 6, 7)
+"""CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID, SETUID: what root needs to go on owning files in the workspace."""
+
+SIOCSIFFLAGS, IFF_UP, IFF_RUNNING = 0x8914, 0x1, 0x40
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+
+
+def checked(result: int, what: str) -> int:
+    """The result, or the error that it stands for."""
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def unshare(flags: int, what: str) -> None:
+    """Leave some namespaces for new ones."""
+    checked(libc.unshare(flags), f"unshare ({what})")
+
+
+def setns(descriptor: int, kind: int) -> None:
+    """Enter a namespace."""
+    checked(libc.setns(descriptor, kind), "setns")
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    """mount(2)."""
+    words = [None if word is None else os.fsencode(word) for word in (source, target, kind, options)]
+    checked(libc.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]), f"mount on {target}")
+
+
+def bind(descriptor: int, target: str, *, recursive: bool = True) -> None:
+    """Show what `descriptor` stands for at `target`, even where a mount covers its own path meanwhile."""
+    mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | (MS_REC if recursive else 0))
+
+
+def set_mount(path: str, *, add: int = 0, clear: int = 0, recursive: bool = False) -> None:
+    """Change the flags of a mount, or of a whole tree of them in one step."""
+    attributes = struct.pack("QQQQ", add, clear, 0, 0)
+    flags = AT_RECURSIVE if recursive else 0
+    checked(
+        libc.syscall(
+            SYS_MOUNT_SETATTR, AT_FDCWD, os.fsencode(path), flags, attributes, ctypes.c_size_t(len(attributes))
+        ),
+        f"mount_setattr on {path}",
+    )
+
+
+def prctl(option: int, value: int, what: str) -> None:
+    """prctl(2) with one value."""
+    checked(libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), what)
+
+
+def become_subreaper() -> None:
+    """Orphans below this process become its children, not init's."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1, "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def limit_future_capabilities(kept: tuple[int, ...]) -> None:
+    """What this process starts from now on has no others. It keeps its own."""
+    for capability in range(64):
+        if capability not in kept and libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0):
+            if capability > 40:
+                return  # Past the last one that this kernel knows.
+            checked(-1, "prctl(PR_CAPBSET_DROP)")
+
+
+def leave_keyrings() -> None:
+    """A session keyring of our own: the host's may hold secrets."""
+    if SYS_KEYCTL is not None:
+        libc.syscall(SYS_KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, None)
+
+
+def raise_loopback() -> None:
+    """A new network namespace has a loopback device that is down, and programs expect to reach themselves."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as end:
+        fcntl.ioctl(end, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", IFF_UP | IFF_RUNNING))
+
+
+def close_others(kept: set[int]) -> None:
+    """Close every descriptor but these and the three streams: a copy of someone's pipe would keep it open."""
+    low = 3
+    for descriptor in sorted(each for each in kept if each >= low):
+        os.closerange(low, descriptor)
+        low = descriptor + 1
+    os.closerange(low, os.sysconf("SC_OPEN_MAX"))
+
+
+def map_user_to_itself(uid: int, gid: int) -> None:
+    """In a new user namespace: the same user as outside, and nobody else."""
+    for name, words in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(words)

@@ -1,0 +1,71 @@
+"""Landlock: the second layer. A process that restricts itself can never again write outside the places it named, nor
+mount anything, and neither can what it starts.
+
+It does not see chmod, chown, utime, xattr, mknod or UDP, so it is no wall by itself; the namespaces are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import struct
+
+from haft.helper.kernel import PR_SET_NO_NEW_PRIVS, checked, libc, prctl
+
+SYS_CREATE, SYS_ADD_RULE, SYS_RESTRICT = 444, 445, 446
+VERSION_FLAG = 1
+RULE_PATH = 1
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+TRUNCATE, IOCTL_DEVICE = 1 << 14, 1 << 15
+OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE
+"""The rights that make sense for something that is no directory."""
+
+BIND_TCP, CONNECT_TCP = 1, 2
+SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 1, 2
+
+RIGHTS_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}
+"""How many file rights each version knows; from 5 on, sixteen that we use."""
+FIRST_WITH_TCP, FIRST_WITH_SCOPES = 4, 6
+
+
+def version() -> int:
+    """The version this kernel speaks; 0: none."""
+    found: int = libc.syscall(SYS_CREATE, None, ctypes.c_size_t(0), VERSION_FLAG)
+    return max(found, 0)
+
+
+def restrict(writable: list[str], *, tcp: bool, abi: int) -> None:
+    """From now on this process and what it starts read everywhere and write only beneath `writable`; without `tcp`
+    they neither connect nor listen."""
+    rights = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
+    words = [rights]
+    if abi >= FIRST_WITH_TCP:
+        words.append(0 if tcp else BIND_TCP | CONNECT_TCP)
+    if abi >= FIRST_WITH_SCOPES:
+        words.append(SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS)
+    attributes = struct.pack(f"{len(words)}Q", *words)
+    ruleset = checked(libc.syscall(SYS_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0), "landlock ruleset")
+    try:
+        _allow(ruleset, "/", EXECUTE | READ_FILE | READ_DIR, rights)
+        for path in writable:
+            _allow(ruleset, path, rights, rights)
+        prctl(PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
+        checked(libc.syscall(SYS_RESTRICT, ruleset, 0), "landlock_restrict_self")
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, access: int, known: int) -> None:
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(place).st_mode):
+            access &= OF_FILES
+        rule = struct.pack("=Qi", access & known, place)
+        checked(libc.syscall(SYS_ADD_RULE, ruleset, RULE_PATH, rule, 0), f"landlock rule for {path}")
+    finally:
+        os.close(place)

@@ -1,0 +1,182 @@
+"""The helper that starts commands without namespaces: where walls are off, or this machine cannot build them.
+
+The host sends one message a call, with five descriptors: the call's control socket, its stdin, stdout, stderr and
+working directory. The helper forks a supervisor for each, a subreaper: daemons that fork twice and leave their session
+become its children all the same. A command that kills its own supervisor hands its children to the helper, which is a
+subreaper too and kills them. When the host ends the socket, the helper ends; supervisors end with their call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from haft.helper import kernel, landlock
+from haft.helper.meter import Meter, apply_rlimits, rlimits
+from haft.helper.supervisor import GIVE_UP_SECONDS, POLL_SECONDS, Supervisor, drain, reap, wake_on_children
+from haft.helper.words import argv_and_env, failure, read_request, tell
+
+STREAMS = 3
+
+
+def parents() -> dict[int, int]:
+    """Every process of the machine and its parent."""
+    table = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+                # The command's name stands in parentheses and may hold anything: split after the last one.
+                table[int(name)] = int(file.read().rsplit(b")", 1)[1].split()[1])
+    return table
+
+
+def descendants(root: int, spared: frozenset[int] = frozenset()) -> list[int]:
+    """Everything below `root`, but for the `spared` and what is below them."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents().items():
+        children.setdefault(parent, []).append(pid)
+    found, waiting = [], [root]
+    while waiting:
+        for pid in children.get(waiting.pop(), ()):
+            if pid not in spared:
+                found.append(pid)
+                waiting.append(pid)
+    return found
+
+
+def send_signal(pids: list[int], number: int) -> None:
+    """Signal each; those that are gone or not ours are passed over."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
+
+
+class Below:
+    """The processes of a call, seen by the subreaper above them."""
+
+    def pids(self) -> list[int]:
+        return descendants(os.getpid())
+
+    def signal(self, number: int) -> None:
+        send_signal(self.pids(), number)
+
+
+def become(request: dict[str, Any], streams: list[int], directory: int) -> None:
+    """In the child: own session, clean signals, the three streams, the directory, then the command."""
+    argv, env = argv_and_env(request)
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        # What the host ignores, its tools would ignore too, TERM included.
+        if signal.getsignal(number) is not signal.SIG_DFL:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.fchdir(directory)
+    apply_rlimits(rlimits(request["limits"], user=False, calls=1))
+    walls = request["walls"]
+    if walls is not None and (abi := landlock.version()):
+        landlock.restrict(walls["places"], tcp=walls["network"], abi=abi)
+    for target, descriptor in enumerate(streams):
+        os.dup2(descriptor, target)
+    os.execvpe(argv[0], argv, env)  # noqa: S606  this is the one place for it
+
+
+def start(request: dict[str, Any], streams: list[int], directory: int) -> tuple[int, list[Any] | None]:
+    """Fork and exec. The pid, and what failed where it did."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reading)
+            become(request, streams, directory)
+        except BaseException as error:
+            os.write(writing, json.dumps(failure(error)).encode())
+        finally:
+            os._exit(127)
+    os.close(writing)
+    # Exec closes the pipe. A command that cannot be executed says why instead.
+    with open(reading, "rb") as pipe:
+        complaint = pipe.read()
+    return pid, json.loads(complaint) if complaint else None
+
+
+def supervise(control: socket.socket, streams: list[int], directory: int) -> None:
+    """The life of one supervisor, from the request to the last word."""
+    kernel.become_subreaper()
+    wake = wake_on_children()
+    try:
+        request = read_request(control)
+    except EOFError:
+        return  # The host changed its mind before it said what to run.
+    pid, complaint = start(request, streams, directory)
+    for descriptor in (*streams, directory):
+        os.close(descriptor)
+    control.setblocking(False)
+    below = Below()
+    meter = Meter(request["limits"], below.pids, workspace=request["workspace"])
+    supervisor = Supervisor(control, pid, " ".join(request["argv"]), below, meter)
+    left = supervisor.watch(wake)
+    tell(control, supervisor.report(left, complaint))
+
+
+def serve(server: socket.socket) -> None:
+    """The helper: a supervisor for every message, until the host ends the socket."""
+    kernel.become_subreaper()
+    wake = wake_on_children()
+    supervisors: set[int] = set()
+    hunt_until = 0.0
+    while True:
+        ready, _, _ = select.select([server.fileno(), wake], [], [], POLL_SECONDS if hunt_until else None)
+        if wake in ready:
+            drain(wake)
+            ended, _ = reap(os.WUNTRACED)
+            if any(status != 0 for pid, status in ended.items() if pid in supervisors):
+                hunt_until = time.monotonic() + GIVE_UP_SECONDS
+            supervisors.difference_update(ended)
+        if hunt_until:
+            # A command killed its supervisor. What that watched over has become ours: again until nothing is left, as
+            # it may fork meanwhile.
+            strays = descendants(os.getpid(), frozenset(supervisors))
+            send_signal(strays, signal.SIGSTOP)
+            send_signal(strays, signal.SIGKILL)
+            if not strays or time.monotonic() >= hunt_until:
+                hunt_until = 0.0
+        if server.fileno() not in ready:
+            continue
+        message, descriptors, _, _ = socket.recv_fds(server, 1, STREAMS + 2)
+        if not message:
+            return
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                server.close()
+                os.close(wake)
+                supervise(socket.socket(fileno=descriptors[0]), descriptors[1:4], descriptors[4])
+                code = 0
+            finally:
+                os._exit(code)
+        supervisors.add(pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def main(descriptor: int) -> None:
+    """Say what can be done here, then do it."""
+    server = socket.socket(fileno=descriptor)
+    server.recv(1 << 20)  # What a zygote would want to know.
+    server.sendall(json.dumps({"landlock": landlock.version(), "namespaces": False, "problem": None}).encode())
+    serve(server)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,394 @@
+"""The helper that starts commands behind walls: one for each host, for its whole life.
+
+    host ── waiter            stands outside, and clears up when everything is gone
+              └─ zygote       pid 1 of a namespace of its own: when it ends, the kernel kills all that is below
+                   ├─ init    pid 1 of one call's namespace: reaps, passes signals on, watches the limits
+                   │    └─ the command
+                   └─ init    prepared ahead for the next call
+
+Where cgroups can be had, forkers stand between zygote and inits: each is in a group of its own and carries one call at
+a time. The host sends one message a call over its socket: JSON that says which room it needs, and the call's control
+socket, stdin, stdout and stderr. When that socket ends, so does everything.
+
+An init restricts itself and then spawns the command, which is cheaper than forking once more. It keeps its own
+capabilities, which nothing it starts inherits, and nothing can trace or signal it from below.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+from haft.helper import cgroups, jail, kernel, landlock
+from haft.helper.meter import Meter, apply_rlimits, rlimits
+from haft.helper.supervisor import Supervisor, wake_on_children
+from haft.helper.words import argv_and_env, failure, programs, read_request, tell
+
+MOST_MESSAGE = 1 << 18
+STREAMS = 3
+
+
+class Everyone:
+    """The processes of a call, seen by pid 1 of its namespace: all there are."""
+
+    def pids(self) -> list[int]:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+
+    def signal(self, number: int) -> None:
+        with contextlib.suppress(OSError):
+            os.kill(-1, number)
+
+
+class Init:
+    """Pid 1 of one call, from before the call is known."""
+
+    def __init__(self, orders: socket.socket, template: jail.Template, group: cgroups.Group | None) -> None:
+        self._orders = orders
+        self._template = template
+        self._group = group
+        self._abi = landlock.version()
+
+    def live(self, kind: dict[str, Any]) -> None:
+        """Prepare, wait for the call, carry it to its end."""
+        problem: OSError | None = None
+        room = jail.Room(self._template, network=kind["network"], extra=kind["extra"])
+        try:
+            room.furnish()
+            kernel.limit_future_capabilities(kernel.ROOT_KEEPS if os.geteuid() == 0 else ())
+            kernel.prctl(kernel.PR_SET_DUMPABLE, 0, "prctl(PR_SET_DUMPABLE)")
+        except OSError as error:
+            problem = error
+        if kind.get("trial"):
+            words = {"proc": room.has_proc, "network": not room.has_network, "problem": problem and str(problem)}
+            self._orders.sendall(json.dumps(words).encode())
+        message, descriptors, _, _ = socket.recv_fds(self._orders, 1, 1 + STREAMS)
+        if not message:
+            return
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.
+        control = socket.socket(fileno=descriptors[0])
+        wake = wake_on_children()
+        try:
+            request = read_request(control)
+        except EOFError:
+            return
+        try:
+            if problem is not None:
+                raise problem
+            if not self._enter(room, request):
+                tell(control, {"stale": True})
+                return
+            main = self._start(request, descriptors[1:])
+        except OSError as error:
+            tell(control, {"failed": failure(error), "status": 127, "ended": [], "left": [], "hit": None})
+            return
+        for descriptor in descriptors[1:]:
+            os.close(descriptor)
+        self._carry(control, main, request, room, wake)
+
+    def _enter(self, room: jail.Room, request: dict[str, Any]) -> bool:
+        """Open the room as far as this call may, and stand in its directory. False where that is another one than the
+        host meant: the workspace was replaced since the zygote began."""
+        walls = request["walls"]
+        room.open_up(walls)
+        os.chdir(os.fsencode(request["directory"]))
+        found = os.stat(".")
+        if [found.st_dev, found.st_ino] != request["identity"]:
+            return False
+        limits = request["limits"]
+        if self._group is not None:
+            self._group.limit(limits)
+        apply_rlimits(rlimits(limits, user=os.geteuid() != 0, calls=request["calls"]))
+        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
+        if self._abi:
+            # Without a network of its own the second layer has to do; else programs may reach themselves.
+            tcp = walls["network"] or not room.has_network
+            landlock.restrict(room.writable_places(walls), tcp=tcp, abi=self._abi)
+        return True
+
+    @staticmethod
+    def _start(request: dict[str, Any], streams: list[int]) -> int:
+        argv, env = argv_and_env(request)
+        if not request["stdin"]:
+            streams[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        actions = [(os.POSIX_SPAWN_DUP2, descriptor, target) for target, descriptor in enumerate(streams)]
+        told: OSError | None = None
+        for program in programs(argv[0], env):
+            try:
+                return os.posix_spawn(
+                    program, argv, env, file_actions=actions, setsid=True, setsigmask=(),
+                    setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+                )  # fmt: skip
+            except (FileNotFoundError, NotADirectoryError) as error:
+                told = told or error
+            except PermissionError as error:
+                told = error
+        raise told or FileNotFoundError(2, os.strerror(2))
+
+    def _carry(self, control: socket.socket, main: int, request: dict[str, Any], room: jail.Room, wake: int) -> None:
+        control.setblocking(False)
+        everyone = Everyone()
+        meter = None
+        if room.has_proc:
+            writes = request["walls"]["profile"] == "workspace"
+            meter = Meter(
+                request["limits"],
+                everyone.pids,
+                scratch="/tmp",  # noqa: S108  the call's own
+                workspace=self._template.workspace if writes else None,
+                group=self._group,
+            )
+        supervisor = Supervisor(control, main, " ".join(request["argv"]), everyone, meter)
+        left = supervisor.watch(wake)
+        if self._group is not None and supervisor.hit is None and self._group.killed_for_memory():
+            supervisor.hit = "memory_bytes", request["limits"]["memory_bytes"]
+        tell(control, supervisor.report(left, None))
+
+
+class Forker:
+    """Forks inits: the zygote itself, or a child of it that is in a cgroup."""
+
+    def __init__(self, template: jail.Template, group: cgroups.Group | None = None) -> None:
+        self._template = template
+        self._group = group
+        self._own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+
+    def fork(self, orders: socket.socket, kind: dict[str, Any]) -> None:
+        """A new init that takes its call from `orders`."""
+        kernel.unshare(kernel.CLONE_NEWPID, "processes")
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._be_init(orders, kind)
+        finally:
+            kernel.setns(self._own, kernel.CLONE_NEWPID)
+
+    def _be_init(self, orders: socket.socket, kind: dict[str, Any]) -> NoReturn:
+        try:
+            kernel.close_others({orders.fileno(), *(self._group.descriptors if self._group else ())})
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            Init(orders, self._template, self._group).live(kind)
+        finally:
+            os._exit(0)
+
+
+class Stall:
+    """A place for calls: a forker in a cgroup of its own, which carries one at a time."""
+
+    def __init__(self, template: jail.Template, hierarchies: list[cgroups.Hierarchy], name: str) -> None:
+        group = cgroups.Group(hierarchies, name)
+        self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.running: socket.socket | None = None
+        self.ready: Ready | None = None
+        pid = os.fork()
+        if pid == 0:
+            try:
+                kernel.close_others({theirs.fileno(), *group.descriptors})
+                group.join()
+                serve_stall(theirs, Forker(template, group))
+            finally:
+                os._exit(0)
+        theirs.close()
+
+    def order(self, kind: dict[str, Any]) -> Ready:
+        """Have an init prepared."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        socket.send_fds(self.orders, [json.dumps(kind).encode()], [theirs.fileno()])
+        theirs.close()
+        return Ready(ours, kind)
+
+
+def serve_stall(orders: socket.socket, forker: Forker) -> None:
+    """Fork an init for every order, until the zygote is gone."""
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(orders, MOST_MESSAGE, 1)
+        if not message:
+            return
+        end = socket.socket(fileno=descriptors[0])
+        os.set_inheritable(end.fileno(), False)
+        forker.fork(end, json.loads(message))
+        end.close()
+
+
+class Yard:
+    """The same without cgroups: the zygote forks by itself, any number at a time."""
+
+    def __init__(self, template: jail.Template) -> None:
+        self._forker = Forker(template)
+        self.running: socket.socket | None = None
+        self.ready: Ready | None = None
+
+    def order(self, kind: dict[str, Any]) -> Ready:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._forker.fork(theirs, kind)
+        theirs.close()
+        return Ready(ours, kind)
+
+
+class Ready:
+    """An init that waits for its call."""
+
+    def __init__(self, end: socket.socket, kind: dict[str, Any]) -> None:
+        self.end = end
+        self.kind = kind
+
+
+PLAIN: dict[str, Any] = {"network": False, "extra": []}
+
+
+class Zygote:
+    """The dispatcher."""
+
+    def __init__(
+        self, server: socket.socket, template: jail.Template, hierarchies: list[cgroups.Hierarchy], tag: str
+    ) -> None:
+        self._server = server
+        self._template = template
+        self._hierarchies = hierarchies
+        self._tag = tag
+        self._count = 0
+        self._places: list[Stall | Yard] = []
+
+    def trial(self) -> dict[str, Any]:
+        """Prepare the first room, and tell how that went."""
+        place = self._new_place()
+        ready = place.order({**PLAIN, "trial": True})
+        words = ready.end.recv(MOST_MESSAGE)
+        ready.kind = PLAIN
+        place.ready = ready
+        return json.loads(words) if words else {"problem": "the first init died", "proc": False, "network": False}
+
+    def _new_place(self) -> Stall | Yard:
+        self._count += 1
+        place: Stall | Yard
+        if self._hierarchies:
+            place = Stall(self._template, self._hierarchies, f"{self._tag}-{self._count}")
+        else:
+            place = Yard(self._template)
+        self._places.append(place)
+        return place
+
+    def serve(self) -> None:
+        """Until the host ends the socket."""
+        while True:
+            running = {place.running.fileno(): place for place in self._places if place.running is not None}
+            ready, _, _ = select.select([self._server.fileno(), *running], [], [])
+            for descriptor in ready:
+                if descriptor in running:
+                    place = running[descriptor]
+                    assert place.running is not None
+                    place.running.close()  # The init is gone: the place is free.
+                    place.running = None
+            if self._server.fileno() not in ready:
+                continue
+            message, descriptors, _, _ = socket.recv_fds(self._server, MOST_MESSAGE, 1 + STREAMS)
+            if not message:
+                return
+            kind = json.loads(message)
+            carrier: Stall | Yard | None = None
+            try:
+                carrier = self._dispatch(kind, descriptors)
+            except OSError as error:
+                with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptors[0])) as control:
+                    tell(control, {"failed": failure(error), "status": 127, "ended": [], "left": [], "hit": None})
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            if carrier is not None and carrier.ready is None:
+                # The next call will most likely be like this one, but for what was granted to this one alone.
+                with contextlib.suppress(OSError):
+                    carrier.ready = carrier.order({**PLAIN, "network": kind["network"]})
+
+    def _dispatch(self, kind: dict[str, Any], descriptors: list[int]) -> Stall | Yard:
+        free = [place for place in self._places if place.running is None]
+        place = next((one for one in free if one.ready is not None and one.ready.kind == kind), None)
+        if place is None:
+            place = free[0] if free else self._new_place()
+            ready = place.order(kind)
+        else:
+            assert place.ready is not None
+            ready, place.ready = place.ready, None
+        try:
+            socket.send_fds(ready.end, [b"r"], descriptors)
+        except OSError:
+            self._places.remove(place)  # Its forker or init was killed: another place, once.
+            place = self._new_place()
+            ready = place.order(kind)
+            socket.send_fds(ready.end, [b"r"], descriptors)
+        if isinstance(place, Stall):
+            place.running = ready.end
+        else:
+            ready.end.close()
+        return place
+
+
+def wait_for(pid: int, hierarchies: list[cgroups.Hierarchy], tag: str) -> NoReturn:
+    """The waiter: until the zygote is gone, and with it everything below."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.waitpid(pid, 0)
+    cgroups.sweep(hierarchies, tag)
+    os._exit(0)
+
+
+def main(descriptor: int) -> None:
+    """Say what can be done here, then do it."""
+    server = socket.socket(fileno=descriptor)
+    site = json.loads(server.recv(1 << 20))
+    gc.disable()
+    kernel.leave_keyrings()
+    hello: dict[str, Any] = {"landlock": landlock.version(), "namespaces": False, "problem": None}
+    try:
+        begin(server, site, hello)
+    except OSError as error:
+        hello["problem"] = str(error)
+        hello["errno"] = error.errno
+        with contextlib.suppress(OSError):
+            server.sendall(json.dumps(hello).encode())
+
+
+def begin(server: socket.socket, site: dict[str, Any], hello: dict[str, Any]) -> None:
+    """Enter the namespaces, and serve. Returns in the zygote only, and at its end."""
+    in_user_namespace = True
+    if os.geteuid() == 0:
+        with contextlib.suppress(OSError):
+            kernel.unshare(kernel.CLONE_NEWPID, "processes")
+            in_user_namespace = False
+    tag = cgroups.tag()
+    hierarchies = cgroups.usable(tag)
+    cgroups.sweep(hierarchies)
+    if in_user_namespace:
+        uid, gid = os.geteuid(), os.getegid()
+        kernel.unshare(kernel.CLONE_NEWUSER, "users")
+        kernel.map_user_to_itself(uid, gid)
+        kernel.unshare(kernel.CLONE_NEWPID, "processes")
+    pid = os.fork()
+    if pid:
+        server.close()
+        wait_for(pid, hierarchies, tag)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, "prctl(PR_SET_PDEATHSIG)")
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The kernel reaps for us.
+    template = jail.Template(site, in_user_namespace=in_user_namespace)
+    template.enter()
+    gc.freeze()
+    zygote = Zygote(server, template, hierarchies, tag)
+    hello.update(zygote.trial())
+    hello["namespaces"] = hello["problem"] is None
+    hello["user_namespace"] = in_user_namespace
+    hello["cgroups"] = {name: each.version for each in hierarchies for name in each.controllers}
+    hello["accounts_io"] = os.path.exists("/proc/self/io")
+    server.sendall(json.dumps(hello).encode())
+    if hello["namespaces"]:
+        zygote.serve()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,48 @@
+"""Changes and watches: puts walls around what the call starts, and says so when it ran into one.
+
+The decision says which profile and what is granted; the sandbox knows what this machine can build. What runs in the
+host's own process has no walls, and its run says so; the commands that it starts have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from haft.contracts import NO_GRANTS, Call, Grants, LimitsApplied, Outcome, RunId, revised
+from haft.pipeline.chain import Proceed
+from haft.pipeline.run import Run
+from haft.sandbox import IN_PROCESS, Sandbox
+
+
+class Confine:
+    """Next to the tool: nothing comes between the walls and what they hold."""
+
+    def __init__(self, live: Mapping[RunId, Run], sandbox: Sandbox) -> None:
+        self._live = live
+        self._sandbox = sandbox
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        tool, decision = call.tool, call.decision
+        assert tool is not None
+        assert decision is not None
+        if tool.spec.hosting == "in-process":
+            call = revised(call, walls=IN_PROCESS)
+            self._live[call.run].call = call
+            return await proceed(call)
+        walls = await self._sandbox.confine(decision.profile, granted(call), neutral=decision.neutral)
+        call = revised(call, walls=walls)
+        self._live[call.run].call = call
+        outcome = await proceed(call)
+        if outcome.error is None or outcome.error.code != "tool-failed":
+            return outcome
+        found = self._sandbox.explain(outcome.output, walls)
+        if found is None:
+            return outcome
+        hit = getattr(found, "limit", None)
+        limits = LimitsApplied(outcome.limits.applied, hit, outcome.limits.enforced) if hit else outcome.limits
+        return revised(outcome, error=found.failure(), limits=limits)
+
+
+def granted(call: Call) -> Grants:
+    """What opens walls for a call: what the caller brought, and what was decided."""
+    return call.grants | (call.decision.grants if call.decision is not None else NO_GRANTS)

@@ -1,0 +1,97 @@
+"""The environment of a tool: built from a short list, never inherited.
+
+Values are not looked at, but for PATH: an entry is kept when it is absolute, outside the workspace, and nobody else may
+put programs there.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from haft.contracts import Walls
+
+PASSED: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+
+WITH_NETWORK: Final = frozenset(
+    (
+        "ALL_PROXY", "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "FTP_PROXY", "GIT_SSL_CAINFO", "GOPROXY", "GONOPROXY",
+        "GONOSUMDB", "GOSUMDB", "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "NPM_CONFIG_CAFILE",
+        "NPM_CONFIG_REGISTRY", "PIP_CERT", "PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_TRUSTED_HOST",
+        "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX",
+        "UV_INDEX_URL", "UV_INSECURE_HOST", "UV_NATIVE_TLS", "YARN_NPM_REGISTRY_SERVER",
+    )
+)  # fmt: skip
+"""Certificates, proxies and package indexes, in capitals: of use only with a network."""
+
+NEUTRAL: Final = {
+    "GIT_CONFIG_COUNT": "5",
+    "GIT_CONFIG_KEY_0": "core.hooksPath",
+    "GIT_CONFIG_VALUE_0": "/dev/null",
+    "GIT_CONFIG_KEY_1": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_1": "false",
+    "GIT_CONFIG_KEY_2": "diff.external",
+    "GIT_CONFIG_VALUE_2": "",
+    "GIT_CONFIG_KEY_3": "log.showSignature",
+    "GIT_CONFIG_VALUE_3": "false",
+    "GIT_CONFIG_KEY_4": "core.pager",
+    "GIT_CONFIG_VALUE_4": "cat",
+    "GIT_EXTERNAL_DIFF": "",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PAGER": "cat",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_NO_INPUT": "1",
+    "npm_config_audit": "false",
+    "npm_config_fund": "false",
+    "npm_config_logs_max": "0",
+    "npm_config_update_notifier": "false",
+}
+"""For what nobody looked at: git, npm and pip run no hook, monitor, pager or external diff, take no lock that they can
+do without, and ask no server for updates."""
+
+
+def built_environment(host: Mapping[str, str], workspace: str, walls: Walls) -> dict[str, str]:
+    """What a tool gets: the few variables that programs cannot do without, and what was granted."""
+    env = {name: host[name] for name in PASSED if name in host}
+    env.update({name: value for name, value in host.items() if name.startswith("LC_")})
+    if walls.network:
+        env.update({name: value for name, value in host.items() if name.upper() in WITH_NETWORK})
+    env.update({name: host[name] for name in walls.env if name in host})
+    path = DEFAULT_PATH if walls.neutral else safe_path(host.get("PATH", DEFAULT_PATH), workspace)
+    env["PATH"] = with_entries(path, walls.path)
+    if "namespaces" in walls.layers:
+        env["TMPDIR"] = "/tmp"  # noqa: S108  its own
+    if walls.neutral:
+        env.update(NEUTRAL)
+    return env
+
+
+def with_entries(path: str, added: Sequence[str]) -> str:
+    """PATH with what was granted at its end: it finds more, and nothing else than before."""
+    return os.pathsep.join(dict.fromkeys((*path.split(os.pathsep), *added)))
+
+
+def safe_path(path: str, workspace: str) -> str:
+    """PATH without relative entries (they would name the workspace), without entries inside the workspace, and without
+    those where anyone may put a program."""
+    inside = workspace.rstrip("/") + "/"
+    kept = [
+        entry
+        for entry in path.split(os.pathsep)
+        if os.path.isabs(entry)
+        and not (os.path.normpath(entry) + "/").startswith(inside)
+        and not _anyone_may_write(entry)
+    ]
+    return os.pathsep.join(kept) or DEFAULT_PATH
+
+
+def _anyone_may_write(directory: str) -> bool:
+    try:
+        return bool(os.stat(directory).st_mode & stat.S_IWOTH)
+    except OSError:
+        return False

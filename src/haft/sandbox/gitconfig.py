@@ -1,0 +1,45 @@
+"""Who commits: the few lines of a person's git configuration that a call may know."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+KEPT: Final = frozenset({("user", "name"), ("user", "email"), ("init", "defaultbranch"), ("safe", "directory")})
+_SECTION: Final = re.compile(r"\[\s*([A-Za-z0-9.-]+)\s*\]\s*(.*)$")
+_SETTING: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)$")
+_MOST_BYTES: Final = 1_000_000
+
+
+def known_to_git(home: str, env: Mapping[str, str]) -> str:
+    """What to write into the private home. Included files are not followed."""
+    config = env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    found: dict[tuple[str, str], list[str]] = {}
+    for path in (os.path.join(config, "git", "config"), os.path.join(home, ".gitconfig")):
+        for section, name, value in _settings(path):
+            found.setdefault((section, name), []).append(value)
+    return "".join(
+        f"[{section}]\n\t{name} = {value}\n"
+        for (section, name), values in found.items()
+        for value in (values if section == "safe" else values[-1:])
+    )
+
+
+def _settings(path: str) -> Iterator[tuple[str, str, str]]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(_MOST_BYTES)
+    except OSError:
+        return
+    section = ""
+    for line in text.splitlines():
+        words = line.strip()
+        if words.startswith("["):
+            opened = _SECTION.match(words)
+            section = opened.group(1).lower() if opened else ""
+            words = opened.group(2) if opened else ""
+        setting = _SETTING.match(words)
+        if setting and (section, setting.group(1).lower()) in KEPT:
+            yield section, setting.group(1).lower(), setting.group(2)

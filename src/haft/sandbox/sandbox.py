@@ -1,0 +1,257 @@
+"""Where calls happen: builds the walls of each, and the launcher that starts commands behind them.
+
+What this machine can do is found out once, by starting the helper; what is missing is said, and where
+`sandbox.mode = "required"` nothing runs without it. `auto` uses what there is, `off` nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from haft.contracts import (
+    NO_GRANTS,
+    PROCESS_LIMITS,
+    BadUsage,
+    Command,
+    Exit,
+    Grants,
+    HaftError,
+    Launcher,
+    Limits,
+    OutputSink,
+    Profile,
+    StartFailed,
+    Unconfined,
+    Walls,
+)
+from haft.processes import Helper, ProcessLauncher, Stale, Starter, plain_starter
+from haft.sandbox.abilities import NOT_LINUX, Abilities
+from haft.sandbox.environment import built_environment
+from haft.sandbox.evidence import judge
+from haft.sandbox.protected import protected_names
+from haft.sandbox.site import Site, survey
+from haft.sandbox.toolchains import is_below
+
+Mode = Literal["auto", "required", "off"]
+
+IN_PROCESS: Final = Walls(reason="it runs in this process")
+MOST_GRANTED: Final = 1000
+_log = logging.getLogger("haft")
+
+
+class Sandbox:
+    """One for each host."""
+
+    def __init__(
+        self,
+        workspace: str,
+        state_home: str,
+        env: Mapping[str, str],
+        open_directory: Callable[[str], int],
+        limits: Limits,
+        mode: Mode = "auto",
+        granted: Grants = NO_GRANTS,
+    ) -> None:
+        self._workspace = workspace
+        self._state_home = state_home
+        self._env = env
+        self._open_directory = open_directory
+        self._limits = limits
+        self._mode = mode
+        self._granted = granted
+        self._site: Site | None = None
+        self._helper: Helper | None = None
+        self._plain: Starter | None = None
+        self._abilities: Abilities | None = None
+
+    @property
+    def site(self) -> Site:
+        if self._site is None:
+            self._site = survey(self._workspace, self._state_home, self._env)
+        return self._site
+
+    async def ready(self) -> Abilities:
+        """What this machine can do, found out on first use."""
+        if self._abilities is None:
+            self._abilities = await self._find_out()
+            missing = self._abilities.missing()
+            if missing and self._mode == "auto":
+                _log.warning("calls are not fully confined here: %s", "; ".join(missing))
+        return self._abilities
+
+    def enforced(self) -> dict[str, str]:
+        """By which mechanism each limit on processes holds; nothing before it was found out."""
+        return {} if self._abilities is None else self._abilities.enforced()
+
+    async def _find_out(self) -> Abilities:
+        if sys.platform != "linux":
+            return NOT_LINUX
+        if self._mode == "off":
+            return Abilities(namespaces=False, problem="`sandbox.mode` is `off`", io=True)
+        helper = self._zygote()
+        found = Abilities.from_hello(await helper.hello())
+        if not found.namespaces:
+            helper.close()
+            self._helper = None
+        return found
+
+    def _zygote(self) -> Helper:
+        if self._helper is None:
+            size = self._limits.memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+            site = self.site.to_json(scratch_bytes=size, required=self._mode == "required")
+            self._helper = Helper("zygote", site)
+        return self._helper
+
+    def _unwalled(self) -> Starter:
+        if self._plain is None:
+            self._plain = plain_starter()
+        return self._plain
+
+    async def confine(self, profile: Profile, grants: Grants = NO_GRANTS, *, neutral: bool = False) -> Walls:
+        """The walls of a call. `Unconfined` where they are required and cannot be built."""
+        abilities = await self.ready()
+        grants = self._granted | grants
+        if self._mode == "required" and (missing := abilities.missing()):
+            raise Unconfined("; ".join(missing))
+        if self._mode == "off" or not abilities.layers:
+            why = "`sandbox.mode` is `off`" if self._mode == "off" else "; ".join(abilities.missing())
+            return Walls("none", True, path=_absolute(grants.path), env=grants.env, neutral=neutral, reason=why)
+        site = self.site
+        write = tuple(self._granted_paths(grants.write, "write"))
+        writable = (site.workspace,) if profile == "workspace" and site.is_writable else ()
+        return Walls(
+            profile=profile,
+            network=grants.network,
+            writable=(*writable, *write),
+            readable=tuple(self._granted_paths(grants.read, "read")),
+            hidden=site.hidden if abilities.namespaces else (),
+            path=_absolute(grants.path),
+            env=grants.env,
+            neutral=neutral,
+            layers=abilities.layers,
+            reason="; ".join(abilities.missing()) or None,
+        )
+
+    def _granted_paths(self, patterns: tuple[str, ...], kind: str) -> list[str]:
+        """The paths that a grant names: relative ones lie in the workspace, `**` at the end means all below."""
+        found: list[str] = []
+        for pattern in patterns:
+            place = os.path.join(self.site.workspace, os.path.expanduser(pattern.removesuffix("/**")))
+            matches = glob.glob(place, include_hidden=True) if glob.has_magic(place) else [place]
+            for path in matches[:MOST_GRANTED]:
+                real = os.path.realpath(path)
+                if is_below(os.path.realpath(self._state_home), (real,)) or is_below(real, (self._state_home,)):
+                    raise BadUsage(f"`{pattern}` cannot be granted: haft keeps its own state there")
+                if os.path.exists(real):
+                    found.append(real)
+                elif kind == "write":
+                    raise BadUsage(
+                        f"`{pattern}` cannot be granted for writing: it does not exist",
+                        hint="make it first, or grant its directory",
+                    )
+        return list(dict.fromkeys(found))
+
+    def launcher(self, profile: Profile, grants: Grants, limits: Limits, *, neutral: bool = False) -> Launcher:
+        """What starts commands for one call."""
+        return _Behind(self, profile, grants, limits, neutral=neutral)
+
+    async def start(self, walls: Walls, limits: Limits, command: Command, sink: OutputSink) -> Exit:
+        """Run one command behind walls that were built for it."""
+        site = self.site
+        env = built_environment(self._env, site.workspace, walls)
+        for attempt in (1, 2):
+            behind = "namespaces" in walls.layers
+            starter = self._zygote() if behind else self._unwalled()
+            terms = self._behind_walls if behind else self._without_walls
+
+            def told(command: Command, directory: int, terms: Any = terms) -> Mapping[str, Any]:
+                return terms(walls, limits, command, directory)  # type: ignore[no-any-return]
+
+            try:
+                return await ProcessLauncher(starter, env, self._open_directory, told, limits).run(command, sink)
+            except Stale:
+                # The workspace was removed and made anew, and the zygote still holds the old one.
+                if self._helper is not None:
+                    self._helper.close()
+                    self._helper = None
+                self._site = None
+                if attempt == 2:
+                    raise StartFailed(
+                        "the working directory was replaced while the command was about to start"
+                    ) from None
+        raise AssertionError
+
+    def _behind_walls(self, walls: Walls, limits: Limits, command: Command, directory: int) -> Mapping[str, Any]:
+        site = self.site
+        here = os.fstat(directory)
+        shown = [os.path.realpath(path) for path in (*walls.path, *command.readable)]
+        known = (site.workspace, *(target for _source, target in site.show))
+        extra: list[list[Any]] = [
+            [path, path, False]
+            for path in dict.fromkeys((*walls.readable, *shown))
+            if is_below(path, site.hidden) and not is_below(path, known)
+        ]
+        granted = walls.writable[1:] if walls.writable[:1] == (site.workspace,) else walls.writable
+        extra += [[path, path, True] for path in granted if not is_below(path, (site.workspace,))]
+        return {
+            "kind": {"network": walls.network, "extra": extra},
+            "walls": {
+                "profile": walls.profile,
+                "network": walls.network,
+                "writable": site.is_writable and walls.profile == "workspace",
+                "protected": protected_names(site.workspace) if walls.profile == "workspace" else [],
+                "spared": [path for path in granted if is_below(path, (site.workspace,))],
+            },
+            "limits": _amounts(limits),
+            "calls": limits.max_concurrent,
+            "directory": os.path.normpath(os.path.join(site.workspace, command.cwd)),
+            "identity": [here.st_dev, here.st_ino],
+        }
+
+    def _without_walls(self, walls: Walls, limits: Limits, command: Command, directory: int) -> Mapping[str, Any]:
+        second = None
+        if "landlock" in walls.layers:
+            places = [*walls.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  shared, for want of better
+            second = {"places": places, "network": walls.network}
+        return {"walls": second, "limits": _amounts(limits), "workspace": self.site.workspace}
+
+    def explain(self, output: str, walls: Walls) -> HaftError | None:
+        """Why a call failed, where a wall or a limit was in its way."""
+        return judge(output, walls, self._limits, self.site.workspace, self.site.home)
+
+    def close(self) -> None:
+        """End the helpers, and with the zygote everything behind walls."""
+        for starter in (self._helper, self._plain):
+            if starter is not None:
+                starter.close()
+        self._helper = self._plain = None
+
+
+class _Behind:
+    """The launcher of one call."""
+
+    def __init__(self, sandbox: Sandbox, profile: Profile, grants: Grants, limits: Limits, *, neutral: bool) -> None:
+        self._sandbox = sandbox
+        self._profile = profile
+        self._grants = grants
+        self._limits = limits
+        self._neutral = neutral
+
+    async def run(self, command: Command, sink: OutputSink) -> Exit:
+        walls = await self._sandbox.confine(self._profile, self._grants, neutral=self._neutral)
+        return await self._sandbox.start(walls, self._limits, command, sink)
+
+
+def _amounts(limits: Limits) -> dict[str, Any]:
+    wanted = dataclasses.asdict(limits)
+    return {name: wanted[name] for name in PROCESS_LIMITS}
+
+
+def _absolute(paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(path for given in paths if os.path.isabs(path := os.path.expanduser(given)))

@@ -1,0 +1,165 @@
+"""Where calls happen: what of this machine, this person and this workspace the walls must know.
+
+Gathered once for each host, before the zygote starts, and told to it. What differs from call to call is in `terms`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.sandbox.environment import safe_path
+from haft.sandbox.gitconfig import known_to_git
+from haft.sandbox.toolchains import is_below, outermost, toolchains
+
+SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108
+HOMES: Final = ("/home", "/root")
+
+SECRETS: Final = (
+    "/etc/docker/key.json",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/krb5.keytab",
+    "/etc/kubernetes",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssl/private",
+    "/etc/sudoers.d",
+    "/etc/wireguard",
+    "/var/lib/docker",
+    "/var/lib/kubelet",
+    "/var/lib/postgresql",
+    "/var/spool/cron",
+)
+"""Masked for root, whom no file mode stops. The host's ssh keys are added."""
+
+CACHES: Final = {"cache": ".cache", "npm": ".npm", "cargo": ".cargo/registry", "go": "go/pkg"}
+"""Writable and kept between calls, one set for each workspace; by their name in the state home, the place in a home."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The lasting facts."""
+
+    workspace: str
+    """As the kernel knows it: no link in it."""
+    home: str
+    hide: tuple[tuple[str, int], ...]
+    """Places that are private and empty, each with its mode."""
+    show: tuple[tuple[str, str], ...]
+    """What is seen in them all the same: where it lies, and where it is seen."""
+    mask: tuple[str, ...]
+    state_home: str
+    files: Mapping[str, str]
+    caches: tuple[tuple[str, str], ...]
+    is_writable: bool
+    """Whether the host itself can write to the workspace's mount."""
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        return tuple(path for path, _mode in self.hide)
+
+    def to_json(self, *, scratch_bytes: int, required: bool) -> dict[str, Any]:
+        return {
+            "workspace": self.workspace,
+            "hide": self.hide,
+            "show": self.show,
+            "mask": self.mask,
+            "state_home": self.state_home if os.path.isdir(self.state_home) else None,
+            "files": dict(self.files),
+            "caches": self.caches,
+            "scratch_bytes": scratch_bytes,
+            "required": required,
+        }
+
+
+def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
+    """Look at this machine."""
+    root = os.path.realpath(workspace)
+    home = home_of(env)
+    homes = [path for path in dict.fromkeys((*HOMES, home)) if path != "/" and os.path.isdir(path)]
+    hide = {
+        os.path.realpath(path): mode
+        for path, mode in (*SCRATCH, *((path, 0o755) for path in homes))
+        if os.path.isdir(path)
+    }
+    hide["/dev/shm"] = 0o1777  # noqa: S108  there in any case: our own /dev has it
+    if home in homes:
+        hide[os.path.realpath(home)] = 0o700
+    hide.pop(root, None)
+    hidden = tuple(hide)
+    show = [
+        (os.path.realpath(path), path)
+        for path in outermost([*needed(root), *toolchains(safe_path(env.get("PATH", ""), root), hidden, homes)])
+        if is_below(path, hidden) and os.path.exists(path)
+    ]
+    show = [pair for pair in show if pair[1] not in hide]
+    return Site(
+        workspace=root,
+        home=home,
+        hide=tuple(hide.items()),
+        show=tuple(show),
+        mask=tuple(secrets_of_root()),
+        state_home=os.path.realpath(state_home),
+        files=_files(home, hide, env),
+        caches=tuple(_caches(root, state_home, home, hide, show)),
+        is_writable=not os.statvfs(root).f_flag & os.ST_RDONLY,
+    )
+
+
+def home_of(env: Mapping[str, str]) -> str:
+    """The home directory, as programs will look for it."""
+    home = env.get("HOME", "")
+    if not os.path.isabs(home):
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            home = "/"
+    return os.path.normpath(home)
+
+
+def needed(workspace: str) -> Iterator[str]:
+    """What no call can do without: the workspace, Python as it runs here, and the way to look up names."""
+    yield workspace
+    yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+    yield os.path.dirname(os.path.realpath(sys.executable))
+    yield os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    yield os.path.realpath("/etc/resolv.conf")
+
+
+def secrets_of_root() -> Iterator[str]:
+    """What root could read anywhere."""
+    if os.geteuid() == 0:
+        yield from (path for path in SECRETS if os.path.lexists(path) and not os.path.islink(path))
+        try:
+            names = os.listdir("/etc/ssh")
+        except OSError:
+            names = []
+        yield from (f"/etc/ssh/{name}" for name in sorted(names) if name.endswith("_key"))
+
+
+def _files(home: str, hide: Mapping[str, int], env: Mapping[str, str]) -> dict[str, str]:
+    if os.path.realpath(home) not in hide:
+        return {}
+    words = known_to_git(home, env)
+    return {os.path.join(home, ".gitconfig"): words} if words else {}
+
+
+def _caches(
+    workspace: str, state_home: str, home: str, hide: Mapping[str, int], show: list[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    if os.path.realpath(home) not in hide:
+        return
+    digest = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
+    for name, place in CACHES.items():
+        source = os.path.join(os.path.realpath(state_home), "caches", digest, name)
+        target = os.path.join(home, place)
+        if any(is_below(shown, (target,)) for _source, shown in show):
+            continue  # Python itself may run from there.
+        os.makedirs(source, mode=0o700, exist_ok=True)
+        yield source, target

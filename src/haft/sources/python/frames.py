@@ -1,0 +1,118 @@
+"""What a worker process says to its host, on the same pipe as the function's prints.
+
+A message is cut into pieces. Each piece is a marker that nobody else knows, a kind, a length and so many bytes, and is
+written in one step that no other writer of the pipe can come between. `Voice` writes them in the worker, `Frames`
+tells them from ordinary output in the host. The marker keeps prints and messages apart; it does not keep a function
+from lying about its own result.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+PART: Final = b"+"
+"""A message goes on."""
+END: Final = b"."
+"""A message ends."""
+STDERR: Final = b"e"
+"""Bytes for stderr that must keep their place among messages and prints."""
+
+_HEADER: Final = 3
+
+
+def new_marker() -> bytes:
+    """A marker for one call. Begins with a byte that text does not hold, so that prints are seldom held back."""
+    return b"\x1e" + os.urandom(16)
+
+
+class Frames:
+    """Tells pieces from ordinary output, however the bytes are split.
+
+    Only what may be the beginning of a piece is held back, until the next bytes or the end show what it is.
+    """
+
+    __slots__ = ("_held", "_marker", "_output", "_piece")
+
+    def __init__(self, marker: bytes, output: Callable[[bytes], None], piece: Callable[[bytes, bytes], None]) -> None:
+        self._marker = marker
+        self._output = output
+        self._piece = piece
+        self._held = b""
+
+    def feed(self, data: bytes) -> None:
+        buffer, self._held = self._held + data, b""
+        at = 0
+        while (start := buffer.find(self._marker, at)) >= 0:
+            self._let_out(buffer[at:start])
+            header = start + len(self._marker)
+            body = header + _HEADER
+            end = body + int.from_bytes(buffer[header + 1 : body], "big")
+            if len(buffer) < body or len(buffer) < end:
+                self._held = buffer[start:]
+                return
+            self._piece(buffer[header : header + 1], buffer[body:end])
+            at = end
+        until = len(buffer) - self._begun(buffer, at)
+        self._let_out(buffer[at:until])
+        self._held = buffer[until:]
+
+    def close(self) -> None:
+        """Nothing more comes: what was held back is output, unless it is a piece that was broken off."""
+        held, self._held = self._held, b""
+        if not held.startswith(self._marker):
+            self._let_out(held)
+
+    def _begun(self, buffer: bytes, at: int) -> int:
+        """How many bytes at the end may be the beginning of a marker."""
+        for length in range(min(len(self._marker) - 1, len(buffer) - at), 0, -1):
+            if buffer.endswith(self._marker[:length]):
+                return length
+        return 0
+
+    def _let_out(self, data: bytes) -> None:
+        if data:
+            self._output(data)
+
+
+class Voice:
+    """Writes messages. Safe to use from any thread."""
+
+    def __init__(self, marker: bytes, descriptor: int) -> None:
+        import select
+        import threading
+
+        self._marker = marker
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+        self._most = min(select.PIPE_BUF, 4096) - len(marker) - _HEADER
+
+    def message(self, value: Any) -> None:
+        """Say a JSON value."""
+        self._say(json.dumps(value, separators=(",", ":")).encode("ascii"), PART, END)
+
+    def stderr(self, data: bytes) -> None:
+        """Say bytes of stderr."""
+        if data:
+            self._say(data, STDERR, STDERR)
+
+    def _say(self, data: bytes, part: bytes, last: bytes) -> None:
+        with self._lock:
+            for start in range(0, len(data), self._most):
+                piece = data[start : start + self._most]
+                kind = last if start + self._most >= len(data) else part
+                write_all(self._descriptor, self._marker + kind + len(piece).to_bytes(2, "big") + piece)
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write everything, also where the pipe was made not to block by someone who shares it."""
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            import select
+
+            select.select([], [descriptor], [])

@@ -1,0 +1,198 @@
+"""The program of a worker process: runs one function of an isolated tool, and ends.
+
+`isolated` starts it and hands it a request on stdin. The function runs on the main thread, its prints go out as they
+come, and its answer is the one that `invoke` would give in the host's process. Nothing here confines it: that is done
+to the process, from outside.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NoReturn, cast
+
+from haft.contracts import (
+    Answer,
+    EndedChild,
+    Failure,
+    HaftError,
+    Launcher,
+    Limits,
+    RunId,
+    Stream,
+    ThreadId,
+    ToolFailed,
+    Workspace,
+)
+from haft.schema import Signature
+from haft.sources.python.describe import Claims
+from haft.sources.python.failures import sentence_of, traceback_of
+from haft.sources.python.found import GUARD, Home, attribute, load
+from haft.sources.python.frames import Voice, write_all
+from haft.sources.python.invoke import PythonTool
+from haft.sources.python.results import to_json
+
+
+def main(request: Mapping[str, Any]) -> NoReturn:
+    """Do what the request says, answer, and end the process."""
+    # A descriptor of its own: a function may point the standard one elsewhere.
+    voice = Voice(bytes.fromhex(request["marker"]), os.dup(1))
+    sys.stdout = sys.__stdout__ = _prints(1, "replace")  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _prints(2, "backslashreplace")  # type: ignore[misc]
+    context = WorkerContext(request["context"], voice)
+    try:
+        answer = _answer(request, context)
+        said = {
+            "result": answer.result,
+            "has_text": answer.text is not None,
+            "failure": None if answer.failure is None else answer.failure.to_json(),
+        }
+        voice.message({"answer": said})
+    except BaseException as error:
+        if context.cancelled:
+            os._exit(128 + signal.SIGTERM)
+        failure = error.failure() if isinstance(error, HaftError) else Failure("tool-failed", sentence_of(error))
+        voice.message({"answer": {"result": None, "has_text": False, "failure": failure.to_json()}})
+    import atexit
+
+    # Threads that the function left behind are not waited for: nobody would hear them.
+    atexit._run_exitfuncs()
+    os._exit(0)
+
+
+class WorkerContext:
+    """A tool's context in a worker process: what it is told goes to the host, in order, from any thread."""
+
+    def __init__(self, facts: Mapping[str, Any], voice: Voice) -> None:
+        self.run = RunId(facts["run"])
+        self.thread = ThreadId(facts["thread"])
+        self.who: str = facts["who"]
+        self.cwd: str = facts["cwd"]
+        self.env: Mapping[str, str] = facts["env"]
+        self.config: Mapping[str, Any] = facts["config"]
+        self.limits = Limits(**facts["limits"])
+        self.cancelled = False
+        self._root: str = facts["root"]
+        self._workspace: Workspace | None = None
+        self._voice = voice
+
+    @property
+    def workspace(self) -> Workspace:
+        if self._workspace is None:
+            from haft.files import Root
+
+            self._workspace = Root(self._root)
+        return self._workspace
+
+    @property
+    def launcher(self) -> Launcher:
+        raise ToolFailed(
+            "an isolated tool has no launcher: it starts processes itself",
+            hint="use `subprocess`: what it starts has the same walls and limits, and ends with the call",
+        )
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        data = bytes(memoryview(data))
+        if stream == "stderr":
+            self._voice.stderr(data)
+        else:
+            write_all(1, data)
+
+    def ended(self, children: Sequence[EndedChild]) -> None:
+        """Nothing: the host sees by itself what was left of this process."""
+
+    def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
+        self._voice.message({"progress": {"message": message, "fraction": fraction, "facts": to_json(facts)}})
+
+
+class _Prints(io.RawIOBase):
+    """A standard stream without any buffer: what is printed is there."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        write_all(self._descriptor, view)
+        return len(view)
+
+
+def _prints(descriptor: int, errors: str) -> io.TextIOWrapper:
+    # Without a buffer in between, as `python -u` has it; only the type wants one.
+    return io.TextIOWrapper(cast("io.BufferedWriter", _Prints(descriptor)), "utf-8", errors, write_through=True)
+
+
+def _answer(request: Mapping[str, Any], context: WorkerContext) -> Answer:
+    home = Home(**request["home"])
+    try:
+        function = _function(home)
+    except BaseException as error:
+        if not isinstance(error, HaftError):
+            context.output("stderr", traceback_of(error).encode("utf-8", "replace"))
+        said = error.message if isinstance(error, HaftError) else sentence_of(error)
+        raise ToolFailed(
+            f"`{request['tool']}` cannot be loaded in its worker process: {said}",
+            hint="a worker process imports the tool's module by its name" if home.how == "module" else GUARD,
+        ) from error
+    call = request["call"]
+    claims = Claims(name=request["tool"])
+    tool = PythonTool(function, claims, signature=None if "arguments" in call else _bound(call))
+    task = _Task()
+    if tool.can_be_told:
+        # Else the default: a function that cannot look is ended at once.
+        signal.signal(signal.SIGTERM, lambda *_: _cancel(context, task))
+    started = tool.start(call.get("arguments", {}), context)
+    if isinstance(started, Answer):
+        return started
+    import asyncio
+
+    return asyncio.run(task.until(started))
+
+
+def _function(home: Home) -> Callable[..., Any]:
+    found = attribute(load(home), home.name)
+    function: Callable[..., Any] = found.function if isinstance(found, PythonTool) else found
+    return function
+
+
+def _bound(call: Mapping[str, Any]) -> Signature:
+    """A signature whose arguments the host has bound already."""
+    positional, named, place = call["positional"], call["named"], call["context"]
+
+    def bind(arguments: Mapping[str, Any], context: Any) -> tuple[list[Any], dict[str, Any]]:
+        if isinstance(place, int):
+            positional[place] = context
+        elif place is not None:
+            named[place] = context
+        return positional, named
+
+    return Signature("", {}, None, place is not None, bind, None)
+
+
+class _Task:
+    """The task that a coroutine runs in, as far as there is one."""
+
+    def __init__(self) -> None:
+        self.cancel: Callable[[], object] = lambda: None
+
+    async def until(self, started: Awaitable[Answer]) -> Answer:
+        import asyncio
+
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        self.cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        return await started
+
+
+def _cancel(context: WorkerContext, task: _Task) -> None:
+    context.cancelled = True
+    task.cancel()

@@ -1,0 +1,69 @@
+"""The environment of a tool is built from a short list, never inherited."""
+
+import pytest
+
+from haft.contracts import Walls
+from haft.sandbox.environment import NEUTRAL, built_environment
+
+CLOSED = Walls("workspace", network=False)
+
+pytestmark = pytest.mark.every_user
+
+
+def test_a_tool_gets_the_few_variables_that_programs_need_and_nothing_else():
+    host = {"PATH": "/usr/bin", "HOME": "/home/x", "LC_ALL": "C", "AWS_SECRET_ACCESS_KEY": "s", "BASH_ENV": "/x"}
+    assert built_environment(host, "/w", CLOSED) == {"PATH": "/usr/bin", "HOME": "/home/x", "LC_ALL": "C"}
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("/usr/bin:.:/bin", "/usr/bin:/bin"),
+        ("/usr/bin::/bin", "/usr/bin:/bin"),
+        ("/usr/bin:bin:./x:../y", "/usr/bin"),
+        ("/w/bin:/usr/bin", "/usr/bin"),
+        ("/w:/usr/bin", "/usr/bin"),
+        ("/usr/../w/bin:/usr/bin", "/usr/bin"),
+        ("/wider/bin:/usr/bin", "/wider/bin:/usr/bin"),
+    ],
+)
+def test_path_has_no_relative_entry_and_none_inside_the_workspace(path, kept):
+    assert built_environment({"PATH": path}, "/w", CLOSED)["PATH"] == kept
+
+
+def test_a_path_of_which_nothing_can_be_kept_is_replaced_by_the_systems():
+    assert "/usr/bin" in built_environment({"PATH": ".:/w"}, "/w", CLOSED)["PATH"].split(":")
+    assert "/usr/bin" in built_environment({}, "/w", CLOSED)["PATH"].split(":")
+
+
+def test_an_entry_where_anyone_may_put_programs_is_left_out(tmp_path):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "own").mkdir(mode=0o755)
+    path = f"{tmp_path}/open:{tmp_path}/own:/usr/bin"
+    assert built_environment({"PATH": path}, "/w", CLOSED)["PATH"] == f"{tmp_path}/own:/usr/bin"
+
+
+def test_certificates_proxies_and_indexes_come_with_the_network_and_only_with_it():
+    host = {"PATH": "/usr/bin", "https_proxy": "http://p", "SSL_CERT_FILE": "/c", "PIP_INDEX_URL": "http://i", "X": "x"}
+    assert built_environment(host, "/w", CLOSED) == {"PATH": "/usr/bin"}
+    given = built_environment(host, "/w", Walls("workspace", network=True))
+    assert given == {name: value for name, value in host.items() if name != "X"}
+
+
+def test_what_was_granted_by_name_is_passed_on_and_directories_come_last_on_path():
+    host = {"PATH": "/usr/bin", "CI": "1", "OTHER": "2"}
+    walls = Walls("workspace", network=False, env=("CI", "NOT_SET"), path=("/opt/x/bin",))
+    assert built_environment(host, "/w", walls) == {"PATH": "/usr/bin:/opt/x/bin", "CI": "1"}
+
+
+def test_what_nobody_looked_at_has_a_fixed_path_and_quiet_tools():
+    given = built_environment({"PATH": "/home/x/bin:/usr/bin"}, "/w", Walls("read-only", network=False, neutral=True))
+    assert "/home/x/bin" not in given["PATH"]
+    assert NEUTRAL.items() <= given.items()
+
+
+def test_a_call_with_a_private_tmp_is_told_to_use_it():
+    host = {"PATH": "/usr/bin", "TMPDIR": "/somewhere/else"}
+    assert built_environment(host, "/w", CLOSED)["TMPDIR"] == "/somewhere/else"
+    assert built_environment(host, "/w", Walls("workspace", network=False, layers=("namespaces",)))["TMPDIR"] == "/tmp"
