@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
 
+import haft
 from benchmarks.measure import Row, in_turns, in_turns_blocking, shown
 from haft import ApprovalRequest, ToolService, tool
 
@@ -143,6 +146,35 @@ def start_up(home: str, workspace: str) -> Row:
     return Row("haft tools list", haft, 'python -c "import pydantic"', bare, bar=2.0)
 
 
+def walls() -> list[Row]:
+    """A confined `/bin/true`: as whoever runs this, in a host with a large heap, and, where that is root, as a user."""
+    program = os.path.join(os.path.dirname(__file__), "walls.py")
+    source = os.path.dirname(os.path.dirname(os.path.abspath(haft.__file__)))
+
+    def measured(words: list[str], **env: str) -> dict[str, float]:
+        done = subprocess.run(words, check=True, capture_output=True, env={**os.environ, **env})
+        found: dict[str, float] = json.loads(done.stdout)
+        return found
+
+    small, large = measured([sys.executable, program]), measured([sys.executable, program, "1000"])
+    rows = [
+        Row("confined /bin/true", small["confined"], "bare subprocess.run", small["bare"], 10.0),
+        Row("the same from a host with 1 GB", large["confined"], "from a small host", small["confined"], 1.3),
+    ]
+    if os.geteuid() == 0 and os.access("/usr/bin/python3", os.X_OK) and shutil.which("setpriv"):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as public:
+            os.chmod(public, 0o755)
+            shutil.copytree(os.path.join(source, "haft"), os.path.join(public, "haft"))
+            shutil.copy(program, public)
+            home = os.path.join(public, "home")
+            os.mkdir(home)
+            os.chown(home, 65534, 65534)
+            user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3"]
+            found = measured([*user, os.path.join(public, "walls.py")], PYTHONPATH=public, HOME=home, TMPDIR=home)
+        rows.append(Row("the same as an ordinary user", found["confined"], "bare subprocess.run", found["bare"], 10.0))
+    return rows
+
+
 async def main() -> int:
     with tempfile.TemporaryDirectory() as workspace, tempfile.TemporaryDirectory() as home:
         async with ToolService.open(workspace, tools=[add, add_async], approver=yes, home=home) as service:
@@ -150,6 +182,7 @@ async def main() -> int:
             rows.append(await crowd(service))
             rows += await processes(service)
         rows.append(start_up(home, workspace))
+        rows += walls()
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}\n")
     print(f"{'what':<38} {'haft':>9}   {'against':<28} {'takes':>9} {'ratio':>7}  promised")
     for row in rows:

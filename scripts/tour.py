@@ -109,6 +109,11 @@ def tour(home: str) -> None:
     haft("tools", "use", "shell", "--command", "rm -rf .", "--only", "status", expect=3)
     haft("tools", "use", "read_file", "--path", "../../etc/passwd", "--only", "status", expect=2)
     haft("tools", "use", "raed_file", "--path", "notes.txt", "--only", "status", expect=2)
+    heading("Walls: a command writes in the workspace and nowhere else, and reaches nobody")
+    wall = ["--approve", "--only", "output"]
+    haft("tools", "use", "shell", "--command", "echo mine > inside.txt; cat inside.txt; ls -A ~ | head -3; ps", *wall)
+    haft("tools", "use", "shell", "--command", "echo theirs > /usr/bin/ls", *wall, expect=1)
+    haft("tools", "use", "shell", "--command", "exec 3<>/dev/tcp/192.0.2.1/80", *wall, expect=1)
     heading("Output as it comes, stdout and stderr apart")
     script = "for step in one two three; do echo $step; sleep 0.2; done; echo 'that was all' >&2"
     haft("tools", "use", "shell", "--command", script, "--approve", "--stream")

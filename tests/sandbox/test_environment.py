@@ -58,8 +58,8 @@ def test_what_was_granted_by_name_is_passed_on_and_directories_come_last_on_path
 
 
 def test_what_nobody_looked_at_has_a_fixed_path_and_quiet_tools():
-    given = built_environment({"PATH": "/home/x/bin:/usr/bin"}, "/w", Walls("read-only", network=False, neutral=True))
-    assert "/home/x/bin" not in given["PATH"]
+    given = built_environment({"PATH": "/opt/x/bin:/usr/bin"}, "/w", Walls("read-only", network=False, neutral=True))
+    assert "/opt/x/bin" not in given["PATH"]
     assert NEUTRAL.items() <= given.items()
 
 

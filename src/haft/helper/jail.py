@@ -12,7 +12,9 @@ the host never come in here: through one of its directories a command would be o
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import stat
 from collections.abc import Iterable
 from typing import Any
@@ -28,10 +30,14 @@ SCRATCH_FILES = 1_000_000
 """How many files all scratch places of a call may hold: names take memory too."""
 
 
-def opened(path: str) -> int | None:
+_BOUND = re.compile(rb"^\S+: (?:\S+ +){6}(/.*)$", re.MULTILINE)
+"""A line of /proc/net/unix whose socket has a path."""
+
+
+def opened(path: str, flags: int = os.O_PATH) -> int | None:
     """A descriptor to bind from; None where there is nothing."""
     try:
-        return os.open(path, os.O_PATH | os.O_CLOEXEC)
+        return os.open(path, flags | os.O_CLOEXEC)
     except OSError:
         return None
 
@@ -57,13 +63,16 @@ class Template:
         devices = {name: opened(f"/dev/{name}") for name in DEVICES}
         kernel.set_mount("/", add=ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, recursive=True)
         self._build_devices(devices)
-        nothing, empty = os.open(NOTHING, os.O_PATH | os.O_CLOEXEC), os.open("/dev/null", os.O_PATH | os.O_CLOEXEC)
+        self.mask()
+
+    def mask(self) -> None:
+        """Show nothing where secrets lie that no file mode keeps from root."""
         for path in self.site["mask"]:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                is_directory = stat.S_ISDIR(os.lstat(path).st_mode)
-                kernel.bind(nothing if is_directory else empty, path, recursive=False)
-        os.close(nothing)
-        os.close(empty)
+                found = os.lstat(path)
+                over = NOTHING if stat.S_ISDIR(found.st_mode) else "/dev/null"
+                if not os.path.samestat(found, os.stat(over)):
+                    kernel.mount(over, path, None, kernel.MS_BIND)
 
     def _build_devices(self, devices: dict[str, int | None]) -> None:
         kernel.mount("haft", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64")
@@ -74,7 +83,7 @@ class Template:
             if self.in_user_namespace:
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
                 kernel.bind(descriptor, path, recursive=False)
-                kernel.set_mount(path, clear=ATTR_NODEV | ATTR_RDONLY)
+                kernel.set_mount(path, clear=ATTR_NODEV)  # A device can be written to on a read-only mount.
             else:
                 os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(*DEVICES[name]))
                 os.chmod(path, 0o666)  # noqa: S103  as devices for everyone have it
@@ -98,16 +107,21 @@ def writable_mounts(root: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def host_sockets() -> list[str]:
-    """The paths of sockets that someone in this network namespace listens on."""
-    found = set()
-    with contextlib.suppress(OSError), open("/proc/self/net/unix", "rb") as file:
-        for line in file:
-            words = line.rstrip(b"\n").split(b" ", 7)
-            place = words[-1].split(b" ", 1)
-            if len(place) == 2 and place[1].startswith(b"/"):
-                found.add(os.fsdecode(place[1]))
-    return sorted(found)
+class HostSockets:
+    """The paths of sockets that someone in the network namespace of the host has bound, as they are at any time."""
+
+    def __init__(self) -> None:
+        """Before that namespace is left."""
+        self._file = opened("/proc/self/net/unix", os.O_RDONLY)
+
+    def paths(self) -> set[str]:
+        if self._file is None:
+            return set()
+        os.lseek(self._file, 0, os.SEEK_SET)
+        words = b""
+        while part := os.read(self._file, 1 << 16):
+            words += part
+        return set(map(os.fsdecode, _BOUND.findall(words)))
 
 
 def _depth(path: str) -> tuple[int, str]:
@@ -124,13 +138,15 @@ class Room:
         self._extra = extra
         """What is granted to this call alone: source, target, and whether it may be written."""
         self._caches: list[tuple[int, str]] = []
+        self._own_proc: int | None = None
+        """The call's `/proc`, of which commands only see a copy that cannot be written."""
+        self._sockets = HostSockets()
         self.has_proc = False
         self.has_network = True
         """Whether it shares the host's network."""
 
     def furnish(self) -> None:
         """Everything that does not depend on the call."""
-        sockets = host_sockets()
         kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC, "mounts, ipc")
         if not self._network:
             try:
@@ -142,12 +158,14 @@ class Room:
                     raise
         self._mount_proc()
         self._bind_and_hide()
-        self._cover(sockets)
+        self._cover_sockets()
 
     def _mount_proc(self) -> None:
-        flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
+        flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
         try:
             kernel.mount("proc", "/proc", "proc", flags)
+            self._own_proc = os.open("/proc", os.O_PATH | os.O_CLOEXEC)
+            kernel.mount("proc", "/proc", "proc", flags | MS_RDONLY)
             self.has_proc = True
         except OSError:
             # A container may not let us. The host's would show the host's processes: better none at all. What is
@@ -190,6 +208,11 @@ class Room:
                     if writable:
                         kernel.set_mount(target, clear=ATTR_RDONLY)
             os.close(place)
+        for place, target in self._caches:
+            make_place(target, place)
+            kernel.bind(place, target)
+            kernel.set_mount(target, clear=ATTR_RDONLY)
+            os.close(place)
         for path, words in self._site["files"].items():
             with contextlib.suppress(OSError), open(path, "x") as file:
                 file.write(words)
@@ -197,30 +220,35 @@ class Room:
         if not self.has_proc:
             kernel.mount("haft", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k")
 
-    def _cover(self, sockets: Iterable[str]) -> None:
-        """Sockets of the host that are still in sight: a read-only mount does not keep anyone from connecting."""
-        nothing = None
-        for path in sockets:
+    def _cover_sockets(self) -> None:
+        """Those of the host that are in sight: a read-only mount does not keep anyone from connecting."""
+        for path in self._sockets.paths():
             with contextlib.suppress(OSError):
                 if stat.S_ISSOCK(os.lstat(path).st_mode):
-                    if nothing is None:
-                        nothing = os.open("/dev/null", os.O_PATH | os.O_CLOEXEC)
                     kernel.mount("/dev/null", path, None, kernel.MS_BIND)
-        if nothing is not None:
-            os.close(nothing)
+
+    def tell_kernel(self, name: str, words: str) -> None:
+        """Write one of this process's own files in `/proc`."""
+        if self._own_proc is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        file = os.open(f"self/{name}", os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._own_proc)
+        try:
+            os.write(file, words.encode())
+        finally:
+            os.close(file)
 
     def open_up(self, walls: dict[str, Any]) -> None:
         """What this call may write, and what it may not although it lies there."""
+        self._cover_sockets()  # Those that were bound since.
+        self._template.mask()  # A file that the host replaced since has come off its mask.
         if walls["profile"] != "workspace":
+            for _place, target in self._caches:
+                kernel.unmount(target)  # What only reads leaves nothing behind, not even there.
             return
         if walls["writable"]:
             for path in self._template.open_mounts:
                 kernel.set_mount(path, clear=ATTR_RDONLY)
         protect(self._template.workspace, walls["protected"], walls["spared"])
-        for place, target in self._caches:
-            make_place(target, place)
-            kernel.bind(place, target)
-            kernel.set_mount(target, clear=ATTR_RDONLY)
 
     def writable_places(self, walls: dict[str, Any]) -> list[str]:
         """Where the second layer lets it write."""

@@ -18,6 +18,8 @@ CLONE_NEWNET = 0x4000_0000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
 
+MNT_DETACH = 2
+
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 1, 2, 4
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 
@@ -31,6 +33,7 @@ PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 
+CAPABILITY_VERSION = 0x2008_0522
 ROOT_KEEPS = (0, 1, 3, 4, 6, 7)
 """CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID, SETUID: what root needs to go on owning files in the workspace."""
 
@@ -64,6 +67,11 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
     checked(libc.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]), f"mount on {target}")
 
 
+def unmount(target: str) -> None:
+    """Take the uppermost mount away."""
+    checked(libc.umount2(os.fsencode(target), MNT_DETACH), f"unmount of {target}")
+
+
 def bind(descriptor: int, target: str, *, recursive: bool = True) -> None:
     """Show what `descriptor` stands for at `target`, even where a mount covers its own path meanwhile."""
     mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | (MS_REC if recursive else 0))
@@ -93,11 +101,21 @@ def become_subreaper() -> None:
 
 def limit_future_capabilities(kept: tuple[int, ...]) -> None:
     """What this process starts from now on has no others. It keeps its own."""
+    _inherit_none()
     for capability in range(64):
         if capability not in kept and libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0):
             if capability > 40:
                 return  # Past the last one that this kernel knows.
             checked(-1, "prctl(PR_CAPBSET_DROP)")
+
+
+def _inherit_none() -> None:
+    """Root's programs get whatever is inheritable, even where the bounding set lacks it."""
+    header, sets = struct.pack("=Ii", CAPABILITY_VERSION, 0), ctypes.create_string_buffer(24)
+    checked(libc.capget(header, sets), "capget")
+    effective, permitted, _, effective_high, permitted_high, _ = struct.unpack("=6I", sets.raw)
+    wanted = struct.pack("=6I", effective, permitted, 0, effective_high, permitted_high, 0)
+    checked(libc.capset(header, wanted), "capset")
 
 
 def leave_keyrings() -> None:
@@ -123,6 +141,11 @@ def close_others(kept: set[int]) -> None:
 
 def map_user_to_itself(uid: int, gid: int) -> None:
     """In a new user namespace: the same user as outside, and nobody else."""
-    for name, words in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+    for name, words in maps_to_itself(uid, gid):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(words)
+
+
+def maps_to_itself(uid: int, gid: int) -> tuple[tuple[str, str], ...]:
+    """What to write for that, and where."""
+    return ("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")

@@ -45,6 +45,11 @@ def failure(error: BaseException) -> list[Any]:
     return [error.errno if isinstance(error, OSError) else None, f"{error}"]
 
 
+def never_started(why: list[Any]) -> dict[str, Any]:
+    """The last word about a command that was not run."""
+    return {"failed": why, "status": 127, "ended": [], "left": [], "hit": None}
+
+
 def bytes_of(text: str) -> bytes:
     """Text from the host as the bytes it stands for."""
     return text.encode("utf-8", "surrogateescape")

@@ -26,10 +26,10 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from haft.helper import cgroups, jail, kernel, landlock
+from haft.helper import cgroups, jail, kernel, landlock, seccomp
 from haft.helper.meter import Meter, apply_rlimits, rlimits
 from haft.helper.supervisor import Supervisor, wake_on_children
-from haft.helper.words import argv_and_env, failure, programs, read_request, tell
+from haft.helper.words import argv_and_env, failure, never_started, programs, read_request, tell
 
 MOST_MESSAGE = 1 << 18
 STREAMS = 3
@@ -54,6 +54,7 @@ class Init:
         self._template = template
         self._group = group
         self._abi = landlock.version()
+        self._filters = seccomp.available()
 
     def live(self, kind: dict[str, Any]) -> None:
         """Prepare, wait for the call, carry it to its end."""
@@ -85,9 +86,13 @@ class Init:
             if not self._enter(room, request):
                 tell(control, {"stale": True})
                 return
+        except OSError as error:
+            tell(control, never_started([None, f"the walls around it could not be built: {error}"]))
+            return
+        try:
             main = self._start(request, descriptors[1:])
         except OSError as error:
-            tell(control, {"failed": failure(error), "status": 127, "ended": [], "left": [], "hit": None})
+            tell(control, never_started(failure(error)))
             return
         for descriptor in descriptors[1:]:
             os.close(descriptor)
@@ -104,13 +109,31 @@ class Init:
             return False
         limits = request["limits"]
         if self._group is not None:
-            self._group.limit(limits)
-        apply_rlimits(rlimits(limits, user=os.geteuid() != 0, calls=request["calls"]))
+            self._group.begin(limits)
+        alone = os.geteuid() != 0 and bool(limits["max_processes"]) and self._count_alone(room)
+        apply_rlimits(rlimits(limits, user=os.geteuid() != 0, calls=cgroups.TASKS_PER_PROCESS if alone else request["calls"]))
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
         if self._abi:
             # Without a network of its own the second layer has to do; else programs may reach themselves.
             tcp = walls["network"] or not room.has_network
             landlock.restrict(room.writable_places(walls), tcp=tcp, abi=self._abi)
+        if self._filters:
+            seccomp.restrict()
+        return True
+
+    def _count_alone(self, room: jail.Room) -> bool:
+        """The kernel counts an ordinary user's processes by user namespace: one more, and this call has a count of its
+        own. In the one that all calls share, a fork bomb would keep the others from forking."""
+        uid, gid = os.geteuid(), os.getegid()
+        try:
+            kernel.unshare(kernel.CLONE_NEWUSER, "users")
+        except OSError:
+            return False
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1, "prctl(PR_SET_DUMPABLE)")  # Else its files in /proc are root's.
+        for name, words in kernel.maps_to_itself(uid, gid):
+            room.tell_kernel(name, words)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0, "prctl(PR_SET_DUMPABLE)")
+        kernel.limit_future_capabilities(())
         return True
 
     @staticmethod
@@ -147,8 +170,10 @@ class Init:
             )
         supervisor = Supervisor(control, main, " ".join(request["argv"]), everyone, meter)
         left = supervisor.watch(wake)
-        if self._group is not None and supervisor.hit is None and self._group.killed_for_memory():
-            supervisor.hit = "memory_bytes", request["limits"]["memory_bytes"]
+        if self._group is not None:
+            if supervisor.hit is None and self._group.killed_for_memory():
+                supervisor.hit = "memory_bytes", self._group.memory_used()
+            self._group.end()
         tell(control, supervisor.report(left, None))
 
 
@@ -174,6 +199,7 @@ class Forker:
         try:
             kernel.close_others({orders.fileno(), *(self._group.descriptors if self._group else ())})
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Without a handler, pid 1 is deaf to its own call.
             Init(orders, self._template, self._group).live(kind)
         finally:
             os._exit(0)
@@ -184,6 +210,7 @@ class Stall:
 
     def __init__(self, template: jail.Template, hierarchies: list[cgroups.Hierarchy], name: str) -> None:
         group = cgroups.Group(hierarchies, name)
+        group.limit(template.site["limits"])
         self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.running: socket.socket | None = None
         self.ready: Ready | None = None
@@ -297,7 +324,7 @@ class Zygote:
                 carrier = self._dispatch(kind, descriptors)
             except OSError as error:
                 with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptors[0])) as control:
-                    tell(control, {"failed": failure(error), "status": 127, "ended": [], "left": [], "hit": None})
+                    tell(control, never_started([None, f"no place could be made for it: {error}"]))
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
@@ -345,6 +372,7 @@ def main(descriptor: int) -> None:
     gc.disable()
     kernel.leave_keyrings()
     hello: dict[str, Any] = {"landlock": landlock.version(), "namespaces": False, "problem": None}
+    hello["seccomp"] = seccomp.available()
     try:
         begin(server, site, hello)
     except OSError as error:

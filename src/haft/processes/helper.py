@@ -123,11 +123,11 @@ class Helper:
             if self._program == "plain":
                 descriptors.append(request.directory)
             kind = json.dumps(request.terms.get("kind", {})).encode()
-            await self._hand_over(kind, descriptors)
-            ours.setblocking(False)
             words = json.dumps(
                 {**request.terms, "argv": list(request.argv), "env": dict(request.env), "stdin": request.has_stdin}
             ).encode()
+            await self._hand_over(kind, descriptors)
+            ours.setblocking(False)
             loop = asyncio.get_running_loop()
             await loop.sock_sendall(ours, len(words).to_bytes(4, "big") + words)
             return HelperHandle(ours, loop)

@@ -23,6 +23,8 @@ class Abilities:
     proc: bool = False
     landlock: int = 0
     """The version of Landlock; 0: none."""
+    seccomp: bool = False
+    """Whether system calls can be refused that reach past namespaces."""
     cgroups: Mapping[str, int] = field(default_factory=dict)
     """By controller, the version that counts it."""
     io: bool = False
@@ -40,6 +42,7 @@ class Abilities:
             network=bool(words.get("network")),
             proc=bool(words.get("proc")),
             landlock=words["landlock"],
+            seccomp=bool(words.get("seccomp")),
             cgroups=dict(words.get("cgroups") or {}),
             io=bool(words.get("accounts_io")),
             users=bool(words.get("user_namespace")),
@@ -58,6 +61,8 @@ class Abilities:
             found.append("no Landlock, the second layer: this kernel does not have it, or it is turned off")
         elif self.landlock < SCOPES_SINCE:
             found.append(f"Landlock {self.landlock} is old: with network granted, abstract sockets are in reach")
+        if self.namespaces and not self.seccomp:
+            found.append("no seccomp filters: kernel keyrings and sockets of rare families are in reach")
         if self.namespaces and not self.network:
             found.append("no network namespaces: only TCP can be kept from a call")
         if self.namespaces and not self.proc:

@@ -6,7 +6,6 @@ What this machine can do is found out once, by starting the helper; what is miss
 
 from __future__ import annotations
 
-import dataclasses
 import glob
 import logging
 import os
@@ -42,6 +41,7 @@ Mode = Literal["auto", "required", "off"]
 
 IN_PROCESS: Final = Walls(reason="it runs in this process")
 MOST_GRANTED: Final = 1000
+MOST_KNOWN: Final = 100
 _log = logging.getLogger("haft")
 
 
@@ -60,7 +60,8 @@ class Sandbox:
     ) -> None:
         self._workspace = workspace
         self._state_home = state_home
-        self._env = env
+        self._env = dict(env)
+        self._environments: dict[Walls, dict[str, str]] = {}
         self._open_directory = open_directory
         self._limits = limits
         self._mode = mode
@@ -105,7 +106,7 @@ class Sandbox:
         if self._helper is None:
             size = self._limits.memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
             site = self.site.to_json(scratch_bytes=size, required=self._mode == "required")
-            self._helper = Helper("zygote", site)
+            self._helper = Helper("zygote", {**site, "limits": _amounts(self._limits)})
         return self._helper
 
     def _unwalled(self) -> Starter:
@@ -163,8 +164,7 @@ class Sandbox:
 
     async def start(self, walls: Walls, limits: Limits, command: Command, sink: OutputSink) -> Exit:
         """Run one command behind walls that were built for it."""
-        site = self.site
-        env = built_environment(self._env, site.workspace, walls)
+        env = self._environment(walls)
         for attempt in (1, 2):
             behind = "namespaces" in walls.layers
             starter = self._zygote() if behind else self._unwalled()
@@ -186,6 +186,15 @@ class Sandbox:
                         "the working directory was replaced while the command was about to start"
                     ) from None
         raise AssertionError
+
+    def _environment(self, walls: Walls) -> Mapping[str, str]:
+        """Built once for each kind of walls: most calls share theirs."""
+        env = self._environments.get(walls)
+        if env is None:
+            env = built_environment(self._env, self.site.workspace, walls)
+            if len(self._environments) < MOST_KNOWN:
+                self._environments[walls] = env
+        return env
 
     def _behind_walls(self, walls: Walls, limits: Limits, command: Command, directory: int) -> Mapping[str, Any]:
         site = self.site
@@ -249,8 +258,7 @@ class _Behind:
 
 
 def _amounts(limits: Limits) -> dict[str, Any]:
-    wanted = dataclasses.asdict(limits)
-    return {name: wanted[name] for name in PROCESS_LIMITS}
+    return {name: getattr(limits, name) for name in PROCESS_LIMITS}
 
 
 def _absolute(paths: tuple[str, ...]) -> tuple[str, ...]:

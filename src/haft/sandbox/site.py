@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from haft.sandbox.environment import safe_path
 from haft.sandbox.gitconfig import known_to_git
-from haft.sandbox.toolchains import is_below, outermost, toolchains
+from haft.sandbox.toolchains import is_below, toolchains
 
 SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108
 HOMES: Final = ("/home", "/root")
@@ -95,7 +95,7 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
     hidden = tuple(hide)
     show = [
         (os.path.realpath(path), path)
-        for path in outermost([*needed(root), *toolchains(safe_path(env.get("PATH", ""), root), hidden, homes)])
+        for path in dict.fromkeys((*needed(root), *toolchains(safe_path(env.get("PATH", ""), root), hidden, homes)))
         if is_below(path, hidden) and os.path.exists(path)
     ]
     show = [pair for pair in show if pair[1] not in hide]
