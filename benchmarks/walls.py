@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 
-from haft.contracts import NO_GRANTS, Command, EndedChild, Limits, Stream
+from haft.contracts import Command, EndedChild, Limits, Stream
 from haft.files import Root
 from haft.sandbox import Sandbox
 
@@ -35,7 +35,7 @@ async def measure() -> dict[str, object]:
         sandbox = Sandbox(workspace, home, os.environ, Root(workspace).open_directory, limits)
         try:
             layers = (await sandbox.ready()).layers
-            launcher = sandbox.launcher("workspace", NO_GRANTS, limits)
+            launcher = sandbox.launcher("workspace")
             command, sink = Command(["/bin/true"]), Silent()
             for _ in range(5):
                 await launcher.run(command, sink)

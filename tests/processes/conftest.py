@@ -12,7 +12,12 @@ from haft.processes import ProcessLauncher, plain_starter
 from haft.sandbox.environment import built_environment
 
 LIMITS = Limits()
-TERMS = {"walls": None, "limits": {name: getattr(LIMITS, name) for name in PROCESS_LIMITS}, "workspace": None}
+TERMS = {
+    "walls": None,
+    "limits": {name: getattr(LIMITS, name) for name in PROCESS_LIMITS},
+    "workspace": None,
+    "calls": 10,
+}
 
 
 @dataclass

@@ -242,7 +242,7 @@ def test_a_helper_that_was_killed_during_a_call_does_not_take_the_call_with_it(b
 
 HOST = """
 import asyncio, os, sys
-from haft.contracts import NO_GRANTS, Command, Limits
+from haft.contracts import Command, Limits
 from haft.sandbox import Sandbox
 
 class Sink:
@@ -255,7 +255,7 @@ class Sink:
 async def main():
     sandbox = Sandbox(sys.argv[1], sys.argv[1] + ".state", os.environ,
                       lambda path: os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECTORY), Limits(), sys.argv[3])
-    launcher = sandbox.launcher("workspace", NO_GRANTS, Limits())
+    launcher = sandbox.launcher("workspace")
     lines = sys.argv[4:]
     await asyncio.gather(*(launcher.run(Command(["bash", "-c", line], env={"MARK": sys.argv[2]}), Sink())
                            for line in lines))

@@ -34,8 +34,6 @@ class Group:
         self._places: dict[str, tuple[int, int]] = {}
         """By controller: the version and the directory."""
         self._before: dict[str, int] = {}
-        self._standing: dict[str, Any] = {}
-        self._usual: dict[str, Any] = {}
         for hierarchy in hierarchies:
             os.mkdir(name, dir_fd=hierarchy.descriptor)
             place = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=hierarchy.descriptor)
@@ -60,8 +58,7 @@ class Group:
         return "pids" in self._places
 
     def limit(self, limits: dict[str, Any]) -> None:
-        """For the calls to come."""
-        self._standing = limits
+        """For all calls to come."""
         if "memory" in self._places:
             version, place = self._places["memory"]
             amount = int(limits["memory_bytes"])
@@ -79,17 +76,9 @@ class Group:
             most = int(limits["max_processes"]) * TASKS_PER_PROCESS
             _write(self._places["pids"][1], "pids.max", str(most + 8) if most else "max")
 
-    def begin(self, limits: dict[str, Any]) -> None:
-        """A call begins: what was counted before it is not its own. Most calls have the limits that stand already."""
-        self._usual = self._standing
-        if limits != self._standing:
-            self.limit(limits)
+    def begin(self) -> None:
+        """A call begins: what was counted before it is not its own."""
         self._before = {controller: self._count(controller) for controller in self._places}
-
-    def end(self) -> None:
-        """It has ended: the next one was prepared with the usual limits in mind."""
-        if self._standing != self._usual:
-            self.limit(self._usual)
 
     def killed_for_memory(self) -> bool:
         """Whether the kernel had to kill something of the call."""

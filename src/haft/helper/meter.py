@@ -47,9 +47,10 @@ class Meter:
         self._began = time.monotonic()
         self._began_at = time.time()
         self._cost = 0.0
-        self._files = self._count_files()
+        self._files, self._bytes = self._on_disk()
+        self._available = _available()
         self._own_written = _written(os.getpid())
-        self._scan_past = 0.0
+        self._scan_past = 1.0
 
     def pause(self) -> float:
         """Seconds until the next look."""
@@ -84,7 +85,7 @@ class Meter:
             written = sum(map(_written, pids)) + _written(os.getpid()) - self._own_written
             if written > limits["max_written_bytes"]:
                 return "max_written_bytes", written
-        return self._many_files()
+        return self._in_workspace()
 
     def _from_stat(self, pids: list[int]) -> tuple[int, int]:
         memory = ticks = 0
@@ -103,53 +104,93 @@ class Meter:
         if self._group is not None and self._group.counts_memory:
             # The kernel keeps it below the limit, and says so when it had to kill for that.
             return self._group.memory_used() if self._group.killed_for_memory() else None
-        scratch = 0
+        scratch, _free = self._in_scratch()
+        if resident + scratch > limit:
+            resident = sum(map(_proportional, pids)) or resident
+        if self._available - _available() > resident + scratch + limit // 2:
+            resident += _held_unmapped(pids)  # Something takes memory that belongs to no process.
+        return resident + scratch if resident + scratch > limit else None
+
+    def scratch_is_full(self) -> int:
+        """How much the scratch places hold, where nothing more fits; else 0. They are as large as the memory limit."""
+        used, free = self._in_scratch()
+        return used if self._limits["memory_bytes"] and not free else 0
+
+    def _in_scratch(self) -> tuple[int, int]:
+        """Bytes used, and blocks free."""
         if self._scratch is not None:
             with contextlib.suppress(OSError):
                 found = os.statvfs(self._scratch)
-                scratch = (found.f_blocks - found.f_bfree) * found.f_frsize
-        if resident + scratch > limit:
-            resident = sum(map(_proportional, pids)) or resident
-        return resident + scratch if resident + scratch > limit else None
+                return (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_bfree
+        return 0, 1
 
-    def _count_files(self) -> int | None:
-        """Files on the workspace's filesystem; None where it does not count them."""
-        if self._workspace is None or not self._limits["max_changed_files"]:
-            return None
-        with contextlib.suppress(OSError):
-            found = os.statvfs(self._workspace)
-            return (found.f_files - found.f_ffree) or None
-        return None
+    def _on_disk(self) -> tuple[int, int]:
+        """Files and bytes on the workspace's filesystem, as it counts them itself."""
+        if self._workspace is not None:
+            with contextlib.suppress(OSError):
+                found = os.statvfs(self._workspace)
+                return found.f_files - found.f_ffree, (found.f_blocks - found.f_bfree) * found.f_frsize
+        return 0, 0
 
-    def _many_files(self) -> tuple[str, float] | None:
-        """Whether it made too many. The filesystem's own count tells when it is worth looking, since others may make
-        files there too."""
-        if self._files is None or self._workspace is None:
+    def _in_workspace(self) -> tuple[str, float] | None:
+        """Whether it made too many files, or too large ones. The filesystem's own count tells when it is worth looking,
+        since others may write there too."""
+        most_files, most_bytes = self._limits["max_changed_files"], self._limits["max_written_bytes"]
+        files, size = self._on_disk()
+        many = most_files and files - self._files > most_files * self._scan_past
+        much = most_bytes and size - self._bytes > most_bytes * self._scan_past
+        if self._workspace is None or not (many or much):
             return None
-        now = self._count_files() or 0
-        limit = self._limits["max_changed_files"]
-        if now - self._files <= max(limit, self._scan_past):
-            return None
-        made = count_changed(self._workspace, self._began_at, MOST_SCANNED)
-        if made > limit:
+        made, written = changed_since(self._workspace, self._began_at, MOST_SCANNED)
+        if most_files and made > most_files:
             return "max_changed_files", made
-        self._scan_past = (now - self._files) * 1.5  # They were someone else's.
+        if most_bytes and written > most_bytes:
+            return "max_written_bytes", written
+        self._scan_past *= 1.5  # They were someone else's.
         return None
 
 
-def count_changed(root: str, since: float, most: int) -> int:
-    """How many entries below `root` came to be or changed since then."""
-    found = seen = 0
+def changed_since(root: str, since: float, most: int) -> tuple[int, int]:
+    """How many entries below `root` came to be or changed since then, and the bytes that they take."""
+    found = size = seen = 0
     waiting = [root]
     while waiting and seen < most:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 seen += 1
                 with contextlib.suppress(OSError):
-                    found += entry.stat(follow_symlinks=False).st_ctime >= since - 0.01
+                    about = entry.stat(follow_symlinks=False)
+                    if about.st_ctime >= since - 0.01:
+                        found += 1
+                        size += about.st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-    return found
+    return found, size
+
+
+def _available() -> int:
+    """Memory that the machine has left."""
+    with contextlib.suppress(OSError, IndexError, ValueError), open("/proc/meminfo", "rb") as file:
+        return int(file.read().split(b"MemAvailable:", 1)[1].split(None, 1)[0]) * 1024
+    return 0
+
+
+def _held_unmapped(pids: list[int]) -> int:
+    """Memory in files that have no name and that nobody mapped, and in segments that nobody is attached to."""
+    files: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(f"/proc/{pid}/fd/{name}").startswith("/memfd:"):
+                        about = os.stat(f"/proc/{pid}/fd/{name}")
+                        files[about.st_dev, about.st_ino] = about.st_blocks * 512
+    segments = 0
+    with contextlib.suppress(OSError, IndexError, ValueError), open("/proc/sysvipc/shm", "rb") as file:
+        head, *lines = (line.split() for line in file)
+        attached, resident = head.index(b"nattch"), head.index(b"rss")
+        segments = sum(int(words[resident]) for words in lines if words[attached] == b"0")
+    return sum(files.values()) + segments
 
 
 def _written(pid: int) -> int:

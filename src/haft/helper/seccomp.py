@@ -29,8 +29,8 @@ TABLES: dict[str, list[tuple[int, tuple[int, ...], int]]] = {
     "aarch64": [(0xC000_00B7, (217, 218, 219, *IO_URING), 198), (0x4000_0028, (309, 310, 311, *IO_URING), 281)],
     "riscv64": [(0xC000_00F3, (217, 218, 219, *IO_URING), 198)],
 }
-"""By machine, for it and for its 32-bit programs: the architecture, add_key, request_key and keyctl, and socket. Those of
-x86 open theirs by socketcall, which hides the family: they get none."""
+"""By machine, for it and for its 32-bit programs: the architecture, add_key, request_key and keyctl, and socket. Those
+of x86 open theirs by socketcall, which hides the family: they get none."""
 X32 = 0x4000_0000
 
 

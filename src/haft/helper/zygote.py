@@ -24,6 +24,7 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
@@ -55,6 +56,8 @@ class Init:
         self._group = group
         self._abi = landlock.version()
         self._filters = seccomp.available()
+        self._last: Callable[[], None] | None = None
+        """Once the command runs: makes the kernel kill this process after it, where memory runs out."""
 
     def live(self, kind: dict[str, Any]) -> None:
         """Prepare, wait for the call, carry it to its end."""
@@ -63,6 +66,7 @@ class Init:
         try:
             room.furnish()
             kernel.limit_future_capabilities(kernel.ROOT_KEEPS if os.geteuid() == 0 else ())
+            self._last = room.let_commands_go_first()
             kernel.prctl(kernel.PR_SET_DUMPABLE, 0, "prctl(PR_SET_DUMPABLE)")
         except OSError as error:
             problem = error
@@ -91,6 +95,8 @@ class Init:
             return
         try:
             main = self._start(request, descriptors[1:])
+            if self._last is not None:
+                self._last()
         except OSError as error:
             tell(control, never_started(failure(error)))
             return
@@ -109,9 +115,10 @@ class Init:
             return False
         limits = request["limits"]
         if self._group is not None:
-            self._group.begin(limits)
-        alone = os.geteuid() != 0 and bool(limits["max_processes"]) and self._count_alone(room)
-        apply_rlimits(rlimits(limits, user=os.geteuid() != 0, calls=cgroups.TASKS_PER_PROCESS if alone else request["calls"]))
+            self._group.begin()
+        user = os.geteuid() != 0
+        alone = user and bool(limits["max_processes"]) and self._count_alone(room)
+        apply_rlimits(rlimits(limits, user=user, calls=cgroups.TASKS_PER_PROCESS if alone else request["calls"]))
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
         if self._abi:
             # Without a network of its own the second layer has to do; else programs may reach themselves.
@@ -170,10 +177,13 @@ class Init:
             )
         supervisor = Supervisor(control, main, " ".join(request["argv"]), everyone, meter)
         left = supervisor.watch(wake)
-        if self._group is not None:
-            if supervisor.hit is None and self._group.killed_for_memory():
+        if supervisor.hit is None and supervisor.status and meter is not None and (full := meter.scratch_is_full()):
+            supervisor.hit = "memory_bytes", full
+        if self._group is not None and supervisor.hit is None:
+            if self._group.killed_for_memory():
                 supervisor.hit = "memory_bytes", self._group.memory_used()
-            self._group.end()
+            elif refused := self._group.refused_forks():
+                supervisor.hit = "max_processes", request["limits"]["max_processes"] + refused
         tell(control, supervisor.report(left, None))
 
 
@@ -197,7 +207,8 @@ class Forker:
 
     def _be_init(self, orders: socket.socket, kind: dict[str, Any]) -> NoReturn:
         try:
-            kernel.close_others({orders.fileno(), *(self._group.descriptors if self._group else ())})
+            kept = self._group.descriptors if self._group else set()
+            kernel.close_others({orders.fileno(), *kept})
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # Without a handler, pid 1 is deaf to its own call.
             Init(orders, self._template, self._group).live(kind)
@@ -285,12 +296,25 @@ class Zygote:
 
     def trial(self) -> dict[str, Any]:
         """Prepare the first room, and tell how that went."""
+        try:
+            return self._trial()
+        except OSError:
+            if not self._hierarchies:
+                raise
+            # Groups can be made here, and yet nobody moved into them.
+            self._hierarchies.clear()
+            self._places.clear()
+            return self._trial()
+
+    def _trial(self) -> dict[str, Any]:
         place = self._new_place()
-        ready = place.order({**PLAIN, "trial": True})
-        words = ready.end.recv(MOST_MESSAGE)
-        ready.kind = PLAIN
-        place.ready = ready
-        return json.loads(words) if words else {"problem": "the first init died", "proc": False, "network": False}
+        place.ready = place.order({**PLAIN, "trial": True})
+        words = place.ready.end.recv(MOST_MESSAGE)
+        place.ready.kind = PLAIN
+        if not words:
+            raise ConnectionResetError("the first init died")
+        found: dict[str, Any] = json.loads(words)
+        return found
 
     def _new_place(self) -> Stall | Yard:
         self._count += 1
@@ -333,22 +357,28 @@ class Zygote:
                 with contextlib.suppress(OSError):
                     carrier.ready = carrier.order({**PLAIN, "network": kind["network"]})
 
+    @staticmethod
+    def _handed(place: Stall | Yard, kind: dict[str, Any], descriptors: list[int]) -> Ready:
+        """An init of that place, with its call."""
+        ready, place.ready = place.ready, None
+        if ready is None or ready.kind != kind:
+            if ready is not None:
+                ready.end.close()
+            ready = place.order(kind)
+        socket.send_fds(ready.end, [b"r"], descriptors)
+        return ready
+
     def _dispatch(self, kind: dict[str, Any], descriptors: list[int]) -> Stall | Yard:
         free = [place for place in self._places if place.running is None]
         place = next((one for one in free if one.ready is not None and one.ready.kind == kind), None)
         if place is None:
             place = free[0] if free else self._new_place()
-            ready = place.order(kind)
-        else:
-            assert place.ready is not None
-            ready, place.ready = place.ready, None
         try:
-            socket.send_fds(ready.end, [b"r"], descriptors)
+            ready = self._handed(place, kind, descriptors)
         except OSError:
             self._places.remove(place)  # Its forker or init was killed: another place, once.
             place = self._new_place()
-            ready = place.order(kind)
-            socket.send_fds(ready.end, [b"r"], descriptors)
+            ready = self._handed(place, kind, descriptors)
         if isinstance(place, Stall):
             place.running = ready.end
         else:

@@ -69,7 +69,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     def launcher(call: Call) -> Launcher:
         assert call.decision is not None
         decision = call.decision
-        return parts.sandbox.launcher(decision.profile, granted(call), parts.limits, neutral=decision.neutral)
+        return parts.sandbox.launcher(decision.profile, granted(call), neutral=decision.neutral)
 
     def context(run: Run) -> CallContext:
         return CallContext(run, parts.workspace, launcher, parts.limits)

@@ -104,7 +104,8 @@ class Sandbox:
 
     def _zygote(self) -> Helper:
         if self._helper is None:
-            size = self._limits.memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+            # A little more than the limit, so that it is the limit that ends a call which fills them.
+            size = self._limits.memory_bytes * 21 // 20 or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
             site = self.site.to_json(scratch_bytes=size, required=self._mode == "required")
             self._helper = Helper("zygote", {**site, "limits": _amounts(self._limits)})
         return self._helper
@@ -158,11 +159,11 @@ class Sandbox:
                     )
         return list(dict.fromkeys(found))
 
-    def launcher(self, profile: Profile, grants: Grants, limits: Limits, *, neutral: bool = False) -> Launcher:
+    def launcher(self, profile: Profile, grants: Grants = NO_GRANTS, *, neutral: bool = False) -> Launcher:
         """What starts commands for one call."""
-        return _Behind(self, profile, grants, limits, neutral=neutral)
+        return _Behind(self, profile, grants, neutral=neutral)
 
-    async def start(self, walls: Walls, limits: Limits, command: Command, sink: OutputSink) -> Exit:
+    async def start(self, walls: Walls, command: Command, sink: OutputSink) -> Exit:
         """Run one command behind walls that were built for it."""
         env = self._environment(walls)
         for attempt in (1, 2):
@@ -171,10 +172,10 @@ class Sandbox:
             terms = self._behind_walls if behind else self._without_walls
 
             def told(command: Command, directory: int, terms: Any = terms) -> Mapping[str, Any]:
-                return terms(walls, limits, command, directory)  # type: ignore[no-any-return]
+                return terms(walls, command, directory)  # type: ignore[no-any-return]
 
             try:
-                return await ProcessLauncher(starter, env, self._open_directory, told, limits).run(command, sink)
+                return await ProcessLauncher(starter, env, self._open_directory, told, self._limits).run(command, sink)
             except Stale:
                 # The workspace was removed and made anew, and the zygote still holds the old one.
                 if self._helper is not None:
@@ -196,7 +197,7 @@ class Sandbox:
                 self._environments[walls] = env
         return env
 
-    def _behind_walls(self, walls: Walls, limits: Limits, command: Command, directory: int) -> Mapping[str, Any]:
+    def _behind_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:
         site = self.site
         here = os.fstat(directory)
         shown = [os.path.realpath(path) for path in (*walls.path, *command.readable)]
@@ -217,18 +218,23 @@ class Sandbox:
                 "protected": protected_names(site.workspace) if walls.profile == "workspace" else [],
                 "spared": [path for path in granted if is_below(path, (site.workspace,))],
             },
-            "limits": _amounts(limits),
-            "calls": limits.max_concurrent,
+            "limits": _amounts(self._limits),
+            "calls": self._limits.max_concurrent,
             "directory": os.path.normpath(os.path.join(site.workspace, command.cwd)),
             "identity": [here.st_dev, here.st_ino],
         }
 
-    def _without_walls(self, walls: Walls, limits: Limits, command: Command, directory: int) -> Mapping[str, Any]:
+    def _without_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:
         second = None
         if "landlock" in walls.layers:
             places = [*walls.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  shared, for want of better
             second = {"places": places, "network": walls.network}
-        return {"walls": second, "limits": _amounts(limits), "workspace": self.site.workspace}
+        return {
+            "walls": second,
+            "limits": _amounts(self._limits),
+            "calls": self._limits.max_concurrent,
+            "workspace": self.site.workspace,
+        }
 
     def explain(self, output: str, walls: Walls) -> HaftError | None:
         """Why a call failed, where a wall or a limit was in its way."""
@@ -245,16 +251,15 @@ class Sandbox:
 class _Behind:
     """The launcher of one call."""
 
-    def __init__(self, sandbox: Sandbox, profile: Profile, grants: Grants, limits: Limits, *, neutral: bool) -> None:
+    def __init__(self, sandbox: Sandbox, profile: Profile, grants: Grants, *, neutral: bool) -> None:
         self._sandbox = sandbox
         self._profile = profile
         self._grants = grants
-        self._limits = limits
         self._neutral = neutral
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
         walls = await self._sandbox.confine(self._profile, self._grants, neutral=self._neutral)
-        return await self._sandbox.start(walls, self._limits, command, sink)
+        return await self._sandbox.start(walls, command, sink)
 
 
 def _amounts(limits: Limits) -> dict[str, Any]:

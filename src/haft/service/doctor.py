@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from haft.audit import verify
 from haft.builtin.ripgrep import find_ripgrep
-from haft.contracts import NO_GRANTS, Command, EndedChild, Exit, HaftError, Stream
+from haft.contracts import Command, EndedChild, Exit, HaftError, Stream
 from haft.files import Root
 from haft.runs import live_hosts
 from haft.sandbox import Abilities, Mode, Sandbox
@@ -173,7 +173,7 @@ def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     abilities = await sandbox.ready()
-                    launcher = sandbox.launcher("workspace", NO_GRANTS, limits)
+                    launcher = sandbox.launcher("workspace")
                     return abilities, await launcher.run(Command(["true"]), _Silent())
             finally:
                 sandbox.close()
