@@ -45,6 +45,12 @@ class Group:
         for place in self.descriptors:
             _write(place, "cgroup.procs", "0")
 
+    def remove(self) -> None:
+        """When nobody is in it any more."""
+        for hierarchy in self._hierarchies:
+            with contextlib.suppress(OSError):
+                os.rmdir(self._name, dir_fd=hierarchy.descriptor)
+
     @property
     def descriptors(self) -> set[int]:
         return {place for _version, place in self._places.values()}
@@ -218,7 +224,7 @@ def sweep(hierarchies: list[Hierarchy], own: str | None = None) -> None:
     for hierarchy in hierarchies:
         with contextlib.suppress(OSError):
             for name in os.listdir(hierarchy.descriptor):
-                if name.startswith("haft-") and ((own is not None and name.startswith(own)) or _is_orphan(name)):
+                if name.startswith("haft-") and ((own is not None and name.startswith(f"{own}-")) or _is_orphan(name)):
                     with contextlib.suppress(OSError):
                         os.rmdir(name, dir_fd=hierarchy.descriptor)
 

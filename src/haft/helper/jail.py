@@ -83,19 +83,27 @@ class Template:
             if descriptor is None:
                 continue
             path = f"/dev/{name}"
-            if self.in_user_namespace:
+            if not self._make_device(path, name):
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
                 kernel.bind(descriptor, path, recursive=False)
                 kernel.set_mount(path, clear=ATTR_NODEV)  # A device can be written to on a read-only mount.
-            else:
-                os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(*DEVICES[name]))
-                os.chmod(path, 0o666)  # noqa: S103  as devices for everyone have it
             os.close(descriptor)
         for name, target in LINKS.items():
             os.symlink(target, f"/dev/{name}")
         for directory in ("/dev/shm", "/dev/pts", NOTHING):  # noqa: S108  made here, in a /dev of our own
             os.mkdir(directory, 0o755)
         kernel.set_mount("/dev", add=ATTR_RDONLY)
+
+    def _make_device(self, path: str, name: str) -> bool:
+        """False in a user namespace, ours or that of a container: there the host's own is shown."""
+        if self.in_user_namespace:
+            return False
+        try:
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(*DEVICES[name]))
+        except PermissionError:
+            return False
+        os.chmod(path, 0o666)  # noqa: S103  as devices for everyone have it
+        return True
 
 
 def writable_mounts(root: str) -> list[str]:
@@ -172,7 +180,7 @@ class Room:
             self.has_proc = True
         except OSError:
             # A container may not let us. The host's would show the host's processes: better none at all. What is
-            # bound meanwhile is found through the one that is covered here, so that comes last.
+            # bound is found through it, so it is covered last of all.
             self.has_proc = False
 
     def _bind_and_hide(self) -> None:
@@ -220,8 +228,6 @@ class Room:
             with contextlib.suppress(OSError), open(path, "x") as file:
                 file.write(words)
         kernel.mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
-        if not self.has_proc:
-            kernel.mount("haft", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k")
 
     def _cover_sockets(self) -> None:
         """Those of the host that are in sight: a read-only mount does not keep anyone from connecting."""
@@ -257,6 +263,11 @@ class Room:
 
     def open_up(self, walls: dict[str, Any]) -> None:
         """What this call may write, and what it may not although it lies there."""
+        self._let_write(walls)
+        if not self.has_proc:
+            kernel.mount("haft", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k")
+
+    def _let_write(self, walls: dict[str, Any]) -> None:
         self._cover_sockets()  # Those that were bound since.
         self._template.mask()  # A file that the host replaced since has come off its mask.
         if walls["profile"] != "workspace":
@@ -294,6 +305,7 @@ def protect(workspace: str, names: Iterable[str], spared: Iterable[str]) -> None
     """Make what would run later on the host read-only, where it exists, and hold its parents in place: who could
     rename those could put others there."""
     held: set[str] = set()
+    closed: list[str] = []
     free = [path.rstrip("/") for path in spared]
     for name in names:
         path = f"{workspace.rstrip('/')}/{name}"
@@ -305,9 +317,11 @@ def protect(workspace: str, names: Iterable[str], spared: Iterable[str]) -> None
                 _bind_over(parent)
         _bind_over(path)
         kernel.set_mount(path, add=ATTR_RDONLY, recursive=True)
+        closed.append(path)
     for path in free:
-        # Granted inside of something protected: open again.
-        if path.startswith(workspace.rstrip("/") + "/") and (place := opened(path)) is not None:
+        # Granted inside of something protected: open again. Others stay as they are, since what is bound cannot be
+        # replaced, and programs write by replacing.
+        if _is_below(path, closed) and (place := opened(path)) is not None:
             kernel.bind(place, path)
             kernel.set_mount(path, clear=ATTR_RDONLY)
             os.close(place)

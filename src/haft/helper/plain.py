@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -18,12 +19,14 @@ import sys
 import time
 from typing import Any
 
-from haft.helper import kernel, landlock
+from haft.helper import cgroups, kernel, landlock, seccomp
 from haft.helper.meter import Meter, apply_rlimits, rlimits
 from haft.helper.supervisor import GIVE_UP_SECONDS, POLL_SECONDS, Supervisor, drain, reap, wake_on_children
 from haft.helper.words import argv_and_env, failure, read_request, tell
 
 STREAMS = 3
+THREADS = 17
+"""The field of /proc/PID/stat, counted after the name."""
 
 
 def parents() -> dict[int, int]:
@@ -74,7 +77,7 @@ class Below:
         send_signal(self.pids(), number)
 
 
-def become(request: dict[str, Any], streams: list[int], directory: int) -> None:
+def become(request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None) -> None:
     """In the child: own session, clean signals, the three streams, the directory, then the command."""
     argv, env = argv_and_env(request)
     os.setsid()
@@ -85,23 +88,68 @@ def become(request: dict[str, Any], streams: list[int], directory: int) -> None:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.fchdir(directory)
-    apply_rlimits(rlimits(request["limits"], user=os.geteuid() != 0, calls=request["calls"]))
+    if group is not None:
+        group.join()
+    apply_rlimits({**rlimits(request["limits"], user=False, calls=1), **brake_of_user(request["limits"])})
     walls = request["walls"]
     if walls is not None and (abi := landlock.version()):
         landlock.restrict(walls["places"], tcp=walls["network"], abi=abi)
+        if seccomp.available():
+            seccomp.restrict()
     for target, descriptor in enumerate(streams):
         os.dup2(descriptor, target)
     os.execvpe(argv[0], argv, env)  # noqa: S606  this is the one place for it
 
 
-def start(request: dict[str, Any], streams: list[int], directory: int) -> tuple[int, list[Any] | None]:
+def brake_of_user(limits: dict[str, Any]) -> dict[int, int]:
+    """So many more processes and threads than the user has on the whole machine, which is what the kernel counts: a
+    fork bomb grows faster than watching can follow. Root is bound by no such limit."""
+    if os.geteuid() == 0 or not limits["max_processes"]:
+        return {}
+    return {resource.RLIMIT_NPROC: tasks_of_user() + int(limits["max_processes"]) * cgroups.TASKS_PER_PROCESS}
+
+
+def tasks_of_user() -> int:
+    """Processes and threads of whoever we are."""
+    own, found = os.geteuid(), 0
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                if os.stat(f"/proc/{name}").st_uid == own:
+                    with open(f"/proc/{name}/stat", "rb") as file:
+                        found += int(file.read().rsplit(b")", 1)[1].split()[THREADS])
+    return found
+
+
+def brake_of_root(limits: dict[str, Any], hierarchies: list[cgroups.Hierarchy]) -> cgroups.Group | None:
+    """The same for root, where there are cgroups."""
+    if hierarchies and limits["max_processes"]:
+        with contextlib.suppress(OSError):
+            group = cgroups.Group(hierarchies, f"haft-{os.getppid()}-{os.getpid()}")
+            group.limit(limits)
+            return group
+    return None
+
+
+def for_brakes(tag: str) -> list[cgroups.Hierarchy]:
+    """The cgroups that count processes, where we may make some."""
+    found = [each for each in cgroups.usable(tag) if "pids" in each.controllers] if os.geteuid() == 0 else []
+    for hierarchy in found:
+        hierarchy.controllers &= {"pids"}
+    cgroups.sweep(found)
+    return found
+
+
+def start(
+    request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None
+) -> tuple[int, list[Any] | None]:
     """Fork and exec. The pid, and what failed where it did."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             os.close(reading)
-            become(request, streams, directory)
+            become(request, streams, directory, group)
         except BaseException as error:
             os.write(writing, json.dumps(failure(error)).encode())
         finally:
@@ -113,7 +161,7 @@ def start(request: dict[str, Any], streams: list[int], directory: int) -> tuple[
     return pid, json.loads(complaint) if complaint else None
 
 
-def supervise(control: socket.socket, streams: list[int], directory: int) -> None:
+def supervise(control: socket.socket, streams: list[int], directory: int, hierarchies: list[cgroups.Hierarchy]) -> None:
     """The life of one supervisor, from the request to the last word."""
     kernel.become_subreaper()
     wake = wake_on_children()
@@ -121,18 +169,21 @@ def supervise(control: socket.socket, streams: list[int], directory: int) -> Non
         request = read_request(control)
     except EOFError:
         return  # The host changed its mind before it said what to run.
-    pid, complaint = start(request, streams, directory)
+    group = brake_of_root(request["limits"], hierarchies)
+    pid, complaint = start(request, streams, directory, group)
     for descriptor in (*streams, directory):
         os.close(descriptor)
     control.setblocking(False)
     below = Below(pid)
-    meter = Meter(request["limits"], below.pids, workspace=request["workspace"])
+    meter = Meter(request["limits"], below.pids, workspace=request["workspace"], group=group)
     supervisor = Supervisor(control, pid, " ".join(request["argv"]), below, meter)
     left = supervisor.watch(wake)
+    if group is not None:
+        group.remove()
     tell(control, supervisor.report(left, complaint))
 
 
-def serve(server: socket.socket) -> None:
+def serve(server: socket.socket, hierarchies: list[cgroups.Hierarchy]) -> None:
     """The helper: a supervisor for every message, until the host ends the socket."""
     kernel.become_subreaper()
     wake = wake_on_children()
@@ -167,7 +218,7 @@ def serve(server: socket.socket) -> None:
             try:
                 server.close()
                 os.close(wake)
-                supervise(socket.socket(fileno=descriptors[0]), descriptors[1:4], descriptors[4])
+                supervise(socket.socket(fileno=descriptors[0]), descriptors[1:4], descriptors[4], hierarchies)
                 code = 0
             finally:
                 os._exit(code)
@@ -181,7 +232,10 @@ def main(descriptor: int) -> None:
     server = socket.socket(fileno=descriptor)
     server.recv(1 << 20)  # What a zygote would want to know.
     server.sendall(json.dumps({"landlock": landlock.version(), "namespaces": False, "problem": None}).encode())
-    serve(server)
+    tag = cgroups.tag()
+    hierarchies = for_brakes(tag)
+    serve(server, hierarchies)
+    cgroups.sweep(hierarchies, tag)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,8 @@ class Init:
     def _count_alone(self, room: jail.Room) -> bool:
         """The kernel counts an ordinary user's processes by user namespace: one more, and this call has a count of its
         own. In the one that all calls share, a fork bomb would keep the others from forking."""
+        if not room.has_proc:
+            return False
         uid, gid = os.geteuid(), os.getegid()
         try:
             kernel.unshare(kernel.CLONE_NEWUSER, "users")
@@ -403,6 +405,7 @@ def main(descriptor: int) -> None:
     kernel.leave_keyrings()
     hello: dict[str, Any] = {"landlock": landlock.version(), "namespaces": False, "problem": None}
     hello["seccomp"] = seccomp.available()
+    hello["accounts_io"] = os.path.exists("/proc/self/io")
     try:
         begin(server, site, hello)
     except OSError as error:
@@ -441,7 +444,6 @@ def begin(server: socket.socket, site: dict[str, Any], hello: dict[str, Any]) ->
     hello["namespaces"] = hello["problem"] is None
     hello["user_namespace"] = in_user_namespace
     hello["cgroups"] = {name: each.version for each in hierarchies for name in each.controllers}
-    hello["accounts_io"] = os.path.exists("/proc/self/io")
     server.sendall(json.dumps(hello).encode())
     if hello["namespaces"]:
         zygote.serve()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-SCOPES_SINCE = 6
+TCP_SINCE, SCOPES_SINCE = 4, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class Abilities:
         if self.namespaces and not self.seccomp:
             found.append("no seccomp filters: kernel keyrings and sockets of rare families are in reach")
         if self.namespaces and not self.network:
-            found.append("no network namespaces: only TCP can be kept from a call")
+            held = "only TCP can be kept from a call" if self.landlock >= TCP_SINCE else "every call has the network"
+            found.append(f"no network namespaces: {held}")
         if self.namespaces and not self.proc:
             found.append("no /proc of its own: calls have none, and only rlimits hold them")
         return found

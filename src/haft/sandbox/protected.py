@@ -22,6 +22,7 @@ NAMES: Final = (
     ".cursor",
     ".envrc",
     ".gemini",
+    ".git/commondir",
     ".git/config",
     ".git/config.worktree",
     ".git/hooks",

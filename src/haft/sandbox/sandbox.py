@@ -58,7 +58,7 @@ class Sandbox:
         mode: Mode = "auto",
         granted: Grants = NO_GRANTS,
     ) -> None:
-        self._workspace = workspace
+        self._workspace = os.path.realpath(workspace)
         self._state_home = state_home
         self._env = dict(env)
         self._environments: dict[Walls, dict[str, str]] = {}
@@ -192,7 +192,7 @@ class Sandbox:
         """Built once for each kind of walls: most calls share theirs."""
         env = self._environments.get(walls)
         if env is None:
-            env = built_environment(self._env, self.site.workspace, walls)
+            env = built_environment(self._env, self._workspace, walls)
             if len(self._environments) < MOST_KNOWN:
                 self._environments[walls] = env
         return env
@@ -233,7 +233,7 @@ class Sandbox:
             "walls": second,
             "limits": _amounts(self._limits),
             "calls": self._limits.max_concurrent,
-            "workspace": self.site.workspace,
+            "workspace": self._workspace,
         }
 
     def explain(self, output: str, walls: Walls) -> HaftError | None:

@@ -21,19 +21,30 @@ SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/de
 HOMES: Final = ("/home", "/root")
 
 SECRETS: Final = (
+    "/etc/NetworkManager/system-connections",
     "/etc/docker/key.json",
     "/etc/gshadow",
     "/etc/gshadow-",
+    "/etc/ipsec.secrets",
     "/etc/krb5.keytab",
     "/etc/kubernetes",
+    "/etc/letsencrypt",
+    "/etc/mysql/debian.cnf",
+    "/etc/pki/tls/private",
+    "/etc/ppp",
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/ssl/private",
     "/etc/sudoers.d",
     "/etc/wireguard",
+    "/var/backups",
+    "/var/lib/containerd",
     "/var/lib/docker",
     "/var/lib/kubelet",
+    "/var/lib/mysql",
     "/var/lib/postgresql",
+    "/var/lib/private",
+    "/var/lib/sss",
     "/var/spool/cron",
 )
 """Masked for root, whom no file mode stops. The host's ssh keys are added."""
@@ -161,5 +172,8 @@ def _caches(
         target = os.path.join(home, place)
         if any(is_below(shown, (target,)) for _source, shown in show):
             continue  # Python itself may run from there.
-        os.makedirs(source, mode=0o700, exist_ok=True)
+        try:
+            os.makedirs(source, mode=0o700, exist_ok=True)
+        except OSError:
+            return  # A call can do without.
         yield source, target

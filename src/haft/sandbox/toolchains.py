@@ -54,7 +54,7 @@ def _around(directory: str, homes: Sequence[str]) -> Iterator[str]:
     refused = {os.path.normpath(os.path.join(home, name)) for home in homes for name in NEVER}
     if parent not in refused and parent != "/" and _is_prefix(parent):
         yield parent
-    else:
+    elif directory not in refused:
         yield directory
 
 

@@ -44,6 +44,20 @@ def tell_ignored(config: Config, said: Globals) -> None:
             warn(ignored.sentence())
 
 
+def tell_what_is_logged(said: Globals) -> None:
+    """What haft would write to a program's log, such as walls that this machine cannot build, is said here."""
+    import logging
+
+    class Said(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if not said.quiet:
+                warn(record.getMessage())
+
+    log = logging.getLogger("haft")
+    log.handlers = [Said()]
+    log.propagate = False
+
+
 def recover(home: StateHome) -> None:
     """Clean up after hosts that were killed. Reading goes on where that cannot be done."""
     from haft.service import recover_dead_hosts

@@ -118,7 +118,7 @@ def use_tool(context: click.Context, line: Line) -> None:
     from haft.service import ToolService
     from haft.surfaces.cli.approver import approve_all, approver_here
     from haft.surfaces.cli.interrupts import Interrupts
-    from haft.surfaces.cli.place import tell_ignored, workspace_of
+    from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
     from haft.surfaces.cli.printing import say
 
     interrupts = Interrupts((lambda _text: None) if said.quiet else say)
@@ -126,6 +126,7 @@ def use_tool(context: click.Context, line: Line) -> None:
     approver = approve_all if wanted.approve else approver_here(interrupts, workspace)
     service = ToolService.open(workspace, approver=approver, thread=wanted.thread)
     tell_ignored(service.config, said)
+    tell_what_is_logged(said)
     specs = {listing.spec.name: listing.spec for listing in service.tools()}
     schema = specs[ToolName(wanted.tool)].input_schema if wanted.tool in specs else {}
     given = arguments(line, wanted.tool, schema)
