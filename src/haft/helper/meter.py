@@ -76,6 +76,8 @@ class Meter:
         memory, ticks = self._from_stat(pids)
         if limits["memory_bytes"] and (used := self._memory(pids, memory)) is not None:
             return "memory_bytes", used
+        if full := self.scratch_is_full():
+            return "memory_bytes", full
         if limits["cpu_seconds"]:
             ended = resource.getrusage(resource.RUSAGE_CHILDREN)
             seconds = ticks / TICK + ended.ru_utime + ended.ru_stime
@@ -112,7 +114,7 @@ class Meter:
         return resident + scratch if resident + scratch > limit else None
 
     def scratch_is_full(self) -> int:
-        """How much the scratch places hold, where nothing more fits; else 0. They are as large as the memory limit."""
+        """How much the scratch places hold, where nothing more fits; else 0. They are nearly as large as the limit."""
         used, free = self._in_scratch()
         return used if self._limits["memory_bytes"] and not free else 0
 

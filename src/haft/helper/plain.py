@@ -94,8 +94,8 @@ def become(request: dict[str, Any], streams: list[int], directory: int, group: c
     walls = request["walls"]
     if walls is not None and (abi := landlock.version()):
         landlock.restrict(walls["places"], tcp=walls["network"], abi=abi)
-        if seccomp.available():
-            seccomp.restrict()
+        if steps := seccomp.written():
+            seccomp.restrict(steps)
     for target, descriptor in enumerate(streams):
         os.dup2(descriptor, target)
     os.execvpe(argv[0], argv, env)  # noqa: S606  this is the one place for it

@@ -9,9 +9,6 @@
 Where cgroups can be had, forkers stand between zygote and inits: each is in a group of its own and carries one call at
 a time. The host sends one message a call over its socket: JSON that says which room it needs, and the call's control
 socket, stdin, stdout and stderr. When that socket ends, so does everything.
-
-An init restricts itself and then spawns the command, which is cheaper than forking once more. It keeps its own
-capabilities, which nothing it starts inherits, and nothing can trace or signal it from below.
 """
 
 from __future__ import annotations
@@ -24,169 +21,13 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
-from haft.helper.meter import Meter, apply_rlimits, rlimits
-from haft.helper.supervisor import Supervisor, wake_on_children
-from haft.helper.words import argv_and_env, failure, never_started, programs, read_request, tell
+from haft.helper.init import STREAMS, Init
+from haft.helper.words import never_started, tell
 
 MOST_MESSAGE = 1 << 18
-STREAMS = 3
-
-
-class Everyone:
-    """The processes of a call, seen by pid 1 of its namespace: all there are."""
-
-    def pids(self) -> list[int]:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
-
-    def signal(self, number: int) -> None:
-        with contextlib.suppress(OSError):
-            os.kill(-1, number)
-
-
-class Init:
-    """Pid 1 of one call, from before the call is known."""
-
-    def __init__(self, orders: socket.socket, template: jail.Template, group: cgroups.Group | None) -> None:
-        self._orders = orders
-        self._template = template
-        self._group = group
-        self._abi = landlock.version()
-        self._filters = seccomp.available()
-        self._last: Callable[[], None] | None = None
-        """Once the command runs: makes the kernel kill this process after it, where memory runs out."""
-
-    def live(self, kind: dict[str, Any]) -> None:
-        """Prepare, wait for the call, carry it to its end."""
-        problem: OSError | None = None
-        room = jail.Room(self._template, network=kind["network"], extra=kind["extra"])
-        try:
-            room.furnish()
-            kernel.limit_future_capabilities(kernel.ROOT_KEEPS if os.geteuid() == 0 else ())
-            self._last = room.let_commands_go_first()
-            kernel.prctl(kernel.PR_SET_DUMPABLE, 0, "prctl(PR_SET_DUMPABLE)")
-        except OSError as error:
-            problem = error
-        if kind.get("trial"):
-            words = {"proc": room.has_proc, "network": not room.has_network, "problem": problem and str(problem)}
-            self._orders.sendall(json.dumps(words).encode())
-        message, descriptors, _, _ = socket.recv_fds(self._orders, 1, 1 + STREAMS)
-        if not message:
-            return
-        for descriptor in descriptors:
-            os.set_inheritable(descriptor, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.
-        control = socket.socket(fileno=descriptors[0])
-        wake = wake_on_children()
-        try:
-            request = read_request(control)
-        except EOFError:
-            return
-        try:
-            if problem is not None:
-                raise problem
-            if not self._enter(room, request):
-                tell(control, {"stale": True})
-                return
-        except OSError as error:
-            tell(control, never_started([None, f"the walls around it could not be built: {error}"]))
-            return
-        try:
-            main = self._start(request, descriptors[1:])
-            if self._last is not None:
-                self._last()
-        except OSError as error:
-            tell(control, never_started(failure(error)))
-            return
-        for descriptor in descriptors[1:]:
-            os.close(descriptor)
-        self._carry(control, main, request, room, wake)
-
-    def _enter(self, room: jail.Room, request: dict[str, Any]) -> bool:
-        """Open the room as far as this call may, and stand in its directory. False where that is another one than the
-        host meant: the workspace was replaced since the zygote began."""
-        walls = request["walls"]
-        room.open_up(walls)
-        os.chdir(os.fsencode(request["directory"]))
-        found = os.stat(".")
-        if [found.st_dev, found.st_ino] != request["identity"]:
-            return False
-        limits = request["limits"]
-        if self._group is not None:
-            self._group.begin()
-        user = os.geteuid() != 0
-        alone = user and bool(limits["max_processes"]) and self._count_alone(room)
-        apply_rlimits(rlimits(limits, user=user, calls=cgroups.TASKS_PER_PROCESS if alone else request["calls"]))
-        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
-        if self._abi:
-            # Without a network of its own the second layer has to do; else programs may reach themselves.
-            tcp = walls["network"] or not room.has_network
-            landlock.restrict(room.writable_places(walls), tcp=tcp, abi=self._abi)
-        if self._filters:
-            seccomp.restrict()
-        return True
-
-    def _count_alone(self, room: jail.Room) -> bool:
-        """The kernel counts an ordinary user's processes by user namespace: one more, and this call has a count of its
-        own. In the one that all calls share, a fork bomb would keep the others from forking."""
-        if not room.has_proc:
-            return False
-        uid, gid = os.geteuid(), os.getegid()
-        try:
-            kernel.unshare(kernel.CLONE_NEWUSER, "users")
-        except OSError:
-            return False
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1, "prctl(PR_SET_DUMPABLE)")  # Else its files in /proc are root's.
-        for name, words in kernel.maps_to_itself(uid, gid):
-            room.tell_kernel(name, words)
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 0, "prctl(PR_SET_DUMPABLE)")
-        kernel.limit_future_capabilities(())
-        return True
-
-    @staticmethod
-    def _start(request: dict[str, Any], streams: list[int]) -> int:
-        argv, env = argv_and_env(request)
-        if not request["stdin"]:
-            streams[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-        actions = [(os.POSIX_SPAWN_DUP2, descriptor, target) for target, descriptor in enumerate(streams)]
-        told: OSError | None = None
-        for program in programs(argv[0], env):
-            try:
-                return os.posix_spawn(
-                    program, argv, env, file_actions=actions, setsid=True, setsigmask=(),
-                    setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
-                )  # fmt: skip
-            except (FileNotFoundError, NotADirectoryError) as error:
-                told = told or error
-            except PermissionError as error:
-                told = error
-        raise told or FileNotFoundError(2, os.strerror(2))
-
-    def _carry(self, control: socket.socket, main: int, request: dict[str, Any], room: jail.Room, wake: int) -> None:
-        control.setblocking(False)
-        everyone = Everyone()
-        meter = None
-        if room.has_proc:
-            writes = request["walls"]["profile"] == "workspace"
-            meter = Meter(
-                request["limits"],
-                everyone.pids,
-                scratch="/tmp",  # noqa: S108  the call's own
-                workspace=self._template.workspace if writes else None,
-                group=self._group,
-            )
-        supervisor = Supervisor(control, main, " ".join(request["argv"]), everyone, meter)
-        left = supervisor.watch(wake)
-        if supervisor.hit is None and supervisor.status and meter is not None and (full := meter.scratch_is_full()):
-            supervisor.hit = "memory_bytes", full
-        if self._group is not None and supervisor.hit is None:
-            if self._group.killed_for_memory():
-                supervisor.hit = "memory_bytes", self._group.memory_used()
-            elif refused := self._group.refused_forks():
-                supervisor.hit = "max_processes", request["limits"]["max_processes"] + refused
-        tell(control, supervisor.report(left, None))
 
 
 class Forker:

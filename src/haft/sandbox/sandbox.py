@@ -41,6 +41,7 @@ Mode = Literal["auto", "required", "off"]
 
 IN_PROCESS: Final = Walls(reason="it runs in this process")
 MOST_GRANTED: Final = 1000
+MOST_SPARED: Final = 64_000_000
 MOST_KNOWN: Final = 100
 _log = logging.getLogger("haft")
 
@@ -104,8 +105,10 @@ class Sandbox:
 
     def _zygote(self) -> Helper:
         if self._helper is None:
-            # A little more than the limit, so that it is the limit that ends a call which fills them.
-            size = self._limits.memory_bytes * 21 // 20 or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+            # Less than the limit: files are not freed with the processes that wrote them, and what watches over the
+            # call is counted in the same group and needs some as well. A call that fills them has passed its limit.
+            most = self._limits.memory_bytes
+            size = most - min(most // 8, MOST_SPARED) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
             site = self.site.to_json(scratch_bytes=size, required=self._mode == "required")
             self._helper = Helper("zygote", {**site, "limits": _amounts(self._limits)})
         return self._helper
