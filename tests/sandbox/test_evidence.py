@@ -1,0 +1,239 @@
+"""What programs say when a wall or a limit stopped them, as they really say it, and what only sounds like it."""
+
+import socket
+
+import pytest
+
+from haft.contracts import Limits, Walls
+from haft.sandbox.evidence import judge
+
+pytestmark = pytest.mark.every_user
+
+WORKSPACE = "/srv/work"
+LAYERS = ("namespaces", "landlock")
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A hidden home with something in it."""
+    (tmp_path / "secret").write_text("x")
+    return str(tmp_path)
+
+
+@pytest.fixture
+def said(home):
+    """What is made of some output, behind the walls of a call that may write the workspace."""
+
+    def said(output, **walls):
+        given = {
+            "profile": "workspace", "network": False, "writable": (WORKSPACE,), "hidden": (home, "/run"),
+            "layers": LAYERS, **walls,
+        }  # fmt: skip
+        return judge(output.replace("HOME", home), Walls(**given), Limits(), WORKSPACE, home)
+
+    return said
+
+
+NETWORK = [
+    "curl: (6) Could not resolve host: example.com",
+    "curl: (7) Failed to connect to 93.184.216.34 port 443 after 0 ms: Couldn't connect to server",
+    "wget: unable to resolve host address ‘example.com’",
+    "fatal: unable to access 'https://github.com/x/y/': Could not resolve host: github.com",
+    ("ssh: Could not resolve hostname github.com: Temporary failure in name resolution\n"
+    "fatal: Could not read from remote repository.\n\n"
+    "Please make sure you have the correct access rights\nand the repository exists."),
+    ("npm error code EAI_AGAIN\nnpm error syscall getaddrinfo\nnpm error errno EAI_AGAIN\n"
+    "npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org"),
+    "npm ERR! code ENOTFOUND\nnpm ERR! network request to https://registry.npmjs.org/x failed",
+    ("WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'NewConnectionError("
+    "'<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>: Failed to establish a new connection: "
+    "[Errno -3] Temporary failure in name resolution')': /simple/x/\n"
+    "ERROR: Could not find a version that satisfies the requirement x (from versions: none)\n"
+    "ERROR: No matching distribution found for x"),
+    ("error: Failed to fetch: `https://pypi.org/simple/x/`\n  Caused by: client error (Connect)\n"
+    "  Caused by: dns error: failed to lookup address information: Temporary failure in name resolution"),
+    "Caused by:\n  [6] Could not resolve hostname (Could not resolve host: index.crates.io)",
+    ("go: example.com/x: Get \"https://proxy.golang.org/x\": dial tcp: lookup proxy.golang.org: "
+    "Temporary failure in name resolution"),
+    "OSError: [Errno 101] Network is unreachable",
+    "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>",
+    "    errno: -3001,\n    code: 'EAI_AGAIN',\n    syscall: 'getaddrinfo',\n    hostname: 'example.com'\n  }\n}",
+    "Err:1 http://deb.debian.org/debian bookworm InRelease\n  Temporary failure resolving 'deb.debian.org'",
+    "bash: connect: Network is unreachable\nbash: line 1: /dev/tcp/1.1.1.1/80: Network is unreachable",
+]  # fmt: skip
+
+WRITE = {
+    "touch: cannot touch '/etc/x': Read-only file system": "/etc",
+    "OSError: [Errno 30] Read-only file system: '/etc/x'": "/etc",
+    "bash: line 1: /etc/x: Read-only file system": "/etc",
+    "mkdir: cannot create directory ‘/usr/lib/x’: Read-only file system": "/usr/lib",
+    "mv: cannot move '/srv/work/a' to '/etc/y': Read-only file system": "/etc",
+    "cp: cannot create regular file '/usr/x': Read-only file system": "/usr",
+    "sed: couldn't open temporary file /etc/sedgwEHw9: Read-only file system": "/etc",
+    'error: Read-only file system (os error 30) at path "/usr/share/x"': "/usr/share",
+    "Error: EROFS: read-only file system, open '/etc/x'\n    at Object.openSync (node:fs:573:18) {\n  errno: -30,\n"
+    "  code: 'EROFS',\n  syscall: 'open',\n  path: '/etc/x'\n}\n\nNode.js v20.20.2": "/etc",
+    "open /usr/local/go/x: read-only file system": "/usr/local/go",
+    "java.io.FileNotFoundException: /etc/x (Read-only file system)": "/etc",
+}
+
+PROTECTED = {
+    "error: could not write config file .git/config: Device or resource busy": ".git/config",
+    "error: could not lock config file .git/config: Read-only file system": ".git/config",
+    "bash: line 1: .git/hooks/pre-commit: Read-only file system": ".git/hooks",
+    f"touch: cannot touch '{WORKSPACE}/.vscode/tasks.json': Read-only file system": ".vscode",
+    "rm: cannot remove '.envrc': Device or resource busy": ".envrc",
+    f"mv: cannot move 'x' to '{WORKSPACE}/.git/hooks': Device or resource busy": ".git/hooks",
+    "mv: cannot move '../.git' to '../.git/config': Device or resource busy": ".git/config",
+}
+
+READ = [
+    "cat: HOME/secret: No such file or directory",
+    "cat: ~/secret: No such file or directory",
+    "FileNotFoundError: [Errno 2] No such file or directory: 'HOME/secret'",
+    "Error: ENOENT: no such file or directory, open 'HOME/secret'",
+    "bash: line 1: HOME/secret: No such file or directory",
+    "sh: 1: cannot open HOME/secret: No such file",
+    "sh: 1: HOME/secret: not found",
+]
+
+LIMITS = {
+    "OSError: [Errno 27] File too large": "max_written_file_bytes",
+    "dd: error writing 'big': File too large": "max_written_file_bytes",
+    "bash: line 1:    10 File size limit exceeded(core dumped) dd": "max_written_file_bytes",
+    "Error: EFBIG: file too large, write": "max_written_file_bytes",
+    "OSError: [Errno 24] Too many open files: '/dev/null'": "max_open_files",
+    "Error: EMFILE: too many open files, open 'x'": "max_open_files",
+}
+
+NONE = [
+    "",
+    "bash: line 1: nosuch: command not found",
+    "ls: cannot access '/srv/work/x': No such file or directory",
+    "cat: nofile: No such file or directory",
+    "cat: HOME/nothing: No such file or directory",
+    "cat: /srv/work/HOME: No such file or directory",
+    "sh: 1: open HOME/secret",
+    "HOME/secret is fine",
+    "curl: (22) The requested URL returned error: 404 Not Found",
+    "curl: (7) Failed to connect to localhost port 1 after 0 ms: Couldn't connect to server",
+    "ConnectionRefusedError: [Errno 111] Connection refused",
+    "connect ECONNREFUSED 127.0.0.1:1",
+    "/usr/bin/ld: net.o: undefined reference to `getaddrinfo'",
+    "test_getaddrinfo.py::test_one FAILED",
+    "the network is slow",
+    "ModuleNotFoundError: No module named 'nope'",
+    "error: package `x` not found in registry",
+    "rm: cannot remove 'mounted': Device or resource busy",
+    "umount: /mnt: target is busy",
+    "bash: line 1: /etc/shadow: Permission denied",
+    "413 Request Entity Too Large",
+    "AssertionError: expected 'EROFS' to be thrown",
+    "No space left on device",
+]
+
+
+@pytest.mark.parametrize("output", NETWORK)
+def test_the_network_is_missed(output, said):
+    error = said(output)
+    assert error is not None and error.code == "walled"
+    assert "network" in error.message
+    assert "network = true" in error.hint
+    assert said(output, network=True) is None
+
+
+@pytest.mark.parametrize("output", WRITE)
+def test_something_outside_is_not_written(output, said):
+    error = said(output)
+    assert error is not None and error.code == "walled"
+    assert "outside of what it may write" in error.message
+    assert f'write = ["{WRITE[output]}"]' in error.hint
+
+
+@pytest.mark.parametrize("output", PROTECTED)
+def test_something_protected_is_not_written(output, said):
+    error = said(output)
+    assert error is not None and error.code == "walled"
+    assert f"`{PROTECTED[output]}` is protected" in error.message
+    assert f'write = ["{PROTECTED[output]}"]' in error.hint
+
+
+@pytest.mark.parametrize("output", READ)
+def test_something_hidden_is_not_read(output, said, home):
+    error = said(output)
+    assert error is not None and error.code == "walled"
+    assert f"`{home}/secret` is hidden" in error.message
+    assert f'read = ["{home}/secret"]' in error.hint
+    assert said(output, readable=(home,)) is None
+
+
+@pytest.mark.parametrize("output", LIMITS)
+def test_a_limit_is_recognised(output, said):
+    error = said(output)
+    assert error is not None and error.code == "limit-exceeded"
+    assert error.limit == LIMITS[output]
+    assert f"limits.{LIMITS[output]}" in error.hint
+
+
+@pytest.mark.parametrize("output", NONE)
+def test_other_failures_are_not_blamed_on_walls(output, said):
+    assert said(output) is None
+
+
+def test_a_call_that_may_only_read_is_told_so(said):
+    for output in ("touch: cannot touch 'x': Read-only file system", f"{WORKSPACE}/x: Read-only file system"):
+        error = said(output, profile="read-only", writable=())
+        assert error is not None and "it may only read" in error.message
+
+
+def test_without_walls_nothing_is_blamed_on_them(said):
+    for output in (*NETWORK, *WRITE, *READ):
+        assert said(output, layers=()) is None
+
+
+REFUSED = [
+    "curl: (7) Failed to connect to 127.0.0.1 port PORT after 0 ms: Couldn't connect to server",
+    "curl: (7) Failed to connect to localhost port PORT: Connection refused",
+    "npm error connect ECONNREFUSED 127.0.0.1:PORT",
+    "Error: connect ECONNREFUSED ::1:PORT",
+    (
+        "HTTPConnectionPool(host='127.0.0.1', port=PORT): Max retries exceeded with url: /simple/x (Caused by "
+        "NewConnectionError('Failed to establish a new connection: [Errno 111] Connection refused'))"
+    ),
+    (
+        "error: Failed to fetch: http://127.0.0.1:PORT/simple/x/\n  cause: tcp connect error\n"
+        "  cause: Connection refused (os error 111)"
+    ),
+    (
+        "Looking in indexes: http://localhost:PORT/simple\nWARNING: Retrying after connection broken by "
+        "'NewConnectionError('[Errno 111] Connection refused')': /simple/x/\nERROR: No matching distribution for x"
+    ),
+]
+
+
+@pytest.mark.parametrize("output", REFUSED)
+def test_a_server_of_this_machine_is_missed_where_there_is_one(output, said):
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        output = output.replace("PORT", str(server.getsockname()[1]))
+        assert said(output) is None  # bound, and not listening: nobody is there
+        server.listen()
+        error = said(output)
+        assert error is not None and "it has no network" in error.message
+        assert said(output, network=True) is None
+
+
+def test_the_last_word_counts(said):
+    error = said("touch: cannot touch '/etc/x': Read-only file system\ncurl: (6) Could not resolve host: example.com")
+    assert "network" in error.message
+
+
+def test_long_output_is_looked_at_from_its_end(said):
+    noise = "all is well\n" * 10_000
+    assert said(noise + NETWORK[0]) is not None
+    assert said(NETWORK[0] + "\n" + noise) is None
+
+
+def test_long_lines_are_shown_in_short(said):
+    error = said("x" * 100_000 + " Read-only file system")
+    assert len(error.message) < 400
