@@ -169,7 +169,7 @@ def test_version_2_is_told_in_one_place(tmp_path, kernel):
         "cgroup.procs": "0",
         "memory.max": "1000000",
         "memory.swap.max": "0",
-        "pids.max": "48",
+        "pids.max": "28",
     }
     assert len(group.descriptors) == 1
     group.limit({"memory_bytes": 0, "max_processes": 0})
@@ -189,7 +189,7 @@ def test_version_1_is_told_in_each_place(tmp_path, kernel):
     written = told(tmp_path / "memory/haft-1-1")
     assert written["memory.limit_in_bytes"] == "1000000"
     assert written["memory.memsw.limit_in_bytes"] == "1000000"
-    assert told(tmp_path / "pids/haft-1-1")["pids.max"] == "48"
+    assert told(tmp_path / "pids/haft-1-1")["pids.max"] == "28"
     assert {told(tmp_path / name / "haft-1-1")["cgroup.procs"] for name in ("memory", "pids")} == {"0"}
     group.remove()
     assert os.listdir(tmp_path / "memory") == os.listdir(tmp_path / "pids") == []

@@ -11,7 +11,7 @@ import contextlib
 import os
 from typing import Any
 
-TASKS_PER_PROCESS = 4
+TASKS_PER_PROCESS = 2
 """The kernel counts threads: how many a process of a call may have on average."""
 
 

@@ -17,7 +17,7 @@ from haft.helper.cgroups import Group
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICK = os.sysconf("SC_CLK_TCK")
-SHORTEST_SECONDS = 0.02
+SHORTEST_SECONDS = 0.01
 LONGEST_SECONDS = 0.5
 CALM_AFTER = 2.0
 """Seconds after which a call is looked at less often."""

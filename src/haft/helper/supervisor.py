@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from haft.helper.meter import Meter
 
 MOST_NAME = 400
+MOST_NAMES = 1000
 POLL_SECONDS = 0.02
 GRACE_SECONDS = 1.0
 LEFTOVER_GRACE = 0.2
@@ -122,15 +123,17 @@ class Supervisor:
             time.sleep(0.002)
 
     def note_others(self) -> None:
-        """Everything that is not the command itself is remembered by name."""
+        """What is not the command itself is remembered by name: nobody reads more than so many."""
         for pid in self.company.pids():
+            if len(self.ended) >= MOST_NAMES:
+                return
             if pid != self.main and pid not in self.ended:
                 self.ended[pid] = command_of(pid)
 
     def kill(self) -> None:
-        # Stopped first, so that a tree that forks as fast as we kill loses the race.
-        self.note_others()
+        # Stopped first, so that a tree that forks as fast as we kill loses the race, and does not run while we look.
         self.company.signal(signal.SIGSTOP)
+        self.note_others()
         self.company.signal(signal.SIGKILL)
 
     def told(self) -> bool:
@@ -152,8 +155,10 @@ class Supervisor:
         self.hit = self.meter.look()
         self.look_at = time.monotonic() + self.meter.pause()
         if self.hit is not None:
-            self.company.signal(signal.SIGSTOP)
-            self.terminate(grace=0.0)
+            # No TERM first: what has gone too far is not given time to go further.
+            self.kill()
+            self.kill_at = now
+            self.give_up_at = now + GIVE_UP_SECONDS
 
     def watch(self, wake: int) -> list[int]:
         """Until nothing is left. What could not be killed, where that happened."""
