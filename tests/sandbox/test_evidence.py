@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from haft.contracts import Limits, Walls
-from haft.sandbox.evidence import judge
+from haft.sandbox.evidence import Ground, judge, waited_for_network
 
 pytestmark = pytest.mark.every_user
 
@@ -24,12 +24,12 @@ def home(tmp_path):
 def said(home):
     """What is made of some output, behind the walls of a call that may write the workspace."""
 
-    def said(output, **walls):
+    def said(output, ground=None, **walls):
         given = {
             "profile": "workspace", "network": False, "writable": (WORKSPACE,), "hidden": (home, "/run"),
             "layers": LAYERS, **walls,
         }  # fmt: skip
-        return judge(output.replace("HOME", home), Walls(**given), Limits(), WORKSPACE, home)
+        return judge(output.replace("HOME", home), Walls(**given), Limits(), Ground(WORKSPACE, home, **(ground or {})))
 
     return said
 
@@ -43,14 +43,14 @@ NETWORK = [
     "fatal: Could not read from remote repository.\n\n"
     "Please make sure you have the correct access rights\nand the repository exists."),
     ("npm error code EAI_AGAIN\nnpm error syscall getaddrinfo\nnpm error errno EAI_AGAIN\n"
-    "npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org"),
-    "npm ERR! code ENOTFOUND\nnpm ERR! network request to https://registry.npmjs.org/x failed",
+    "npm error request to https://registry.example/x failed, reason: getaddrinfo EAI_AGAIN registry.example"),
+    "npm ERR! code ENOTFOUND\nnpm ERR! network request to https://registry.example/x failed",
     ("WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'NewConnectionError("
     "'<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>: Failed to establish a new connection: "
     "[Errno -3] Temporary failure in name resolution')': /simple/x/\n"
     "ERROR: Could not find a version that satisfies the requirement x (from versions: none)\n"
     "ERROR: No matching distribution found for x"),
-    ("error: Failed to fetch: `https://pypi.org/simple/x/`\n  Caused by: client error (Connect)\n"
+    ("error: Failed to fetch: `https://index.example/simple/x/`\n  Caused by: client error (Connect)\n"
     "  Caused by: dns error: failed to lookup address information: Temporary failure in name resolution"),
     "Caused by:\n  [6] Could not resolve hostname (Could not resolve host: index.crates.io)",
     ("go: example.com/x: Get \"https://proxy.golang.org/x\": dial tcp: lookup proxy.golang.org: "
@@ -237,3 +237,54 @@ def test_long_output_is_looked_at_from_its_end(said):
 def test_long_lines_are_shown_in_short(said):
     error = said("x" * 100_000 + " Read-only file system")
     assert len(error.message) < 400
+
+
+def test_a_script_whose_interpreter_is_hidden_names_that(said, home, tmp_path):
+    (tmp_path / "tools/bin").mkdir(parents=True)
+    (tmp_path / "tools/bin/python").touch()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/tool").write_text(f"#!{home}/tools/bin/python\n")
+    ground = {"shown": (f"{home}/own",)}
+    error = said("bash: line 1: HOME/own/tool: cannot execute: required file not found", ground=ground)
+    assert f"`{home}/tools/bin/python` is hidden" in error.message
+    assert f'read = ["{home}/tools"]' in error.hint
+    (tmp_path / "own/tool").write_text("#!/usr/bin/env python3\n")
+    assert said("bash: line 1: HOME/own/tool: not found", ground=ground) is None
+
+
+def test_a_program_of_an_environment_in_the_workspace_is_said_to_be_off_path(said, tmp_path):
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/pytest").touch(mode=0o755)
+    walls = Walls("workspace", network=False, layers=LAYERS, hidden=("/run",))
+    ground = Ground(str(tmp_path), "/nowhere", path=f"/usr/bin:{tmp_path}/.venv/bin")
+    error = judge("bash: line 1: pytest: command not found", walls, Limits(), ground)
+    assert error.code == "walled" and "`.venv/bin/pytest`" in error.hint
+    assert judge("bash: line 1: other: command not found", walls, Limits(), ground) is None
+
+
+def test_an_existing_file_is_named_itself_and_quoted(said, tmp_path):
+    place = tmp_path / "a;b"
+    place.mkdir()
+    (place / "file").touch()
+    error = said(f"bash: line 1: {place}/new: Read-only file system".replace(";", "x"))
+    assert "--write" in error.hint or "no right" in error.hint
+    error = said(f"x: {tmp_path}/secret: Read-only file system")
+    assert f"`--write {tmp_path}/secret`" in error.hint
+
+
+def test_what_nobody_may_open_is_not_offered(said):
+    error = said("bash: /proc/self/setgroups: Read-only file system")
+    assert "--write" not in error.hint and "cannot be opened" in error.hint
+
+
+def test_of_a_worktree_the_whole_repository_is_named(said, tmp_path):
+    common = tmp_path / "main/.git"
+    (common / "worktrees/w").mkdir(parents=True)
+    output = f"fatal: Unable to create '{common}/worktrees/w/index.lock': Read-only file system"
+    assert f"`--write {common}`" in said(output, ground={"repository": str(common)}).hint
+
+
+def test_a_call_that_ran_out_of_time_may_have_waited_for_the_network():
+    assert waited_for_network("")
+    assert waited_for_network("npm http fetch attempt 1 failed with EAI_AGAIN")
+    assert not waited_for_network("compiling 1 of 300")

@@ -52,7 +52,7 @@ def shown(home, *entries):
     ("entry", "taken"),
     [
         (".cargo/bin", [".cargo/bin", ".rustup"]),
-        (".local/bin", [".local/bin"]),
+        (".local/bin", [".local/bin", ".local/lib"]),
         (".nvm/versions/node/v1/bin", [".nvm"]),
         (".pyenv/shims", [".pyenv"]),
         (".local/share/uv/tools/x/bin", [".local/share/uv/tools"]),
@@ -90,19 +90,40 @@ def test_where_links_lead_is_shown_too(home):
     for place in (".local/share/pipx/venvs/x/bin", "deep/own/bin", ".local/bin"):
         (home / place).mkdir(parents=True)
     (home / "deep/own/lib").mkdir()
+    for program in (".local/share/pipx/venvs/x/bin/x", "deep/own/bin/own"):
+        (home / program).touch()
     (home / ".local/bin/x").symlink_to(home / ".local/share/pipx/venvs/x/bin/x")
     (home / ".local/bin/own").symlink_to("../../deep/own/bin/own")
     (home / ".local/bin/sh").symlink_to("/bin/sh")
     (home / ".local/bin/broken").symlink_to("nowhere")
-    assert shown(home, ".local/bin") == [".local/bin", ".local/share/pipx", "deep/own"]
+    assert shown(home, ".local/bin") == [".local/bin", ".local/lib", ".local/share/pipx", "deep/own"]
+
+
+def test_a_link_to_a_single_program_shows_that_and_nothing_beside_it(home):
+    (home / ".local/bin").mkdir(parents=True)
+    for place in ("app/run.sh", ".aws/helper", "top.sh"):
+        (home / place).parent.mkdir(exist_ok=True)
+        (home / place).touch()
+        (home / ".local/bin" / os.path.basename(place)).symlink_to(home / place)
+    assert shown(home, ".local/bin") == [".aws/helper", ".local/bin", ".local/lib", "app/run.sh", "top.sh"]
+
+
+def test_every_directory_of_homes_is_a_home(monkeypatch, tmp_path):
+    monkeypatch.setattr("haft.sandbox.toolchains.HOMES", str(tmp_path))
+    for place in ("nina/bin", "nina/lib", "nina/.local/bin", "nina/.local/lib", "nina/.ssh"):
+        (tmp_path / place).mkdir(parents=True)
+    path = f"{tmp_path}/nina/bin:{tmp_path}/nina/.local/bin"
+    found = toolchains(path, [str(tmp_path)], [])
+    assert sorted(os.path.relpath(one, tmp_path) for one in found) == ["nina/.local/bin", "nina/.local/lib", "nina/bin"]
 
 
 @pytest.mark.parametrize("place", ["", ".local", ".config", ".cache", ".cargo", ".ssh", ".gnupg"])
 def test_a_link_into_a_home_or_to_where_secrets_lie_does_not_show_it(place, home):
     (home / place).mkdir(exist_ok=True)
     (home / ".local/bin").mkdir(parents=True)
-    (home / ".local/bin/x").symlink_to(home / place / "x")
-    assert shown(home, ".local/bin") == [".local/bin"]
+    (home / place / "secret").touch()
+    (home / ".local/bin/x").symlink_to(home / place)
+    assert shown(home, ".local/bin") == [".local/bin", ".local/lib"]
     assert shown(home, place) == []
 
 

@@ -117,7 +117,8 @@ class LimitExceeded(CallError):
     def __init__(self, limit: str, value: float, what: str) -> None:
         self.limit = limit
         super().__init__(
-            f"{what}; the limit is {value:_}", hint=f"`limits.{limit}` in the configuration sets this limit"
+            f"{what}; the limit is {value:_}",
+            hint=f"`limits.{limit}` in your own configuration, or HAFT_LIMITS_{limit.upper()}, sets this limit",
         )
 
 

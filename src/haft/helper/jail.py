@@ -185,7 +185,8 @@ class Room:
 
     def _bind_and_hide(self) -> None:
         """Scratch places over what is hidden, and back into them what must be seen, outermost first."""
-        hide: dict[str, int] = dict(self._site["hide"])
+        granted = {target for _source, target, *_rest in self._extra}
+        hide: dict[str, int] = {path: mode for path, mode in self._site["hide"] if path not in granted}
         shown = [*self._site["show"], *self._extra]
         bound = [(target, opened(source), bool(rest and rest[0])) for source, target, *rest in shown]
         self._caches = [

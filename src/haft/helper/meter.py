@@ -89,6 +89,18 @@ class Meter:
                 return "max_written_bytes", written
         return self._in_workspace()
 
+    def last_look(self) -> tuple[str, float] | None:
+        """When all have ended: what a call wrote and used in less time than it takes to look."""
+        limits = self._limits
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = ended.ru_utime + ended.ru_stime
+        if limits["cpu_seconds"] and seconds > limits["cpu_seconds"]:
+            return "cpu_seconds", round(seconds, 2)
+        written = _written(os.getpid()) - self._own_written
+        if limits["max_written_bytes"] and written > limits["max_written_bytes"]:
+            return "max_written_bytes", written
+        return self._in_workspace()
+
     def _from_stat(self, pids: list[int]) -> tuple[int, int]:
         memory = ticks = 0
         for pid in pids:

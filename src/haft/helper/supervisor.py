@@ -106,6 +106,8 @@ class Supervisor:
         self.kill_at: float | None = None
         """When TERM has had its chance; None while the command may run."""
         self.give_up_at = 0.0
+        self.was_told = False
+        """Whether the host wanted an end, or is gone."""
 
     def terminate(self, grace: float) -> None:
         """TERM everything, and set the time for KILL."""
@@ -146,6 +148,7 @@ class Supervisor:
             return False
         if not words:
             return False
+        self.was_told = True
         self.terminate(GRACE_SECONDS)
         return True
 
@@ -168,6 +171,8 @@ class Supervisor:
             if self.main in ended:
                 self.status = ended[self.main]
             if not any_left:
+                if self.meter is not None and self.hit is None and not self.was_told:
+                    self.hit = self.meter.last_look()
                 return []
             if self.status is not None and self.kill_at is None:
                 self.let_them_exec()
@@ -183,7 +188,7 @@ class Supervisor:
             if wake in ready:
                 drain(wake)
             if self.control.fileno() in ready and not self.told():
-                host_is_there = False
+                host_is_there, self.was_told = False, True
                 self.terminate(grace=0.0)
 
     def patience(self, now: float) -> float | None:

@@ -129,9 +129,9 @@ async def until_drained(drains: tuple[Drain, ...]) -> None:
 
 
 _PASSED = {
-    "memory_bytes": "its processes took {:_} bytes of memory",
+    "memory_bytes": "its processes reached {:_} bytes of memory",
     "max_processes": "it had {:_} processes",
-    "cpu_seconds": "its processes took {:g} s of processor time",
+    "cpu_seconds": "its processes reached {:g} s of processor time",
     "max_written_bytes": "its processes wrote {:_} bytes",
     "max_written_file_bytes": "a file that it wrote grew too large",
     "max_changed_files": "it made or changed {:_} files",

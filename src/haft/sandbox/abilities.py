@@ -50,7 +50,8 @@ class Abilities:
 
     @property
     def layers(self) -> tuple[str, ...]:
-        return (*(("namespaces",) if self.namespaces else ()), *(("landlock",) if self.landlock else ()))
+        found = {"namespaces": self.namespaces, "landlock": bool(self.landlock), "seccomp": self.seccomp}
+        return tuple(name for name, there in found.items() if there and (name != "seccomp" or self.namespaces))
 
     def missing(self) -> list[str]:
         """What should hold and does not, in sentences."""

@@ -66,6 +66,7 @@ def built_environment(host: Mapping[str, str], workspace: str, walls: Walls) -> 
     env["PATH"] = with_entries(path, walls.path)
     if "namespaces" in walls.layers:
         env["TMPDIR"] = "/tmp"  # noqa: S108  its own
+        env["UV_LINK_MODE"] = "copy"  # Its cache is another mount, and no file can be linked across.
     if walls.neutral:
         env.update(NEUTRAL)
     return env

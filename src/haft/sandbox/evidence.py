@@ -7,8 +7,11 @@ to itself, or says in another language than English, stays a plain failure.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
+from dataclasses import dataclass
 from typing import Final
 
 from haft.contracts import HaftError, LimitExceeded, Limits, Walled, Walls
@@ -34,21 +37,44 @@ _LOCAL_PORT: Final = re.compile(
     r"(?:\blocalhost|\b127(?:\.\d{1,3}){3}|\[?::1\]?)['\"]?(?::|,? ?port[ =:]{1,2})(\d{1,5})\b", re.IGNORECASE
 )
 
+_NO_COMMAND: Final = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found")
+
+OWN_TO_EACH: Final = ("/dev", "/proc", "/sys")
 MOST_LINES: Final = 400
+LONGEST: Final = 200
 _LISTENING: Final = "0A"
 
 
-def judge(output: str, walls: Walls, limits: Limits, workspace: str, home: str) -> HaftError | None:
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What of the machine is needed to tell a wall from another mishap."""
+
+    workspace: str
+    home: str
+    shown: tuple[str, ...] = ()
+    """What is seen in hidden places."""
+    repository: str | None = None
+    """Where the workspace's repository lies, if outside of it."""
+    path: str = ""
+    """The host's PATH: what of it is in the workspace, no call has."""
+
+
+def judge(output: str, walls: Walls, limits: Limits, ground: Ground) -> HaftError | None:
     """What stopped a call that failed; None where nothing of ours did."""
     if not walls.layers:
         return None
     for line in reversed(output.splitlines()[-MOST_LINES:]):
-        found = _limit(line, limits) or _wall(line, walls, workspace, home)
+        found = _limit(line, limits) or _wall(line, walls, ground)
         if found is None and not walls.network and _REFUSED.search(line) and _host_listens(line, output):
-            found = _no_network(line)
+            found = _no_network(line, _REFUSED)
         if found is not None:
             return found
     return None
+
+
+def waited_for_network(output: str) -> bool:
+    """Whether a call that ran out of time may have waited for an answer: it said so, or nothing at all."""
+    return not output.strip() or any(_NO_NETWORK.search(line) for line in output.splitlines()[-MOST_LINES:])
 
 
 def _limit(line: str, limits: Limits) -> HaftError | None:
@@ -61,45 +87,94 @@ def _limit(line: str, limits: Limits) -> HaftError | None:
     return None
 
 
-def _wall(line: str, walls: Walls, workspace: str, home: str) -> HaftError | None:
-    said = _shortened(line)
+def _wall(line: str, walls: Walls, ground: Ground) -> HaftError | None:
+    workspace = ground.workspace
     if _READ_ONLY.search(line):
-        return _not_writable(line, said, walls, workspace)
+        return _not_writable(line, _shortened(line, _READ_ONLY), walls, ground)
     if not walls.network and _NO_NETWORK.search(line):
-        return _no_network(line)
+        return _no_network(line, _NO_NETWORK)
     if _BUSY.search(line) and (name := _protected_in(line, workspace)) and walls.profile == "workspace":
-        return _protected(name, said, workspace)
+        return _protected(name, _shortened(line, _BUSY), workspace)
     if _MISSING.search(line):
-        for path in _paths(line, home):
-            if (
-                is_below(path, walls.hidden)
-                and not is_below(path, (workspace, *walls.readable))
-                and os.path.lexists(path)
-            ):
-                return Walled(f"`{path}` is hidden", said, f'to open it: grant = {{read = ["{path}"]}}')
+        return _hidden(line, walls, ground) or _not_on_path(line, walls, ground)
     return None
 
 
-def _not_writable(line: str, said: str, walls: Walls, workspace: str) -> HaftError:
+def _hidden(line: str, walls: Walls, ground: Ground) -> HaftError | None:
+    said = _shortened(line, _MISSING)
+    seen = (ground.workspace, *walls.readable, *ground.shown)
+    for path in _paths(line, ground.home):
+        if not is_below(path, walls.hidden) or not os.path.lexists(path):
+            continue
+        if not is_below(path, seen):
+            return _unseen(path, path, said)
+        # It is seen, and what it is to be run with is not.
+        interpreter = _interpreter(path)
+        if interpreter and is_below(interpreter, walls.hidden) and not is_below(interpreter, seen):
+            directory = os.path.dirname(interpreter)
+            whole = os.path.dirname(directory) if os.path.basename(directory) == "bin" else directory
+            return _unseen(interpreter, whole, said)
+    return None
+
+
+def _unseen(path: str, granted: str, said: str) -> HaftError:
+    hint = f"to open it: grant = {{read = [{json.dumps(granted)}]}}, from a program or the approver's answer"
+    return Walled(f"`{path}` is hidden", said, hint)
+
+
+def _interpreter(path: str) -> str | None:
+    """What a script says that it is run with."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(4096)
+    except OSError:
+        return None
+    words = first.removeprefix(b"#!").split()
+    return os.fsdecode(words[0]) if first.startswith(b"#!/") and words else None
+
+
+def _not_on_path(line: str, walls: Walls, ground: Ground) -> HaftError | None:
+    """A program of an environment in the workspace, which the person has on PATH and no call has."""
+    if walls.neutral or not (found := _NO_COMMAND.search(line)):
+        return None
+    for entry in ground.path.split(os.pathsep):
+        program = os.path.join(entry, found.group(1))
+        if is_below(os.path.normpath(entry), (ground.workspace,)) and os.access(program, os.X_OK):
+            inside = os.path.relpath(program, ground.workspace)
+            wall = "directories of the workspace are not on its PATH"
+            return Walled(wall, _shortened(line, _NO_COMMAND), f"call it as `{shlex.quote(inside)}`")
+    return None
+
+
+def _not_writable(line: str, said: str, walls: Walls, ground: Ground) -> HaftError:
+    workspace = ground.workspace
     if walls.profile == "workspace" and (name := _protected_in(line, workspace)):
         return _protected(name, said, workspace)
     places = [path for path in _paths(line, "") if not is_below(path, walls.writable)] or _paths(line, "")
-    if not places:
-        if walls.profile == "read-only":
-            return Walled("it may only read", said, "to open it: ask for a call that may write the workspace")
+    if not places and walls.profile != "read-only":
         return Walled("what it wrote to is read-only", said, "to open it: `--write PATH`, or grant = {write = [PATH]}")
-    path = places[-1]
-    if is_below(path, (workspace,)):
+    if not places or is_below(places[-1], (workspace,)):
         if walls.profile == "read-only":
-            return Walled("it may only read", said, "to open it: ask for a call that may write the workspace")
-        return _protected(os.path.relpath(path, workspace), said, workspace)
-    directory = path if os.path.isdir(path) else os.path.dirname(path)
+            return Walled("it may only read", said, "call a tool that does not say of itself that it only reads")
+        return _protected(os.path.relpath(places[-1], workspace), said, workspace)
+    path = places[-1]
     wall = f"`{path}` lies outside of what it may write"
-    return Walled(wall, said, f'to open it: `--write {directory}`, or grant = {{write = ["{directory}"]}}')
+    if is_below(path, OWN_TO_EACH):
+        return Walled(wall, said, f"{path[:5].rstrip('/')} is each call's own and cannot be opened")
+    place = path if os.path.exists(path) else os.path.dirname(path)
+    if ground.repository is not None and is_below(path, (ground.repository,)):
+        place = ground.repository  # Its parts are written together.
+    if os.path.exists(place) and not os.access(place, os.W_OK):
+        return Walled(wall, said, "you have no right to write there yourself, so no grant would help")
+    return Walled(wall, said, _opened_by(place, place))
 
 
-def _no_network(line: str) -> HaftError:
-    return Walled("it has no network", _shortened(line), "to open it: `--network`, or grant = {network = true}")
+def _opened_by(path: str, name: str) -> str:
+    return f"to open it: `--write {shlex.quote(path)}`, or grant = {{write = [{json.dumps(name)}]}}"
+
+
+def _no_network(line: str, sign: re.Pattern[str]) -> HaftError:
+    return Walled("it has no network", _shortened(line, sign), "to open it: `--network`, or grant = {network = true}")
 
 
 def _host_listens(line: str, output: str) -> bool:
@@ -121,8 +196,7 @@ def _host_listens(line: str, output: str) -> bool:
 
 def _protected(inside: str, said: str, workspace: str) -> HaftError:
     wall = f"`{inside}` is protected, since it would run or be obeyed on the host"
-    path = os.path.join(workspace, inside)
-    return Walled(wall, said, f'to open it: `--write {path}`, or grant = {{write = ["{inside}"]}}')
+    return Walled(wall, said, _opened_by(os.path.join(workspace, inside), inside))
 
 
 def _protected_in(line: str, workspace: str) -> str | None:
@@ -150,6 +224,11 @@ def _paths(line: str, home: str) -> list[str]:
     return found
 
 
-def _shortened(line: str) -> str:
+def _shortened(line: str, sign: re.Pattern[str]) -> str:
+    """The line, or what stands around the words that told."""
     words = line.strip()
-    return words if len(words) <= 200 else words[:200] + "…"
+    if len(words) <= LONGEST:
+        return words
+    found = sign.search(words)
+    begin = max(0, (found.start() if found else 0) - LONGEST // 2)
+    return f"{'…' if begin else ''}{words[begin : begin + LONGEST]}…"

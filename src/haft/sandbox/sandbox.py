@@ -32,7 +32,7 @@ from haft.contracts import (
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, plain_starter
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
-from haft.sandbox.evidence import judge
+from haft.sandbox.evidence import OWN_TO_EACH, Ground, judge, waited_for_network
 from haft.sandbox.protected import protected_names
 from haft.sandbox.site import Site, survey
 from haft.sandbox.toolchains import is_below
@@ -40,6 +40,7 @@ from haft.sandbox.toolchains import is_below
 Mode = Literal["auto", "required", "off"]
 
 IN_PROCESS: Final = Walls(reason="it runs in this process")
+OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MOST_GRANTED: Final = 1000
 MOST_SPARED: Final = 64_000_000
 MOST_KNOWN: Final = 100
@@ -151,16 +152,30 @@ class Sandbox:
             matches = glob.glob(place, include_hidden=True) if glob.has_magic(place) else [place]
             for path in matches[:MOST_GRANTED]:
                 real = os.path.realpath(path)
-                if is_below(os.path.realpath(self._state_home), (real,)) or is_below(real, (self._state_home,)):
-                    raise BadUsage(f"`{pattern}` cannot be granted: haft keeps its own state there")
-                if os.path.exists(real):
-                    found.append(real)
-                elif kind == "write":
-                    raise BadUsage(
-                        f"`{pattern}` cannot be granted for writing: it does not exist",
-                        hint="make it first, or grant its directory",
-                    )
+                self._check_granted(pattern, real, kind)
+                found.append(real)
         return list(dict.fromkeys(found))
+
+    def _check_granted(self, pattern: str, real: str, kind: str) -> None:
+        """What nobody can grant is said, not passed over."""
+        state_home = os.path.realpath(self._state_home)
+        if is_below(state_home, (real,)) or is_below(real, (state_home,)):
+            raise BadUsage(
+                f"`{pattern}` cannot be granted: haft keeps its own state in {state_home}",
+                hint="grant a directory beside it, or move the state with HAFT_HOME",
+            )
+        if is_below(real, OWN_TO_EACH):
+            raise BadUsage(f"`{pattern}` cannot be granted: each call has a {real[:5].rstrip('/')} of its own")
+        if is_below(real, self.site.mask):
+            raise BadUsage(f"`{pattern}` cannot be granted: it is a secret of the machine, masked for root")
+        if kind == "write" and (is_below(OWN_CODE, (real,)) or is_below(real, (OWN_CODE,))):
+            raise BadUsage(
+                f"`{pattern}` cannot be granted for writing: haft's own code lies in {OWN_CODE}",
+                hint="install into an environment in the workspace",
+            )
+        if not os.path.exists(real):
+            hint = "make it first, or grant its directory" if kind == "write" else None
+            raise BadUsage(f"`{pattern}` cannot be granted: it does not exist", hint=hint)
 
     def launcher(self, profile: Profile, grants: Grants = NO_GRANTS, *, neutral: bool = False) -> Launcher:
         """What starts commands for one call."""
@@ -241,7 +256,16 @@ class Sandbox:
 
     def explain(self, output: str, walls: Walls) -> HaftError | None:
         """Why a call failed, where a wall or a limit was in its way."""
-        return judge(output, walls, self._limits, self.site.workspace, self.site.home)
+        site = self.site
+        shown = tuple(target for _source, target in site.show)
+        ground = Ground(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""))
+        return judge(output, walls, self._limits, ground)
+
+    def without_network(self, output: str, walls: Walls) -> str | None:
+        """What to add to the hint of a call that ran out of time, where it may have waited for an answer."""
+        if "namespaces" not in walls.layers or walls.network or not waited_for_network(output):
+            return None
+        return "it has no network, and may have waited for it: `--network`"
 
     def close(self) -> None:
         """End the helpers, and with the zygote everything behind walls."""
@@ -270,4 +294,8 @@ def _amounts(limits: Limits) -> dict[str, Any]:
 
 
 def _absolute(paths: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(path for given in paths if os.path.isabs(path := os.path.expanduser(given)))
+    found = tuple(map(os.path.expanduser, paths))
+    for given, path in zip(paths, found, strict=True):
+        if not os.path.isabs(path) or not os.path.isdir(path) or os.pathsep in path:
+            raise BadUsage(f"`{given}` cannot be put on PATH: it is no absolute path of a directory")
+    return found

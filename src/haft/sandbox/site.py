@@ -68,6 +68,8 @@ class Site:
     state_home: str
     files: Mapping[str, str]
     caches: tuple[tuple[str, str], ...]
+    repository: str | None
+    """Where the workspace's repository lies, if it is a worktree of one elsewhere."""
     is_writable: bool
     """Whether the host itself can write to the workspace's mount."""
 
@@ -104,9 +106,16 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
         hide[os.path.realpath(home)] = 0o700
     hide.pop(root, None)
     hidden = tuple(hide)
+    repository = repository_of(root)
     show = [
         (os.path.realpath(path), path)
-        for path in dict.fromkeys((*needed(root), *toolchains(safe_path(env.get("PATH", ""), root), hidden, homes)))
+        for path in dict.fromkeys(
+            (
+                *needed(root),
+                *toolchains(safe_path(env.get("PATH", ""), root), hidden, homes),
+                *([repository] if repository else []),
+            )
+        )
         if is_below(path, hidden) and os.path.exists(path)
     ]
     show = [pair for pair in show if pair[1] not in hide]
@@ -119,8 +128,27 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
         state_home=os.path.realpath(state_home),
         files=_files(home, hide, env),
         caches=tuple(_caches(root, state_home, home, hide, show)),
+        repository=repository,
         is_writable=not os.statvfs(root).f_flag & os.ST_RDONLY,
     )
+
+
+def repository_of(workspace: str) -> str | None:
+    """The repository that the workspace is a worktree of, where both say so: a workspace alone could name anything."""
+    try:
+        named = _first_line(os.path.join(workspace, ".git"))
+        own = os.path.realpath(os.path.join(workspace, named.removeprefix("gitdir: ")))
+        back = os.path.realpath(_first_line(os.path.join(own, "gitdir")))
+        common = os.path.realpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
+    except OSError:
+        return None
+    agreed = named.startswith("gitdir: ") and back == os.path.join(workspace, ".git")
+    return common if agreed and os.path.dirname(own) == os.path.join(common, "worktrees") else None
+
+
+def _first_line(path: str) -> str:
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8", errors="replace") as file:
+        return file.readline(4096).rstrip("\n")
 
 
 def home_of(env: Mapping[str, str]) -> str:

@@ -19,43 +19,60 @@ KNOWN: Final = (
 )  # fmt: skip
 """Below a home. `.cargo` and `.local` hold credentials beside programs: only parts of them."""
 
-COMPANIONS: Final = {".cargo/bin": (".rustup",)}
+COMPANIONS: Final = {".cargo/bin": (".rustup",), ".local/bin": (".local/lib",)}
 """What a toolchain needs beside itself."""
 
-NEVER: Final = ("", ".local", ".config", ".cache", ".cargo", ".ssh", ".gnupg")
+NEVER: Final = ("", ".local", ".local/share", ".config", ".cache", ".cargo", ".ssh", ".gnupg")
 """Never taken as a whole, whatever lies in them."""
 
+HOMES: Final = "/home"
+"""Whose directories are homes, each of them."""
+
 MOST_LINKS: Final = 2000
+MOST_FILES: Final = 100
 
 
 def toolchains(path: str, hidden: Sequence[str], homes: Sequence[str]) -> list[str]:
-    """The directories to show, given PATH, the hidden places, and which of these are homes."""
+    """What to show, given PATH, the hidden places, and which of these are homes."""
     found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for entry in path.split(os.pathsep):
-        if os.path.isabs(entry) and os.path.isdir(entry):
-            for directory in (os.path.normpath(entry), *_targets_of_links(entry)):
-                if is_below(directory, hidden):
-                    found.update(dict.fromkeys(_around(directory, homes)))
-    return outermost(found)
-
-
-def _around(directory: str, homes: Sequence[str]) -> Iterator[str]:
-    """The toolchain that a directory of programs belongs to."""
-    for home in homes:
-        if not is_below(directory, (home,)):
+        if not os.path.isabs(entry) or not os.path.isdir(entry):
             continue
+        directory, real = os.path.normpath(entry), os.path.realpath(entry)
+        for place in dict.fromkeys((directory, real)):
+            if is_below(place, hidden) and (taken := _around(place, homes)):
+                found.update(dict.fromkeys(taken))
+        for target in _targets_of_links(directory):
+            if is_below(target, hidden):
+                place = os.path.dirname(target)
+                # Someone put a link to one program there, not to whatever lies beside it.
+                taken = _around(place, homes)
+                if not taken or place in taken:
+                    files[target] = None
+                else:
+                    found.update(dict.fromkeys(taken))
+    return outermost([*found, *list(files)[:MOST_FILES]])
+
+
+def _around(directory: str, homes: Sequence[str]) -> list[str]:
+    """The toolchain that a directory of programs belongs to: the directory itself where there is none."""
+    owners = [home for home in (*homes, *_home_of_someone(directory)) if is_below(directory, (home,))]
+    for home in owners:
         relative = os.path.relpath(directory, home)
         for known in KNOWN:
             if relative == known or relative.startswith(known + "/"):
-                yield os.path.join(home, known)
-                yield from (os.path.join(home, other) for other in COMPANIONS.get(known, ()))
-                return
+                return [os.path.join(home, name) for name in (known, *COMPANIONS.get(known, ()))]
     parent = os.path.dirname(directory)
-    refused = {os.path.normpath(os.path.join(home, name)) for home in homes for name in NEVER}
-    if parent not in refused and parent != "/" and _is_prefix(parent):
-        yield parent
-    elif directory not in refused:
-        yield directory
+    refused = {os.path.normpath(os.path.join(home, name)) for home in owners for name in NEVER}
+    if parent not in refused and parent not in ("/", HOMES) and _is_prefix(parent):
+        return [parent]
+    return [] if directory in refused or directory in ("/", HOMES) else [directory]
+
+
+def _home_of_someone(path: str) -> list[str]:
+    words = path.removeprefix(HOMES + "/").split("/")
+    return [f"{HOMES}/{words[0]}"] if path.startswith(HOMES + "/") else []
 
 
 def _is_prefix(directory: str) -> bool:
@@ -63,20 +80,15 @@ def _is_prefix(directory: str) -> bool:
 
 
 def _targets_of_links(directory: str) -> Iterator[str]:
-    """Where the links in a directory of programs lead, each directory once."""
-    seen: set[str] = set()
-    real = os.path.realpath(directory)
-    if real != os.path.normpath(directory):
-        yield real
+    """The programs that the links in a directory of programs lead to."""
     try:
         with os.scandir(directory) as found:
             links = [entry.path for entry in found if entry.is_symlink()][:MOST_LINKS]
     except OSError:
         return
     for link in links:
-        target = os.path.dirname(os.path.realpath(link))
-        if target not in seen and target != real:
-            seen.add(target)
+        target = os.path.realpath(link)
+        if os.path.isfile(target) and os.path.dirname(target) != os.path.realpath(directory):
             yield target
 
 

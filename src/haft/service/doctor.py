@@ -212,6 +212,10 @@ def _walls(abilities: Abilities, mode: Mode) -> list[Check]:
         found.append(
             Check("landlock", lacking, "this kernel has none", "boot with `lsm=landlock,…`, Linux 5.13 or newer")
         )
+    if abilities.namespaces and abilities.seccomp:
+        found.append(Check("seccomp", "ok", "keyrings, io_uring and rare sockets are refused"))
+    elif abilities.namespaces:
+        found.append(Check("seccomp", lacking, "this kernel filters no system calls", "turn on CONFIG_SECCOMP_FILTER"))
     missing = abilities.missing()
     if not missing:
         return [*found, Check("sandbox", "ok", f"calls are confined (`sandbox.mode` is `{mode}`)")]

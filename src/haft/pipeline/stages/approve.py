@@ -20,6 +20,7 @@ from haft.contracts import (
     Rejected,
     RunId,
     Walls,
+    grants_from,
     own_copy,
     revised,
 )
@@ -85,7 +86,12 @@ class Approve:
             reason = answer.message or "a person said no"
             self._settle(run, call, "person", approved=False, reason=reason)
             raise Rejected(f"`{call.name}` was rejected: {reason}")
-        call = revised(call, grants=call.grants | answer.grants)
+        try:
+            call = revised(call, grants=call.grants | grants_from(answer.grants))
+        except ValueError as error:
+            reason = f"the approver's grants cannot be understood: {error}"
+            self._settle(run, call, "nobody", approved=False, reason=reason)
+            raise Rejected(f"`{call.name}` was not approved: {reason}") from error
         if answer.arguments is None or answer.arguments == call.arguments:
             return self._settle(run, call, "person", approved=True, reason=answer.message or "the approver said yes")
         edited = revised(call, arguments=own_copy(answer.arguments))

@@ -7,6 +7,7 @@ host's own process has no walls, and its run says so; the commands that it start
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from haft.contracts import NO_GRANTS, Call, Grants, LimitsApplied, Outcome, RunId, revised
 from haft.pipeline.chain import Proceed
@@ -33,7 +34,14 @@ class Confine:
         call = revised(call, walls=walls)
         self._live[call.run].call = call
         outcome = await proceed(call)
-        if outcome.error is None or outcome.error.code != "tool-failed":
+        error = outcome.error
+        if (
+            error is not None
+            and error.code == "timed-out"
+            and (more := self._sandbox.without_network(outcome.output, walls))
+        ):
+            return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}"))
+        if error is None or error.code != "tool-failed":
             return outcome
         found = self._sandbox.explain(outcome.output, walls)
         if found is None:
