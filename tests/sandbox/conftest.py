@@ -75,7 +75,7 @@ class Host:
         if sees_outside:
             grants["read"] = [str(self.outside)]
         outcome = self._call("auto", command, **grants)
-        assert outcome.walls.layers == ("namespaces", "landlock"), outcome.walls
+        assert outcome.walls.layers == ("namespaces", "landlock", "seccomp"), outcome.walls
         # What never ran proves nothing.
         assert outcome.error is None or "cannot be started" not in outcome.error.message, outcome.error
         return outcome

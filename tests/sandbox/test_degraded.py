@@ -81,7 +81,7 @@ NOTHING_LACKS = {"namespaces": "ok", "landlock": "ok", "sandbox": "ok"}
 NO_LANDLOCK = {"namespaces": "ok", "landlock": "warn", "sandbox": "warn"}
 NO_NAMESPACES = {"namespaces": "warn", "landlock": "ok", "sandbox": "warn"}
 NO_NETWORK = {"namespaces": "ok", "landlock": "ok", "sandbox": "warn"}
-FULL, FIRST, SECOND, NONE = ["namespaces", "landlock"], ["namespaces"], ["landlock"], []
+FULL, FIRST, SECOND, NONE = ["namespaces", "landlock", "seccomp"], ["namespaces", "seccomp"], ["landlock"], []
 
 CASES = {
     "nothing": ((), NOTHING_LACKS, FULL, ""),
@@ -92,7 +92,6 @@ CASES = {
         ("user-namespaces",),
         *((NOTHING_LACKS, FULL, "") if IS_ROOT else (NO_NAMESPACES, SECOND, "kernel.apparmor_restrict")),
     ),
-    "more user namespaces": (("more-user-namespaces",), NO_NAMESPACES, SECOND, "`user.max_user_namespaces`"),
     "mount namespaces": (("mount-namespaces",), NO_NAMESPACES, SECOND, "unshare (mounts)"),
     "pid namespaces": (("pid-namespaces",), NO_NAMESPACES, SECOND, "unshare (processes)"),
     "mounting": (("mounts",), NO_NAMESPACES, SECOND, "mount on /"),
@@ -295,3 +294,13 @@ def test_what_is_said_only_to_read_passes_unasked_where_walls_hold_it_to_that(na
     assert asked == ([] if held else ["look"])
     assert walls["profile"] == ("none" if len(names) == 2 else "read-only")
     assert ("namespaces" in walls["layers"]) == held
+
+
+def test_what_is_used_up_for_now_opens_no_wall(machine):
+    """Someone may have used up all namespaces to have the next call run without them."""
+    poor = machine.without("more-user-namespaces")
+    outcome = poor.shell("touch ran", "--approve")
+    assert outcome["status"] == "error" and "at the moment" in outcome["error"]["message"]
+    assert not (machine.workspace / "ran").exists()
+    found = poor.doctor()["sandbox"]
+    assert found["state"] == "broken" and "at the moment" in found["detail"]

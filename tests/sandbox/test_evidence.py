@@ -73,7 +73,7 @@ WRITE = {
     'error: Read-only file system (os error 30) at path "/usr/share/x"': "/usr/share",
     "Error: EROFS: read-only file system, open '/etc/x'\n    at Object.openSync (node:fs:573:18) {\n  errno: -30,\n"
     "  code: 'EROFS',\n  syscall: 'open',\n  path: '/etc/x'\n}\n\nNode.js v20.20.2": "/etc",
-    "open /usr/local/go/x: read-only file system": "/usr/local/go",
+    "open /usr/local/bin/x: read-only file system": "/usr/local/bin",
     "java.io.FileNotFoundException: /etc/x (Read-only file system)": "/etc",
 }
 

@@ -150,7 +150,7 @@ def test_files_that_others_make_are_not_the_calls(tmp_path, monkeypatch):
     outside.mkdir()
     counts = iter([(1000, 0), (1100, 0), (1100, 0)])
     monkeypatch.setattr(Meter, "_on_disk", lambda self: next(counts))
-    found = Meter({**NO_LIMITS, "max_changed_files": 10}, list, workspace=str(inside))
+    found = Meter({**NO_LIMITS, "max_changed_files": 10}, list, roots=[str(inside)])
     assert found.look() is None  # a hundred more on the disk, none of them here
     for n in range(20):
         (inside / str(n)).touch()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from typing import Any
 
 TASKS_PER_PROCESS = 2
@@ -97,6 +98,14 @@ class Group:
         with contextlib.suppress(OSError, ValueError):
             return int(_read(place, name))
         return 0
+
+    def left_behind(self) -> int:
+        """Memory that is still charged when nobody of the call is left, page cache aside."""
+        if "memory" not in self._places:
+            return 0
+        version, place = self._places["memory"]
+        names = (b"anon", b"shmem") if version == 2 else (b"rss", b"shmem")
+        return sum(_number(place, "memory.stat", name) for name in names)
 
     def refused_forks(self) -> int:
         """How often the kernel refused the call another process."""
@@ -231,7 +240,7 @@ def sweep(hierarchies: list[Hierarchy], own: str | None = None) -> None:
 
 def tag() -> str:
     """How this process calls its groups."""
-    return f"haft-{os.getpid()}"
+    return f"haft-{os.getpid()}-{time.monotonic_ns():x}"
 
 
 def _is_orphan(name: str) -> bool:

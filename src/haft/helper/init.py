@@ -49,7 +49,7 @@ class Init:
     def live(self, kind: dict[str, Any]) -> None:
         """Prepare, wait for the call, carry it to its end."""
         problem: OSError | None = None
-        room = jail.Room(self._template, network=kind["network"], extra=kind["extra"])
+        room = jail.Room(self._template, network=kind["network"], extra=kind["extra"], sealed=kind.get("sealed", False))
         try:
             room.furnish()
             kernel.limit_future_capabilities(kernel.ROOT_KEEPS if os.geteuid() == 0 else ())
@@ -95,6 +95,9 @@ class Init:
         """Open the room as far as this call may, and stand in its directory. False where that is another one than the
         host meant: the workspace was replaced since the zygote began."""
         walls = request["walls"]
+        found = os.stat(self._template.workspace)
+        if [found.st_dev, found.st_ino] != request["root"]:
+            return False
         room.open_up(walls)
         os.chdir(os.fsencode(request["directory"]))
         found = os.stat(".")
@@ -156,12 +159,11 @@ class Init:
         everyone = Everyone()
         meter = None
         if room.has_proc:
-            writes = request["walls"]["profile"] == "workspace"
             meter = Meter(
                 request["limits"],
                 everyone.pids,
                 scratch="/tmp",  # noqa: S108  the call's own
-                workspace=self._template.workspace if writes else None,
+                roots=room.disk_places(request["walls"]),
                 group=self._group,
             )
         supervisor = Supervisor(control, main, " ".join(request["argv"]), everyone, meter)

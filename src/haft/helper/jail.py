@@ -21,6 +21,7 @@ from typing import Any
 
 from haft.helper import kernel
 from haft.helper.kernel import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY
+from haft.helper.protect import protect
 
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
@@ -37,12 +38,27 @@ FIRST_TO_GO = 500
 """How much sooner the kernel kills commands, of a thousand: small ones too go before the process that watches them."""
 
 
+MOST_SOCKETS = 8_000_000
+"""How many bytes of the host's table of sockets are read: a call with network could fill it."""
+
+
 def opened(path: str, flags: int = os.O_PATH) -> int | None:
     """A descriptor to bind from; None where there is nothing."""
     try:
         return os.open(path, flags | os.O_CLOEXEC)
     except OSError:
         return None
+
+
+def opened_as_meant(path: str, rest: list[Any]) -> int | None:
+    """The same, where the host said which file it meant: another one in its place is not shown."""
+    place = opened(path)
+    if place is not None and len(rest) > 1:
+        found = os.fstat(place)
+        if [found.st_dev, found.st_ino] != rest[1]:
+            os.close(place)
+            raise FileNotFoundError(errno.ENOENT, "it was replaced after it was granted", path)
+    return place
 
 
 class Template:
@@ -111,7 +127,7 @@ def writable_mounts(root: str) -> list[str]:
     found = []
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
-            words = line.split()
+            words = line.split(b" ")  # Only these stand between the fields: a path may hold other blanks.
             path = os.fsdecode(words[4].decode("unicode_escape").encode("latin-1"))
             if (path == root or path.startswith(root.rstrip("/") + "/")) and b"rw" in words[5].split(b","):
                 found.append(path)
@@ -129,8 +145,8 @@ class HostSockets:
         if self._file is None:
             return set()
         os.lseek(self._file, 0, os.SEEK_SET)
-        words = b""
-        while part := os.read(self._file, 1 << 16):
+        words = bytearray()
+        while len(words) < MOST_SOCKETS and (part := os.read(self._file, 1 << 16)):
             words += part
         return set(map(os.fsdecode, _BOUND.findall(words)))
 
@@ -142,8 +158,10 @@ def _depth(path: str) -> tuple[int, str]:
 class Room:
     """One call's place, from `furnish` to its end."""
 
-    def __init__(self, template: Template, *, network: bool, extra: list[list[Any]]) -> None:
+    def __init__(self, template: Template, *, network: bool, extra: list[list[Any]], sealed: bool) -> None:
         self._template = template
+        self._sealed = sealed or template.site["required"]
+        """Whether what could be had at the start must be had now: that it is used up opens no wall."""
         self._site = template.site
         self._network = network
         self._extra = extra
@@ -165,7 +183,7 @@ class Room:
                 kernel.raise_loopback()
                 self.has_network = False
             except OSError:
-                if self._site["required"]:
+                if self._sealed:
                     raise
         self._mount_proc()
         self._bind_and_hide()
@@ -181,6 +199,8 @@ class Room:
         except OSError:
             # A container may not let us. The host's would show the host's processes: better none at all. What is
             # bound is found through it, so it is covered last of all.
+            if self._sealed:
+                raise
             self.has_proc = False
 
     def _bind_and_hide(self) -> None:
@@ -188,7 +208,7 @@ class Room:
         granted = {target for _source, target, *_rest in self._extra}
         hide: dict[str, int] = {path: mode for path, mode in self._site["hide"] if path not in granted}
         shown = [*self._site["show"], *self._extra]
-        bound = [(target, opened(source), bool(rest and rest[0])) for source, target, *rest in shown]
+        bound = [(target, opened_as_meant(source, rest), bool(rest and rest[0])) for source, target, *rest in shown]
         self._caches = [
             (place, target) for source, target in self._site["caches"] if (place := opened(source)) is not None
         ]
@@ -233,9 +253,13 @@ class Room:
     def _cover_sockets(self) -> None:
         """Those of the host that are in sight: a read-only mount does not keep anyone from connecting."""
         for path in self._sockets.paths():
-            with contextlib.suppress(OSError):
-                if stat.S_ISSOCK(os.lstat(path).st_mode):
-                    kernel.mount("/dev/null", path, None, kernel.MS_BIND)
+            # By descriptor: in the workspace someone may be putting a link in its place right now.
+            place = opened(path, os.O_PATH | os.O_NOFOLLOW)
+            if place is not None:
+                with contextlib.suppress(OSError):
+                    if stat.S_ISSOCK(os.fstat(place).st_mode):
+                        kernel.mount("/dev/null", f"/proc/self/fd/{place}", None, kernel.MS_BIND)
+                os.close(place)
 
     def let_commands_go_first(self) -> Callable[[], None] | None:
         """Have what this process starts from now on killed before anything else where memory runs out. What is returned
@@ -280,6 +304,13 @@ class Room:
                 kernel.set_mount(path, clear=ATTR_RDONLY)
         protect(self._template.workspace, walls["protected"], walls["spared"])
 
+    def disk_places(self, walls: dict[str, Any]) -> list[str]:
+        """Where what it writes stays."""
+        places = [target for _source, target, *rest in self._extra if rest and rest[0]]
+        if walls["profile"] == "workspace":
+            places += [self._template.workspace, *(target for _place, target in self._caches)]
+        return places
+
     def writable_places(self, walls: dict[str, Any]) -> list[str]:
         """Where the second layer lets it write."""
         places = ["/dev", *(path for path, _mode in self._site["hide"])]
@@ -300,61 +331,6 @@ def make_place(target: str, descriptor: int) -> None:
     else:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
-
-
-def protect(workspace: str, names: Iterable[str], spared: Iterable[str]) -> None:
-    """Make what would run later on the host read-only, where it exists, and hold its parents in place: who could
-    rename those could put others there."""
-    held: set[str] = set()
-    closed: list[str] = []
-    free = [path.rstrip("/") for path in spared]
-    for name in names:
-        path = f"{workspace.rstrip('/')}/{name}"
-        if any(path == one or path.startswith(one + "/") for one in free) or not reached_plainly(workspace, path):
-            continue
-        for parent in parents_within(workspace, path):
-            if parent not in held:
-                held.add(parent)
-                _bind_over(parent)
-        _bind_over(path)
-        kernel.set_mount(path, add=ATTR_RDONLY, recursive=True)
-        closed.append(path)
-    for path in free:
-        # Granted inside of something protected: open again. Others stay as they are, since what is bound cannot be
-        # replaced, and programs write by replacing.
-        if _is_below(path, closed) and (place := opened(path)) is not None:
-            kernel.bind(place, path)
-            kernel.set_mount(path, clear=ATTR_RDONLY)
-            os.close(place)
-
-
-def _bind_over(path: str) -> None:
-    """Bind something over itself: a mount point can be neither renamed nor removed."""
-    place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
-        kernel.bind(place, path)
-    finally:
-        os.close(place)
-
-
-def parents_within(workspace: str, path: str) -> list[str]:
-    """The directories between the workspace and a path in it, outermost first."""
-    found: list[str] = []
-    parent = os.path.dirname(path)
-    while len(parent) > len(workspace.rstrip("/")):
-        found.insert(0, parent)
-        parent = os.path.dirname(parent)
-    return found
-
-
-def reached_plainly(workspace: str, path: str) -> bool:
-    """Whether a path exists, is no link, and none leads to it. Others are for whoever takes the changes in to judge."""
-    try:
-        if any(not stat.S_ISDIR(os.lstat(parent).st_mode) for parent in parents_within(workspace, path)):
-            return False
-        return not stat.S_ISLNK(os.lstat(path).st_mode)
-    except OSError:
-        return False
 
 
 def _is_below(path: str, places: Iterable[str]) -> bool:

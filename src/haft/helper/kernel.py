@@ -21,9 +21,11 @@ MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
 MNT_DETACH = 2
 
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 1, 2, 4
-AT_FDCWD, AT_RECURSIVE = -100, 0x8000
+AT_FDCWD, AT_RECURSIVE, AT_EMPTY_PATH = -100, 0x8000, 0x1000
+OPEN_TREE_CLONE = 1
+MOVE_FROM_EMPTY, MOVE_TO_EMPTY = 0x04, 0x40
 
-SYS_MOUNT_SETATTR = 442
+SYS_OPEN_TREE, SYS_MOVE_MOUNT, SYS_MOUNT_SETATTR = 428, 429, 442
 SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}.get(platform.machine())
 KEYCTL_JOIN_SESSION_KEYRING = 1
 
@@ -75,6 +77,25 @@ def unmount(target: str) -> None:
 def bind(descriptor: int, target: str, *, recursive: bool = True) -> None:
     """Show what `descriptor` stands for at `target`, even where a mount covers its own path meanwhile."""
     mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | (MS_REC if recursive else 0))
+
+
+def cover(descriptor: int, *, add: int = 0, clear: int = 0) -> None:
+    """Show what a descriptor stands for over itself, with other flags. No path is looked up."""
+    empty = b""
+    tree = checked(
+        libc.syscall(SYS_OPEN_TREE, descriptor, empty, OPEN_TREE_CLONE | os.O_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE),
+        "open_tree",
+    )
+    try:
+        if add or clear:
+            attributes = struct.pack("QQQQ", add, clear, 0, 0)
+            flags = AT_EMPTY_PATH | (AT_RECURSIVE if add else 0)
+            size = ctypes.c_size_t(len(attributes))
+            checked(libc.syscall(SYS_MOUNT_SETATTR, tree, empty, flags, attributes, size), "mount_setattr")
+        flags = MOVE_FROM_EMPTY | MOVE_TO_EMPTY
+        checked(libc.syscall(SYS_MOVE_MOUNT, tree, empty, descriptor, empty, flags), "move_mount")
+    finally:
+        os.close(tree)
 
 
 def set_mount(path: str, *, add: int = 0, clear: int = 0, recursive: bool = False) -> None:

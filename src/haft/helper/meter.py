@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from haft.helper.cgroups import Group
@@ -36,13 +37,14 @@ class Meter:
         pids: Callable[[], list[int]],
         *,
         scratch: str | None = None,
-        workspace: str | None = None,
+        roots: Sequence[str] = (),
         group: Group | None = None,
     ) -> None:
         self._limits = limits
         self._pids = pids
         self._scratch = scratch
-        self._workspace = workspace
+        self._roots = tuple(roots)
+        """Where it may write to disk."""
         self._group = group
         self._began = time.monotonic()
         self._began_at = time.time()
@@ -87,7 +89,7 @@ class Meter:
             written = sum(map(_written, pids)) + _written(os.getpid()) - self._own_written
             if written > limits["max_written_bytes"]:
                 return "max_written_bytes", written
-        return self._in_workspace()
+        return self._in_places(pids)
 
     def last_look(self) -> tuple[str, float] | None:
         """When all have ended: what a call wrote and used in less time than it takes to look."""
@@ -99,7 +101,7 @@ class Meter:
         written = _written(os.getpid()) - self._own_written
         if limits["max_written_bytes"] and written > limits["max_written_bytes"]:
             return "max_written_bytes", written
-        return self._in_workspace()
+        return self._in_places([])
 
     def _from_stat(self, pids: list[int]) -> tuple[int, int]:
         memory = ticks = 0
@@ -139,23 +141,35 @@ class Meter:
         return 0, 1
 
     def _on_disk(self) -> tuple[int, int]:
-        """Files and bytes on the workspace's filesystem, as it counts them itself."""
-        if self._workspace is not None:
+        """Files and bytes on the filesystems that it may write to, as they count them themselves."""
+        files = size = 0
+        seen: set[int] = set()
+        for root in self._roots:
             with contextlib.suppress(OSError):
-                found = os.statvfs(self._workspace)
-                return found.f_files - found.f_ffree, (found.f_blocks - found.f_bfree) * found.f_frsize
-        return 0, 0
+                device = os.stat(root).st_dev
+                if device not in seen:
+                    seen.add(device)
+                    found = os.statvfs(root)
+                    files += found.f_files - found.f_ffree
+                    size += (found.f_blocks - found.f_bfree) * found.f_frsize
+        return files, size
 
-    def _in_workspace(self) -> tuple[str, float] | None:
+    def _in_places(self, pids: list[int]) -> tuple[str, float] | None:
         """Whether it made too many files, or too large ones. The filesystem's own count tells when it is worth looking,
         since others may write there too."""
         most_files, most_bytes = self._limits["max_changed_files"], self._limits["max_written_bytes"]
+        if not self._roots or not (most_files or most_bytes):
+            return None
         files, size = self._on_disk()
         many = most_files and files - self._files > most_files * self._scan_past
         much = most_bytes and size - self._bytes > most_bytes * self._scan_past
-        if self._workspace is None or not (many or much):
+        if not (many or much):
             return None
-        made, written = changed_since(self._workspace, self._began_at, MOST_SCANNED)
+        made = written = 0
+        for root in self._roots:
+            counted = changed_since(root, self._began_at, MOST_SCANNED)
+            made, written = made + counted[0], written + counted[1]
+        written += _held(pids, nameless=True)
         if most_files and made > most_files:
             return "max_changed_files", made
         if most_bytes and written > most_bytes:
@@ -190,21 +204,32 @@ def _available() -> int:
 
 
 def _held_unmapped(pids: list[int]) -> int:
-    """Memory in files that have no name and that nobody mapped, and in segments that nobody is attached to."""
+    """Memory in files that have no name and that nobody mapped, in segments that nobody is attached to, and in the
+    tables that say which memory is whose."""
+    segments = tables = 0
+    with contextlib.suppress(OSError, IndexError, ValueError), open("/proc/sysvipc/shm", "rb") as file:
+        head, *lines = (line.split() for line in file)
+        attached, resident = head.index(b"nattch"), head.index(b"rss")
+        segments = sum(int(words[resident]) for words in lines if words[attached] == b"0")
+    for pid in pids:
+        with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
+            tables += int(file.read().split(b"VmPTE:", 1)[1].split(None, 1)[0]) * 1024
+    return _held(pids, nameless=False) + segments + tables
+
+
+def _held(pids: list[int], *, nameless: bool) -> int:
+    """What lies in files that only descriptors hold: on disk, without a name any more, or in memory, never with one."""
     files: dict[tuple[int, int], int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
-                    if os.readlink(f"/proc/{pid}/fd/{name}").startswith("/memfd:"):
-                        about = os.stat(f"/proc/{pid}/fd/{name}")
+                    where = f"/proc/{pid}/fd/{name}"
+                    in_memory = os.readlink(where).startswith("/memfd:")
+                    about = os.stat(where)
+                    if in_memory != nameless and about.st_nlink == 0 and stat.S_ISREG(about.st_mode):
                         files[about.st_dev, about.st_ino] = about.st_blocks * 512
-    segments = 0
-    with contextlib.suppress(OSError, IndexError, ValueError), open("/proc/sysvipc/shm", "rb") as file:
-        head, *lines = (line.split() for line in file)
-        attached, resident = head.index(b"nattch"), head.index(b"rss")
-        segments = sum(int(words[resident]) for words in lines if words[attached] == b"0")
-    return sum(files.values()) + segments
+    return sum(files.values())
 
 
 def _written(pid: int) -> int:

@@ -175,7 +175,9 @@ def supervise(control: socket.socket, streams: list[int], directory: int, hierar
         os.close(descriptor)
     control.setblocking(False)
     below = Below(pid)
-    meter = Meter(request["limits"], below.pids, workspace=request["workspace"], group=group)
+    meter = Meter(
+        request["limits"], below.pids, roots=[request["workspace"]] if request["workspace"] else [], group=group
+    )
     supervisor = Supervisor(control, pid, " ".join(request["argv"]), below, meter)
     left = supervisor.watch(wake)
     if group is not None:

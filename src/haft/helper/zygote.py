@@ -14,6 +14,7 @@ socket, stdin, stdout and stderr. When that socket ends, so does everything.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import json
 import os
@@ -28,6 +29,7 @@ from haft.helper.init import STREAMS, Init
 from haft.helper.words import never_started, tell
 
 MOST_MESSAGE = 1 << 18
+MOST_LEFT = 64_000_000
 
 
 class Forker:
@@ -68,6 +70,8 @@ class Stall:
         self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.running: socket.socket | None = None
         self.ready: Ready | None = None
+        self.sealed = False
+        self._group = group
         pid = os.fork()
         if pid == 0:
             try:
@@ -81,9 +85,19 @@ class Stall:
     def order(self, kind: dict[str, Any]) -> Ready:
         """Have an init prepared."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        socket.send_fds(self.orders, [json.dumps(kind).encode()], [theirs.fileno()])
+        socket.send_fds(self.orders, [json.dumps({**kind, "sealed": self.sealed}).encode()], [theirs.fileno()])
         theirs.close()
         return Ready(ours, kind)
+
+    def is_burdened(self) -> bool:
+        """Whether its call left memory behind that counts against the next: in a file that someone else holds."""
+        return self._group.left_behind() > MOST_LEFT
+
+    def close(self) -> None:
+        """The forker ends, and its init with it."""
+        self.orders.close()
+        if self.ready is not None:
+            self.ready.end.close()
 
 
 def serve_stall(orders: socket.socket, forker: Forker) -> None:
@@ -105,10 +119,11 @@ class Yard:
         self._forker = Forker(template)
         self.running: socket.socket | None = None
         self.ready: Ready | None = None
+        self.sealed = False
 
     def order(self, kind: dict[str, Any]) -> Ready:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._forker.fork(theirs, kind)
+        self._forker.fork(theirs, {**kind, "sealed": self.sealed})
         theirs.close()
         return Ready(ours, kind)
 
@@ -135,6 +150,8 @@ class Zygote:
         self._hierarchies = hierarchies
         self._tag = tag
         self._count = 0
+        self._sealed = False
+        """Whether the first room had everything: then no later one does with less."""
         self._places: list[Stall | Yard] = []
 
     def trial(self) -> dict[str, Any]:
@@ -157,6 +174,8 @@ class Zygote:
         if not words:
             raise ConnectionResetError("the first init died")
         found: dict[str, Any] = json.loads(words)
+        self._sealed = bool(found["proc"] and found["network"] and not found["problem"])
+        place.sealed = self._sealed
         return found
 
     def _new_place(self) -> Stall | Yard:
@@ -166,6 +185,7 @@ class Zygote:
             place = Stall(self._template, self._hierarchies, f"{self._tag}-{self._count}")
         else:
             place = Yard(self._template)
+        place.sealed = self._sealed
         self._places.append(place)
         return place
 
@@ -180,6 +200,9 @@ class Zygote:
                     assert place.running is not None
                     place.running.close()  # The init is gone: the place is free.
                     place.running = None
+                    if isinstance(place, Stall) and place.is_burdened():
+                        self._places.remove(place)
+                        place.close()
             if self._server.fileno() not in ready:
                 continue
             message, descriptors, _, _ = socket.recv_fds(self._server, MOST_MESSAGE, 1 + STREAMS)
@@ -252,8 +275,20 @@ def main(descriptor: int) -> None:
     except OSError as error:
         hello["problem"] = str(error)
         hello["errno"] = error.errno
+        hello["passing"] = error.errno in PASSING and allowed_namespaces() > 0
         with contextlib.suppress(OSError):
             server.sendall(json.dumps(hello).encode())
+
+
+PASSING = (errno.ENOSPC, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""What says that something is used up, not that it cannot be had."""
+
+
+def allowed_namespaces() -> int:
+    """How many user namespaces there may be."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/sys/user/max_user_namespaces") as file:
+        return int(file.read())
+    return 0
 
 
 def begin(server: socket.socket, site: dict[str, Any], hello: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -23,6 +24,7 @@ from haft.processes.handle import Ending, Request
 Program = Literal["zygote", "plain"]
 
 HELLO_SECONDS = 20.0
+GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF)
 MOST_MESSAGE = 1 << 20
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -143,7 +145,7 @@ class Helper:
             server = self._server
             try:
                 if server is None:
-                    raise BrokenPipeError
+                    raise BrokenPipeError(errno.EPIPE, "it has ended")
                 while True:
                     try:
                         socket.send_fds(server, [kind], descriptors)
@@ -151,6 +153,9 @@ class Helper:
                     except BlockingIOError:
                         await asyncio.sleep(0.002)  # Its queue is full: it forks as fast as it can.
             except OSError as error:
+                if error.errno not in GONE:
+                    # It may be this message alone; others must not pay for it.
+                    raise StartFailed(f"the helper process cannot be told: {error}") from error
                 self.close()
                 if attempt == 2:
                     raise StartFailed(f"the helper process cannot be reached: {error}") from error

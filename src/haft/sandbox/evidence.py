@@ -41,6 +41,8 @@ _NO_COMMAND: Final = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found")
 
 OWN_TO_EACH: Final = ("/dev", "/proc", "/sys")
 MOST_LINES: Final = 400
+MOST_WORDS: Final = 100
+LONGEST_LINE: Final = 4000
 LONGEST: Final = 200
 _LISTENING: Final = "0A"
 
@@ -63,12 +65,19 @@ def judge(output: str, walls: Walls, limits: Limits, ground: Ground) -> HaftErro
     """What stopped a call that failed; None where nothing of ours did."""
     if not walls.layers:
         return None
-    for line in reversed(output.splitlines()[-MOST_LINES:]):
+    lines = [
+        line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE // 2] + line[-LONGEST_LINE // 2 :]
+        for line in output.splitlines()[-MOST_LINES:]
+    ]
+    refused: str | None = None
+    for line in reversed(lines):
         found = _limit(line, limits) or _wall(line, walls, ground)
-        if found is None and not walls.network and _REFUSED.search(line) and _host_listens(line, output):
-            found = _no_network(line, _REFUSED)
         if found is not None:
             return found
+        if refused is None and _REFUSED.search(line):
+            refused = line
+    if refused is not None and not walls.network and _host_listens(refused, lines):
+        return _no_network(refused, _REFUSED)
     return None
 
 
@@ -162,6 +171,9 @@ def _not_writable(line: str, said: str, walls: Walls, ground: Ground) -> HaftErr
     if is_below(path, OWN_TO_EACH):
         return Walled(wall, said, f"{path[:5].rstrip('/')} is each call's own and cannot be opened")
     place = path if os.path.exists(path) else os.path.dirname(path)
+    if place == "/" or not os.path.exists(place) or "/." in path.removeprefix(ground.repository or ""):
+        # These words may be the command's own: it could ask for a key to everything.
+        return Walled(wall, said, "to open it: `--write PATH`, once you know what it wants there")
     if ground.repository is not None and is_below(path, (ground.repository,)):
         place = ground.repository  # Its parts are written together.
     if os.path.exists(place) and not os.access(place, os.W_OK):
@@ -177,10 +189,11 @@ def _no_network(line: str, sign: re.Pattern[str]) -> HaftError:
     return Walled("it has no network", _shortened(line, sign), "to open it: `--network`, or grant = {network = true}")
 
 
-def _host_listens(line: str, output: str) -> bool:
+def _host_listens(line: str, lines: list[str]) -> bool:
     """Whether the port of this machine that refused the call, named in this line or else elsewhere, is open outside of
     its walls. Where it is not, the call looked for a server of its own."""
-    ports = {int(port) for port in _LOCAL_PORT.findall(line) or _LOCAL_PORT.findall(output)}
+    named = _LOCAL_PORT.findall(line) or [port for each in lines for port in _LOCAL_PORT.findall(each)]
+    ports = set(map(int, named))
     found = set()
     for name in ("tcp", "tcp6"):
         try:
@@ -202,14 +215,15 @@ def _protected(inside: str, said: str, workspace: str) -> HaftError:
 def _protected_in(line: str, workspace: str) -> str | None:
     """What is protected and named in a line. What is held in place is busy to who would replace it."""
     inside = workspace.rstrip("/") + "/"
-    for word in re.split(r"[\s'\"`:;,()‘’“”]+", line):
+    names = protected_names(workspace)
+    for word in re.split(r"[\s'\"`:;,()‘’“”]+", line)[:MOST_WORDS]:
         if word.startswith(("/", "~")):
             if not word.startswith(inside):
                 continue
             path = word.removeprefix(inside)
         else:
             path = word
-        for name in protected_names(workspace):
+        for name in names:
             if f"/{path}/".startswith(f"/{name}/") or (path is word and f"/{name}/" in f"/{path}/"):
                 return name
     return None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 KEPT: Final = frozenset({("user", "name"), ("user", "email"), ("init", "defaultbranch"), ("safe", "directory")})
 _SECTION: Final = re.compile(r"\[\s*([A-Za-z0-9.-]+)\s*\]\s*(.*)$")
 _SETTING: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)$")
-_MOST_BYTES: Final = 1_000_000
+_MOST_BYTES: Final = 200_000
 
 
 def known_to_git(home: str, env: Mapping[str, str]) -> str:
@@ -18,8 +19,9 @@ def known_to_git(home: str, env: Mapping[str, str]) -> str:
     config = env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
     found: dict[tuple[str, str], list[str]] = {}
     for path in (os.path.join(config, "git", "config"), os.path.join(home, ".gitconfig")):
-        for section, name, value in _settings(path):
-            found.setdefault((section, name), []).append(value)
+        for section, name, value in settings(path):
+            if (section, name) in KEPT:
+                found.setdefault((section, name), []).append(value)
     return "".join(
         f"[{section}]\n\t{name} = {value}\n"
         for (section, name), values in found.items()
@@ -27,10 +29,14 @@ def known_to_git(home: str, env: Mapping[str, str]) -> str:
     )
 
 
-def _settings(path: str) -> Iterator[tuple[str, str, str]]:
+def settings(path: str) -> Iterator[tuple[str, str, str]]:
+    """Section, name and value, the first two in small letters. Sections with a name of their own are passed over."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read(_MOST_BYTES)
+        # In a workspace anything may lie under this name: a pipe would be waited for.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return
+            text = file.read(_MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return
     section = ""
@@ -41,5 +47,5 @@ def _settings(path: str) -> Iterator[tuple[str, str, str]]:
             section = opened.group(1).lower() if opened else ""
             words = opened.group(2) if opened else ""
         setting = _SETTING.match(words)
-        if setting and (section, setting.group(1).lower()) in KEPT:
+        if setting:
             yield section, setting.group(1).lower(), setting.group(2)

@@ -6,8 +6,12 @@ repository: looking further would cost as much as the workspace is large.
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Iterator
 from typing import Final
+
+from haft.sandbox.gitconfig import settings
 
 NAMES: Final = (
     ".agents",
@@ -45,8 +49,8 @@ NAMES: Final = (
     "haft.toml",
 )
 
-_MODULES: Final = ".git/modules"
-_MOST_MODULES: Final = 200
+_MOST_VISITED: Final = 500
+"""Directories of submodules and worktrees that are looked at; where there are more, all of them are closed."""
 
 
 def protected_names(workspace: str) -> list[str]:
@@ -55,10 +59,57 @@ def protected_names(workspace: str) -> list[str]:
     git = os.path.join(workspace, ".git")
     if os.path.isfile(git) and not os.path.islink(git):
         names.append(".git")  # It says where the repository is, and so whose hooks run.
-    try:
-        with os.scandir(os.path.join(workspace, _MODULES)) as found:
-            for module in list(found)[:_MOST_MODULES]:
-                names += [f"{_MODULES}/{module.name}/config", f"{_MODULES}/{module.name}/hooks"]
-    except OSError:
-        pass
+    real = os.path.realpath(git)
+    if os.path.islink(git) and real.startswith(workspace.rstrip("/") + "/"):
+        place = os.path.relpath(real, workspace)
+        names += [name.replace(".git", place, 1) for name in NAMES if name.startswith(".git/")]
+    names += _hooks_elsewhere(workspace, git)
+    names += _submodules(workspace)
+    names += _worktrees(workspace)
     return names
+
+
+def _hooks_elsewhere(workspace: str, git: str) -> Iterator[str]:
+    """Where the repository says that its hooks are, if that is in the workspace."""
+    for section, name, value in settings(os.path.join(git, "config")):
+        if (section, name) == ("core", "hookspath"):
+            place = os.path.normpath(os.path.join(workspace, os.path.expanduser(value.strip('"'))))
+            if place.startswith(workspace.rstrip("/") + "/"):
+                yield os.path.relpath(place, workspace)
+
+
+def _submodules(workspace: str) -> list[str]:
+    """Configuration and hooks of every submodule, nested ones too."""
+    found: list[str] = []
+    waiting, visited = [".git/modules"], 0
+    while waiting:
+        place = waiting.pop()
+        below = _directories(os.path.join(workspace, place))
+        visited += len(below) + 1
+        if visited > _MOST_VISITED:
+            return [".git/modules"]
+        if os.path.isfile(os.path.join(workspace, place, "HEAD")):
+            found += [f"{place}/{name}" for name in ("commondir", "config", "hooks")]
+            below = [name for name in below if name == "modules"]
+        waiting += [f"{place}/{name}" for name in below]
+    return found
+
+
+def _worktrees(workspace: str) -> list[str]:
+    below = _directories(os.path.join(workspace, ".git/worktrees"))
+    if len(below) > _MOST_VISITED:
+        return [".git/worktrees"]
+    return [f".git/worktrees/{each}/{name}" for each in below for name in ("commondir", "config.worktree", "gitdir")]
+
+
+def _directories(path: str) -> list[str]:
+    """The names of those in a directory; one more than we look at is as good as all."""
+    try:
+        with os.scandir(path) as found:
+            return [
+                entry.name
+                for entry in itertools.islice(found, _MOST_VISITED + 1)
+                if entry.is_dir(follow_symlinks=False)
+            ]
+    except OSError:
+        return []

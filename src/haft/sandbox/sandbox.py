@@ -41,7 +41,13 @@ Mode = Literal["auto", "required", "off"]
 
 IN_PROCESS: Final = Walls(reason="it runs in this process")
 OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MOST_GRANTED: Final = 1000
+OWN_PLACES: Final = tuple(
+    dict.fromkeys(
+        os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable), OWN_CODE)
+    )
+)
+"""What runs haft itself: where it lies in a workspace, no call may write there."""
+MOST_GRANTED: Final = 100
 MOST_SPARED: Final = 64_000_000
 MOST_KNOWN: Final = 100
 _log = logging.getLogger("haft")
@@ -71,6 +77,9 @@ class Sandbox:
         self._site: Site | None = None
         self._helper: Helper | None = None
         self._plain: Starter | None = None
+        self._seen: list[int] = []
+        """Which directory the workspace was when the zygote began."""
+        self._retired: list[Helper] = []
         self._abilities: Abilities | None = None
 
     @property
@@ -98,7 +107,13 @@ class Sandbox:
         if self._mode == "off":
             return Abilities(namespaces=False, problem="`sandbox.mode` is `off`", io=True)
         helper = self._zygote()
-        found = Abilities.from_hello(await helper.hello())
+        hello = await helper.hello()
+        found = Abilities.from_hello(hello)
+        if hello.get("passing"):
+            # Used up for the moment, perhaps by a call: no reason to do without walls.
+            helper.close()
+            self._helper = None
+            raise StartFailed(f"walls cannot be built at the moment: {hello['problem']}", hint="try again later")
         if not found.namespaces:
             helper.close()
             self._helper = None
@@ -111,6 +126,7 @@ class Sandbox:
             most = self._limits.memory_bytes
             size = most - min(most // 8, MOST_SPARED) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
             site = self.site.to_json(scratch_bytes=size, required=self._mode == "required")
+            self._seen = _identity(self._workspace)
             self._helper = Helper("zygote", {**site, "limits": _amounts(self._limits)})
         return self._helper
 
@@ -148,12 +164,19 @@ class Sandbox:
         """The paths that a grant names: relative ones lie in the workspace, `**` at the end means all below."""
         found: list[str] = []
         for pattern in patterns:
-            place = os.path.join(self.site.workspace, os.path.expanduser(pattern.removesuffix("/**")))
-            matches = glob.glob(place, include_hidden=True) if glob.has_magic(place) else [place]
-            for path in matches[:MOST_GRANTED]:
+            place = os.path.normpath(os.path.join(self.site.workspace, os.path.expanduser(pattern.removesuffix("/**"))))
+            matches = sorted(glob.iglob(place, include_hidden=True)) if glob.has_magic(place) else [place]
+            for path in matches:
                 real = os.path.realpath(path)
+                if real != path and is_below(path, (self.site.workspace,)):
+                    raise BadUsage(
+                        f"`{pattern}` cannot be granted: `{path}` leads to {real}",
+                        hint="a link in the workspace may have been put there by a call; grant the place itself",
+                    )
                 self._check_granted(pattern, real, kind)
                 found.append(real)
+                if len(found) > MOST_GRANTED:
+                    raise BadUsage(f"`{pattern}` cannot be granted: it names more than {MOST_GRANTED} paths")
         return list(dict.fromkeys(found))
 
     def _check_granted(self, pattern: str, real: str, kind: str) -> None:
@@ -195,16 +218,20 @@ class Sandbox:
             try:
                 return await ProcessLauncher(starter, env, self._open_directory, told, self._limits).run(command, sink)
             except Stale:
-                # The workspace was removed and made anew, and the zygote still holds the old one.
-                if self._helper is not None:
-                    self._helper.close()
-                    self._helper = None
-                self._site = None
+                self._replace_zygote()
                 if attempt == 2:
                     raise StartFailed(
                         "the working directory was replaced while the command was about to start"
                     ) from None
         raise AssertionError
+
+    def _replace_zygote(self) -> None:
+        """Where the workspace was removed and made anew, the zygote still holds the old one: calls that run there go
+        on, new ones get another. Where only a directory in it was replaced, the next try will find it."""
+        if self._helper is not None and _identity(self._workspace) != self._seen:
+            self._retired.append(self._helper)
+            self._helper = None
+            self._site = None
 
     def _environment(self, walls: Walls) -> Mapping[str, str]:
         """Built once for each kind of walls: most calls share theirs."""
@@ -221,25 +248,27 @@ class Sandbox:
         shown = [os.path.realpath(path) for path in (*walls.path, *command.readable)]
         known = (site.workspace, *(target for _source, target in site.show))
         extra: list[list[Any]] = [
-            [path, path, False]
+            [path, path, False, _identity(path)]
             for path in dict.fromkeys((*walls.readable, *shown))
             if is_below(path, site.hidden) and not is_below(path, known)
         ]
+        own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
         granted = walls.writable[1:] if walls.writable[:1] == (site.workspace,) else walls.writable
-        extra += [[path, path, True] for path in granted if not is_below(path, (site.workspace,))]
+        extra += [[path, path, True, _identity(path)] for path in granted if not is_below(path, (site.workspace,))]
         return {
             "kind": {"network": walls.network, "extra": extra},
             "walls": {
                 "profile": walls.profile,
                 "network": walls.network,
                 "writable": site.is_writable and walls.profile == "workspace",
-                "protected": protected_names(site.workspace) if walls.profile == "workspace" else [],
+                "protected": [*protected_names(site.workspace), *own] if walls.profile == "workspace" else [],
                 "spared": [path for path in granted if is_below(path, (site.workspace,))],
             },
             "limits": _amounts(self._limits),
             "calls": self._limits.max_concurrent,
             "directory": os.path.normpath(os.path.join(site.workspace, command.cwd)),
             "identity": [here.st_dev, here.st_ino],
+            "root": _identity(self._workspace),
         }
 
     def _without_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:
@@ -269,10 +298,11 @@ class Sandbox:
 
     def close(self) -> None:
         """End the helpers, and with the zygote everything behind walls."""
-        for starter in (self._helper, self._plain):
+        for starter in (*self._retired, self._helper, self._plain):
             if starter is not None:
                 starter.close()
         self._helper = self._plain = None
+        self._retired.clear()
 
 
 class _Behind:
@@ -299,3 +329,12 @@ def _absolute(paths: tuple[str, ...]) -> tuple[str, ...]:
         if not os.path.isabs(path) or not os.path.isdir(path) or os.pathsep in path:
             raise BadUsage(f"`{given}` cannot be put on PATH: it is no absolute path of a directory")
     return found
+
+
+def _identity(path: str) -> list[int]:
+    """Which file or directory it is; nothing where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return []
+    return [found.st_dev, found.st_ino]

@@ -31,13 +31,19 @@ SECRETS: Final = (
     "/etc/letsencrypt",
     "/etc/mysql/debian.cnf",
     "/etc/pki/tls/private",
+    "/etc/netplan",
     "/etc/ppp",
+    "/etc/security/opasswd",
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/ssl/private",
     "/etc/sudoers.d",
     "/etc/wireguard",
     "/var/backups",
+    "/swap.img",
+    "/swapfile",
+    "/var/crash",
+    "/var/lib/cloud",
     "/var/lib/containerd",
     "/var/lib/docker",
     "/var/lib/kubelet",
@@ -45,9 +51,13 @@ SECRETS: Final = (
     "/var/lib/postgresql",
     "/var/lib/private",
     "/var/lib/sss",
+    "/var/lib/systemd/coredump",
     "/var/spool/cron",
 )
 """Masked for root, whom no file mode stops. The host's ssh keys are added."""
+
+SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
+MOST_SHOWN: Final = 300
 
 CACHES: Final = {"cache": ".cache", "npm": ".npm", "cargo": ".cargo/registry", "go": "go/pkg"}
 """Writable and kept between calls, one set for each workspace; by their name in the state home, the place in a home."""
@@ -95,7 +105,7 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
     """Look at this machine."""
     root = os.path.realpath(workspace)
     home = home_of(env)
-    homes = [path for path in dict.fromkeys((*HOMES, home)) if path != "/" and os.path.isdir(path)]
+    homes = [path for path in dict.fromkeys((*HOMES, home, *registered_home())) if can_be_hidden(path)]
     hide = {
         os.path.realpath(path): mode
         for path, mode in (*SCRATCH, *((path, 0o755) for path in homes))
@@ -118,7 +128,7 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
         )
         if is_below(path, hidden) and os.path.exists(path)
     ]
-    show = [pair for pair in show if pair[1] not in hide]
+    show = [pair for pair in show if pair[1] not in hide][:MOST_SHOWN]
     return Site(
         workspace=root,
         home=home,
@@ -149,6 +159,19 @@ def repository_of(workspace: str) -> str | None:
 def _first_line(path: str) -> str:
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8", errors="replace") as file:
         return file.readline(4096).rstrip("\n")
+
+
+def registered_home() -> list[str]:
+    """The home of whoever runs this, whatever HOME says."""
+    try:
+        return [os.path.normpath(pwd.getpwuid(os.getuid()).pw_dir)]
+    except KeyError:
+        return []
+
+
+def can_be_hidden(path: str) -> bool:
+    """Whether a home can be empty without taking the system with it."""
+    return os.path.isdir(path) and not is_below(path, SYSTEM) and path != "/"
 
 
 def home_of(env: Mapping[str, str]) -> str:

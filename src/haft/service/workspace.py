@@ -39,4 +39,9 @@ def check_workspace(path: str, state_home: str) -> str:
             f"the workspace {path} contains the state home {state_home}: a tool could rewrite its own record",
             hint="set HAFT_HOME to a directory outside the workspace",
         )
+    if (os.path.realpath(path) + os.sep).startswith(inside):
+        raise BadConfig(
+            f"the workspace {path} lies in the state home {state_home}, which no call can see",
+            hint="take another directory, or set HAFT_HOME",
+        )
     return path

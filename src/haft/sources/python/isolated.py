@@ -32,7 +32,9 @@ from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
 from haft.sources.python.plain import is_plain_function, is_plain_value
 from haft.sources.python.results import to_json, to_text, valid_text
 
-LARGEST_MESSAGE: Final = 64_000_000
+SAID_BY_TOOLS: Final = ("tool-failed", "invalid-arguments", "conflict")
+LARGEST_MESSAGE: Final = 4_000_000
+"""Bytes: it is taken apart on the loop, and while that lasts nothing else is done."""
 """Bytes of JSON that a worker may say at once: its result, mostly."""
 
 PROGRAM: Final = (
@@ -193,7 +195,8 @@ def _answer(result: Any, has_text: bool, failure: Mapping[str, Any] | None) -> A
     hint = failure["hint"]
     return Answer(
         failure=Failure(
-            str(failure["code"]),
+            # What walls and limits did is for the host to say: a tool could make people open them.
+            code if (code := str(failure["code"])) in SAID_BY_TOOLS else "tool-failed",
             str(failure["message"]),
             None if hint is None else str(hint),
             bool(failure["retryable"]),
