@@ -30,22 +30,27 @@ Every failure has a code, a sentence, often a hint, and says whether trying agai
 MADE = "<!-- Made by `make docs` from the code: change it there. -->\n"
 
 
-def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+Path = tuple[tuple[str, click.Command], ...]
+"""From `haft` to a command, each with its name."""
+
+
+def commands(path: Path) -> Iterator[Path]:
     """A command and everything below it."""
-    yield path, command
+    yield path
+    name, command = path[-1]
     if isinstance(command, click.Group):
-        context = click.Context(command, info_name=path[-1], obj=Globals())
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            assert below is not None
-            yield from commands(below, (*path, name))
+        context = click.Context(command, info_name=name, obj=Globals())
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            assert found is not None
+            yield from commands((*path, (below, found)))
 
 
 def commands_page() -> str:
     parts = [MADE, "\n# Commands\n"]
-    for path, command in commands(HAFT, ("haft",)):
+    for path in commands((("haft", HAFT),)):
         context: click.Context | None = None
-        for name in path:
+        for name, command in path:
             context = click.Context(
                 command,
                 info_name=name,
@@ -55,7 +60,8 @@ def commands_page() -> str:
                 help_option_names=["--help", "-h"],
             )
         assert context is not None
-        parts.append(f"\n## `{' '.join(path)}`\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
+        words = " ".join(name for name, _command in path)
+        parts.append(f"\n## `{words}`\n\n```text\n{path[-1][1].get_help(context).rstrip()}\n```\n")
     return "".join(parts)
 
 

@@ -65,10 +65,11 @@ def told(place):
 @pytest.mark.parametrize(
     ("offered", "usable_ones"),
     [
-        ("cpu memory pids\n", {"memory", "pids"}),
+        ("cpu memory pids\n", {"cpu", "memory", "pids"}),
         ("memory\n", {"memory"}),
         ("pids io\n", {"pids"}),
-        ("cpu\n", None),
+        ("cpu\n", {"cpu"}),
+        ("io\n", None),
         ("", None),
     ],
 )
@@ -254,11 +255,11 @@ def test_groups_of_helpers_that_are_gone_are_removed_and_no_others(tmp_path):
 
 
 def test_a_helper_removes_its_own_at_its_end_and_not_those_of_one_with_a_longer_number(tmp_path):
-    own = os.getpid()
-    for name in (f"haft-{own}-1", f"haft-{own}-2", "haft-1-1"):
+    own = cgroups.tag()
+    for name in (f"{own}-1", f"{own}-2", "haft-1-1"):
         (tmp_path / name).mkdir()
     hierarchies = [Hierarchy(1, frozenset({"pids"}), str(tmp_path))]
-    sweep(hierarchies, f"haft-{str(own)[:-1]}")
+    sweep(hierarchies, own[:-1])
     assert len(os.listdir(tmp_path)) == 3
-    sweep(hierarchies, cgroups.tag())
+    sweep(hierarchies, own)
     assert os.listdir(tmp_path) == ["haft-1-1"]

@@ -1,5 +1,6 @@
 """What programs say when a wall or a limit stopped them, as they really say it, and what only sounds like it."""
 
+import os
 import socket
 
 import pytest
@@ -147,7 +148,10 @@ def test_something_outside_is_not_written(output, said):
     error = said(output)
     assert error is not None and error.code == "walled"
     assert "outside of what it may write" in error.message
-    assert f'write = ["{WRITE[output]}"]' in error.hint
+    if os.access(WRITE[output], os.W_OK):
+        assert f'write = ["{WRITE[output]}"]' in error.hint
+    else:
+        assert "no right" in error.hint
 
 
 @pytest.mark.parametrize("output", PROTECTED)

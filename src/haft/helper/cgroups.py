@@ -1,4 +1,5 @@
-"""Cgroups, where this process may make them: the kernel's own count of memory and processes.
+"""Cgroups, where this process may make them: the kernel's own count of memory and processes, and a fair share of the
+processors for each call.
 
 A process is moved into a group once and forks there: moving takes the kernel ten milliseconds and holds up every fork
 of the machine meanwhile, so no call pays for it. Version 2 where its controllers can be had, else version 1. Whether
@@ -170,14 +171,14 @@ def mounts() -> list[tuple[int, frozenset[str], str]]:
 
 
 def usable(name: str, roots: list[tuple[int, frozenset[str], str]] | None = None) -> list[Hierarchy]:
-    """The hierarchies that will do for memory and processes, each tried by making a group in it and removing it."""
+    """The hierarchies that will do for memory, processes and processors, each tried by making a group in it and removing it."""
     found: list[Hierarchy] = []
     try:
         groups = own_groups()
         places = mounts() if roots is None else roots
     except (OSError, ValueError):
         return found
-    missing = {"memory", "pids"}
+    missing = {"cpu", "memory", "pids"}
     for version, controllers, root in sorted(places, key=lambda place: -place[0]):
         counted = frozenset(missing) if version == 2 else controllers & missing
         if not counted:

@@ -49,6 +49,9 @@ NAMES: Final = (
     "haft.toml",
 )
 
+_MODULES: Final = ".git/modules"
+_INSIDES: Final = frozenset({"branches", "hooks", "info", "lfs", "logs", "objects", "refs", "rr-cache", "worktrees"})
+"""Directories of a repository that hold no other one."""
 _MOST_VISITED: Final = 500
 """Directories of submodules and worktrees that are looked at; where there are more, all of them are closed."""
 
@@ -81,17 +84,16 @@ def _hooks_elsewhere(workspace: str, git: str) -> Iterator[str]:
 def _submodules(workspace: str) -> list[str]:
     """Configuration and hooks of every submodule, nested ones too."""
     found: list[str] = []
-    waiting, visited = [".git/modules"], 0
+    waiting, visited = [_MODULES], 0
     while waiting:
         place = waiting.pop()
         below = _directories(os.path.join(workspace, place))
         visited += len(below) + 1
         if visited > _MOST_VISITED:
-            return [".git/modules"]
-        if os.path.isfile(os.path.join(workspace, place, "HEAD")):
-            found += [f"{place}/{name}" for name in ("commondir", "config", "hooks")]
-            below = [name for name in below if name == "modules"]
-        waiting += [f"{place}/{name}" for name in below]
+            return [_MODULES]
+        # Whether this is a repository or only leads to one cannot be told: a call can take away what would tell.
+        found += [f"{place}/{name}" for name in ("commondir", "config", "hooks")]
+        waiting += [f"{place}/{name}" for name in below if name not in _INSIDES or place == _MODULES]
     return found
 
 
