@@ -81,8 +81,10 @@ def body_of(line: Line) -> dict[str, Any]:
 def verify(directory: str) -> Verdict:
     """Walk the whole record and compare with its head."""
     path = os.path.join(directory, "record.log")
+    # Looked for first: the record is made before its head and key, so who finds these must find that.
+    has_begun = read_head(directory) is not None or read_key(directory) is not None
     if not os.path.exists(path):
-        if read_head(directory) is None and read_key(directory) is None:
+        if not has_begun:
             return Verdict(intact=True, records=0, head=ZERO)
         return Verdict(intact=False, records=0, head=ZERO, problem="the record is missing, its head or key is there")
     head, size = snapshot(directory)

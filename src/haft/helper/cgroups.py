@@ -171,7 +171,7 @@ def mounts() -> list[tuple[int, frozenset[str], str]]:
 
 
 def usable(name: str, roots: list[tuple[int, frozenset[str], str]] | None = None) -> list[Hierarchy]:
-    """The hierarchies that will do for memory, processes and processors, each tried by making a group in it and removing it."""
+    """The hierarchies that will do for memory, processes and processors, each tried by making a group."""
     found: list[Hierarchy] = []
     try:
         groups = own_groups()
