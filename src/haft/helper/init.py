@@ -43,20 +43,14 @@ class Init:
         self._group = group
         self._abi = landlock.version()
         self._filter = seccomp.written()
+        self._is_root = os.geteuid() == 0
         self._last: Callable[[], None] | None = None
         """Once the command runs: makes the kernel kill this process after it, where memory runs out."""
 
     def live(self, kind: dict[str, Any]) -> None:
         """Prepare, wait for the call, carry it to its end."""
-        problem: OSError | None = None
         room = jail.Room(self._template, network=kind["network"], extra=kind["extra"], sealed=kind.get("sealed", False))
-        try:
-            room.furnish()
-            kernel.limit_future_capabilities(kernel.ROOT_KEEPS if os.geteuid() == 0 else ())
-            self._last = room.let_commands_go_first()
-            kernel.prctl(kernel.PR_SET_DUMPABLE, 0, "prctl(PR_SET_DUMPABLE)")
-        except OSError as error:
-            problem = error
+        problem = self._prepare(room)
         if kind.get("trial"):
             words = {"proc": room.has_proc, "network": not room.has_network, "problem": problem and str(problem)}
             self._orders.sendall(json.dumps(words).encode())
@@ -71,25 +65,51 @@ class Init:
             request = read_request(control)
         except EOFError:
             return
+        main = self._begin(room, request, control, descriptors[1:], problem)
+        if main is not None:
+            self._carry(control, main, request, room, wake)
+
+    def _prepare(self, room: jail.Room) -> OSError | None:
+        """Everything that does not depend on the call. What went wrong is told when there is someone to tell."""
+        try:
+            room.furnish()
+            kernel.limit_future_capabilities(kernel.ROOT_KEEPS if self._is_root else ())
+            self._last = room.let_commands_go_first()
+            kernel.prctl(kernel.PR_SET_DUMPABLE, 0, "prctl(PR_SET_DUMPABLE)")
+            if self._is_root:
+                self._filter_calls()  # Ahead, since root needs no namespace any more.
+        except OSError as error:
+            return error
+        return None
+
+    def _begin(
+        self,
+        room: jail.Room,
+        request: dict[str, Any],
+        control: socket.socket,
+        streams: list[int],
+        problem: OSError | None,
+    ) -> int | None:
+        """Start the command. Its pid; None where it was not started, and the host was told why."""
         try:
             if problem is not None:
                 raise problem
             if not self._enter(room, request):
                 tell(control, {"stale": True})
-                return
+                return None
         except OSError as error:
             tell(control, never_started([None, f"the walls around it could not be built: {error}"]))
-            return
+            return None
         try:
-            main = self._start(request, descriptors[1:])
+            main = self._start(request, list(streams))
             if self._last is not None:
                 self._last()
         except OSError as error:
             tell(control, never_started(failure(error)))
-            return
-        for descriptor in descriptors[1:]:
+            return None
+        for descriptor in streams:
             os.close(descriptor)
-        self._carry(control, main, request, room, wake)
+        return main
 
     def _enter(self, room: jail.Room, request: dict[str, Any]) -> bool:
         """Open the room as far as this call may, and stand in its directory. False where that is another one than the
@@ -106,7 +126,7 @@ class Init:
         limits = request["limits"]
         if self._group is not None:
             self._group.begin()
-        user = os.geteuid() != 0
+        user = not self._is_root
         alone = user and bool(limits["max_processes"]) and self._count_alone(room)
         apply_rlimits(rlimits(limits, user=user, calls=cgroups.TASKS_PER_PROCESS if alone else request["calls"]))
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
@@ -114,9 +134,13 @@ class Init:
             # Without a network of its own the second layer has to do; else programs may reach themselves.
             tcp = walls["network"] or not room.has_network
             landlock.restrict(room.writable_places(walls), tcp=tcp, abi=self._abi)
+        if not self._is_root:
+            self._filter_calls()
+        return True
+
+    def _filter_calls(self) -> None:
         if self._filter:
             seccomp.restrict(self._filter)
-        return True
 
     def _count_alone(self, room: jail.Room) -> bool:
         """The kernel counts an ordinary user's processes by user namespace: one more, and this call has a count of its
