@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from haft import ApprovalAnswer, ToolService, tool
+from haft import ApprovalAnswer, Grants, ToolService, tool
 
 
 @tool(readonly=True)
@@ -178,3 +178,34 @@ def test_no_place_is_held_while_a_person_thinks(tmp_path):
             run.cancel()
 
     with_service(tmp_path, body, approver=ask, settings={"limits.max_concurrent": 1})
+
+
+@pytest.mark.parametrize("grants", [Grants(env=("GRANTED",)), {"env": ["GRANTED"]}])
+def test_whoever_is_asked_sees_the_walls_and_may_open_one(tmp_path, grants, monkeypatch):
+    monkeypatch.setenv("GRANTED", "seen")
+    shown = []
+
+    async def generous(request):
+        shown.append(request.walls)
+        return ApprovalAnswer(approved=True, grants=grants)
+
+    async def body(service):
+        outcome = await service.call("shell", {"command": "echo ${GRANTED:-hidden}"})
+        assert (outcome.output, outcome.walls.env) == ("seen\n", ("GRANTED",))
+        await service.call("act")
+
+    with_service(tmp_path, body, approver=generous)
+    assert [walls.profile for walls in shown] == ["workspace", "none"]
+    assert shown[0].env == ()
+
+
+def test_grants_that_cannot_be_understood_open_nothing_and_nothing_runs(tmp_path):
+    async def confused(_request):
+        return ApprovalAnswer(approved=True, grants={"netwrok": True})
+
+    async def body(service):
+        outcome = await service.call("shell", {"command": "touch ran"})
+        assert outcome.error.code == "rejected" and "netwrok" in outcome.error.message
+        assert not (tmp_path / "workspace/ran").exists()
+
+    with_service(tmp_path, body, approver=confused)

@@ -1,6 +1,8 @@
 """What the walls must know of a machine, a person and a workspace: what is hidden, and what is seen all the same."""
 
 import os
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -244,3 +246,39 @@ def test_what_is_said_to_the_helper_is_plain(look, tmp_path):
     words = look().to_json(scratch_bytes=5, required=True)
     assert (words["scratch_bytes"], words["required"]) == (5, True)
     assert words["state_home"] == str(tmp_path / "state")
+
+
+# Worktrees.
+
+
+@pytest.fixture
+def worktree(tmp_path, home):
+    """A real repository in the home, and a worktree of it elsewhere."""
+    main, tree = home / "main", tmp_path / "tree"
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null"}
+
+    def git(*words, at):
+        subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=at, env=env, check=True)
+
+    main.mkdir()
+    git("init", "-q", at=main)
+    git("commit", "-q", "--allow-empty", "-m", "first", at=main)
+    git("worktree", "add", "-q", str(tree), at=main)
+    return main, tree
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not on this machine")
+def test_a_worktree_shows_the_repository_that_it_belongs_to(worktree, look):
+    main, tree = worktree
+    found = look(tree)
+    assert found.repository == str(main / ".git")
+    assert (str(main / ".git"), str(main / ".git")) in found.show
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not on this machine")
+def test_a_workspace_alone_cannot_name_a_repository(worktree, look, workspace, home):
+    main, tree = worktree
+    (workspace / ".git").write_text((tree / ".git").read_text())
+    assert look(workspace).repository is None
+    (workspace / ".git").write_text(f"gitdir: {home}\n")
+    assert look(workspace).repository is None

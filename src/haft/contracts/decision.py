@@ -72,7 +72,7 @@ class ApprovalAnswer:
     message: str | None = None
     """Told to the model where the answer is no; the reason in the record either way."""
     arguments: Mapping[str, Any] | None = None
-    grants: Grants = NO_GRANTS
+    grants: Grants | Mapping[str, Any] = NO_GRANTS
     """What opens walls for this call, beyond what was asked for."""
 
 
