@@ -277,7 +277,7 @@ def test_a_worktree_shows_the_repository_that_it_belongs_to(worktree, look):
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not on this machine")
 def test_a_workspace_alone_cannot_name_a_repository(worktree, look, workspace, home):
-    main, tree = worktree
+    _main, tree = worktree
     (workspace / ".git").write_text((tree / ".git").read_text())
     assert look(workspace).repository is None
     (workspace / ".git").write_text(f"gitdir: {home}\n")
