@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 
 import pytest
 
-from haft.contracts import BadUsage, Grants, Limits
+from haft.contracts import BadUsage, Command, Grants, Limits
 from haft.files import Root
 from haft.sandbox import Sandbox
 from haft.sandbox import sandbox as sandbox_module
@@ -97,15 +100,165 @@ def test_a_grant_does_not_follow_a_link_that_a_call_may_have_made(grant, shell, 
     assert not (outside / "new").exists()
 
 
-def test_a_granted_place_that_is_swapped_before_it_is_bound_is_not_shown(workspace, tmp_path):
-    (tmp_path / "granted").mkdir()
+def test_what_can_never_be_granted_is_refused(workspace, tmp_path):
     sandbox = Sandbox(str(workspace), str(tmp_path / "home"), os.environ, Root(str(workspace)).open_directory, Limits())
-    paths = sandbox._granted_paths((str(tmp_path / "granted"),), "write")
-    assert paths == [str(tmp_path / "granted")]
-    for path in (str(tmp_path / "home"), str(tmp_path / "nothing"), "/proc/self", "/dev/shm", sandbox_module.OWN_CODE):
-        os.makedirs(tmp_path / "home", exist_ok=True)
+    os.makedirs(tmp_path / "home")
+    for path in (tmp_path / "home", tmp_path / "nothing", "/proc/self", "/dev/shm", sandbox_module.OWN_CODE, "/no/*"):
         with pytest.raises(BadUsage):
-            sandbox._granted_paths((path,), "write")
+            sandbox._granted_paths((str(path),), "write")
+
+
+def test_a_granted_place_that_another_call_swaps_for_a_link_opens_nothing_else(with_service, workspace, tmp_path):
+    shared, victim = tmp_path / "shared", tmp_path / "victim"
+    (shared / "sub").mkdir(parents=True)
+    victim.mkdir()
+    (shared / "link").symlink_to(victim)
+    (workspace / "swap.py").write_text(SWAP)
+
+    async def go(service):
+        command = f"cd {shared} && {sys.executable} {workspace}/swap.py sub link 6"
+        swapping = service.call("shell", {"command": command}, grants={"write": [str(shared)]})
+        await heard(swapping, "ready")
+        for _ in range(60):
+            granted = {"write": [str(shared / "sub")]}
+            await service.call("shell", {"command": f"touch {victim}/evil; true"}, grants=granted)
+        swapping.cancel()
+        await swapping
+
+    with_service(go)
+    assert not (victim / "evil").exists()
+
+
+@pytest.mark.parametrize("grant", ["planted", "*"])
+def test_a_link_that_a_call_planted_where_it_might_write_is_not_granted(grant, shell, tmp_path):
+    shared, victim = tmp_path / "shared", tmp_path / "victim"
+    shared.mkdir()
+    victim.mkdir()
+    assert shell(f"ln -s {victim} {shared}/planted", grants={"write": [str(shared)]}).status == "done"
+    outcome = shell(f"touch {victim}/evil; true", grants={"write": [f"{shared}/{grant}"]})
+    assert f"leads to {victim}" in outcome.error.message
+    assert not (victim / "evil").exists()
+
+
+def test_what_was_approved_is_what_is_granted(tmp_path, workspace):
+    granted, victim = tmp_path / "granted", tmp_path / "victim"
+    granted.mkdir()
+    victim.mkdir()
+
+    async def swaps(request):
+        assert str(granted) in request.walls.writable
+        granted.rename(tmp_path / "away")
+        granted.mkdir()
+        return True
+
+    async def main():
+        async with ToolService.open(workspace, approver=swaps, home=tmp_path / "home", installed=False) as service:
+            return await service.call("shell", {"command": f"touch {granted}/x"}, grants={"write": [str(granted)]})
+
+    outcome = asyncio.run(main())
+    assert outcome.error.code == "conflict" and not (granted / "x").exists()
+
+
+def test_a_directory_for_path_is_no_link_of_the_workspace(shell, workspace, tmp_path):
+    (tmp_path / "secret").mkdir()
+    (workspace / "tools").symlink_to(tmp_path / "secret")
+    assert "leads to" in shell("true", grants={"path": [str(workspace / "tools")]}).error.message
+
+
+def test_the_name_of_a_workspace_is_no_pattern(tmp_path):
+    own, other = tmp_path / "w[1]", tmp_path / "w1"
+    for place in (own, other):
+        (place / ".git").mkdir(parents=True)
+    sandbox = Sandbox(str(own), str(tmp_path / "home"), os.environ, Root(str(own)).open_directory, Limits())
+    assert sandbox._granted_paths((".git",), "write") == [str(own / ".git")]
+    assert sandbox._granted_paths((".g*",), "write") == [str(own / ".git")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount on the host")
+def test_a_mount_in_the_workspace_whose_parent_was_moved_opens_nothing_else(shell, with_service, workspace, tmp_path):
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (workspace / "a/mounted").mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", workspace / "a/mounted"], check=True)
+    try:
+
+        async def go(service):
+            first = await service.call(
+                "shell", {"command": "echo x > a/mounted/x && mv a b && mkdir a && ln -s / a/mounted"}
+            )
+            second = await service.call(
+                "shell", {"command": "touch /opt/.haft-test-evil || touch /srv/.haft-test-evil"}
+            )
+            third = await service.call("shell", {"command": "echo fine > fine"})
+            return first, second, third
+
+        first, second, third = with_service(go)
+        assert first.status == "done" and second.status == "error" and third.status == "done"
+        assert not os.path.exists("/opt/.haft-test-evil") and not os.path.exists("/srv/.haft-test-evil")
+    finally:
+        subprocess.run(["umount", "-l", workspace / "b/mounted"], check=False)
+
+
+def test_a_pipe_that_looks_like_a_script_is_not_waited_for(shell):
+    outcome = shell('mkfifo p; echo "$PWD/p: not found" >&2; exit 1')
+    assert outcome.error.code == "tool-failed"
+
+
+@pytest.mark.parametrize("value", ["a\0b", "~a\0b", "a/" * 1500, "x" * 100_000])
+def test_a_strange_place_for_hooks_breaks_no_later_call(value, shell, workspace):
+    (workspace / ".git").mkdir()
+    (workspace / ".git/config").write_text(f"[core]\n\thooksPath = {value}\n")
+    assert shell("echo fine").output == "fine\n"
+
+
+def test_hooks_are_found_as_git_finds_them(workspace):
+    for value in (".hk ; comment", ".hk # c", '".hk"', ".h\\\nk", '.h"k"'):
+        (workspace / ".git").mkdir(exist_ok=True)
+        (workspace / ".git/config").write_text(f"[core]\n\thooksPath = {value}\n")
+        assert ".hk" in protected_names(str(workspace)), value
+
+
+def test_a_submodule_with_the_name_of_an_inside_is_protected(workspace):
+    repository(workspace, ".git", ".git/modules/services/logs")
+    assert ".git/modules/services/logs/hooks" in protected_names(str(workspace))
+
+
+def test_a_workspace_that_is_made_anew_is_found_and_old_helpers_end(tmp_path):
+    """In a place that is not hidden too, where no mount stands over it."""
+    base = "/opt" if os.access("/opt", os.W_OK) else str(tmp_path)
+    place = tempfile.mkdtemp(dir=base)
+    workspace = os.path.join(place, "workspace")
+    os.mkdir(workspace)
+    sandbox = Sandbox(workspace, str(tmp_path / "home"), os.environ, Root(workspace).open_directory, Limits())
+
+    class Sink:
+        def output(self, _stream, _data): ...
+        def ended(self, _children): ...
+
+    async def go():
+        for n in range(4):
+            end = await sandbox.launcher("workspace").run(Command(["touch", f"made-{n}"]), Sink())
+            assert end.code == 0 and os.listdir(workspace) == [f"made-{n}"]
+            shutil.rmtree(workspace)
+            os.mkdir(workspace)
+        assert sandbox._retired == []
+        sandbox.close()
+
+    try:
+        asyncio.run(go())
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def test_an_innocent_call_is_not_blamed_for_what_others_write(with_service):
+    async def go(service):
+        writers = [service.call("shell", {"command": f"fallocate -l 70M {n}; sleep 1"}) for n in range(2)]
+        innocent = service.call("shell", {"command": "sleep 2"})
+        for writer in writers:
+            await writer
+        return await innocent
+
+    assert with_service(go, max_written_bytes=100_000_000).status == "done"
 
 
 @pytest.mark.parametrize("kind", ["-U", "-Ur", "-i", "-n", "-m", "-p", "-u", "-C"])

@@ -74,10 +74,11 @@ def test_of_a_toolchain_so_much_is_shown(entry, taken, home):
 
 def test_a_prefix_is_shown_as_a_whole_where_it_looks_like_one(home):
     (home / "opt/tool/lib").mkdir(parents=True)
-    assert shown(home, "opt/tool/bin") == ["opt/tool"]
+    (home / "opt/tool/secrets").mkdir()
+    assert shown(home, "opt/tool/bin") == ["opt/tool/bin", "opt/tool/lib"]
     (home / "venv").mkdir()
     (home / "venv/pyvenv.cfg").touch()
-    assert shown(home, "venv/bin") == ["venv"]
+    assert shown(home, "venv/bin") == ["venv/bin", "venv/pyvenv.cfg"]
 
 
 @pytest.mark.parametrize("name", ["lib", "lib64", "libexec", "pyvenv.cfg"])
@@ -92,13 +93,15 @@ def test_where_links_lead_is_shown_too(home):
     for place in (".local/share/pipx/venvs/x/bin", "deep/own/bin", ".local/bin"):
         (home / place).mkdir(parents=True)
     (home / "deep/own/lib").mkdir()
+    (home / "deep/own/pyvenv.cfg").touch()
     for program in (".local/share/pipx/venvs/x/bin/x", "deep/own/bin/own"):
         (home / program).touch()
     (home / ".local/bin/x").symlink_to(home / ".local/share/pipx/venvs/x/bin/x")
     (home / ".local/bin/own").symlink_to("../../deep/own/bin/own")
     (home / ".local/bin/sh").symlink_to("/bin/sh")
     (home / ".local/bin/broken").symlink_to("nowhere")
-    assert shown(home, ".local/bin") == [".local/bin", ".local/lib", ".local/share/pipx", "deep/own"]
+    own = ["deep/own/bin", "deep/own/lib", "deep/own/pyvenv.cfg"]
+    assert shown(home, ".local/bin") == [".local/bin", ".local/lib", ".local/share/pipx", *own]
 
 
 def test_a_link_to_a_single_program_shows_that_and_nothing_beside_it(home):

@@ -62,6 +62,8 @@ class Walls:
     """Directories put on PATH."""
     env: tuple[str, ...] = ()
     """The host's variables that were granted."""
+    identities: tuple[tuple[str, int, int], ...] = ()
+    """Which file or directory each granted path was when it was looked at: device and inode."""
     neutral: bool = False
     """Whether nobody looked at the command: PATH is fixed, and git, npm and pip run nothing on the side."""
     layers: tuple[str, ...] = ()

@@ -97,14 +97,14 @@ class Init:
             if not self._enter(room, request):
                 tell(control, {"stale": True})
                 return None
-        except OSError as error:
+        except (OSError, ValueError) as error:
             tell(control, never_started([None, f"the walls around it could not be built: {error}"]))
             return None
         try:
             main = self._start(request, list(streams))
             if self._last is not None:
                 self._last()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             tell(control, never_started(failure(error)))
             return None
         for descriptor in streams:
@@ -116,7 +116,7 @@ class Init:
         host meant: the workspace was replaced since the zygote began."""
         walls = request["walls"]
         found = os.stat(self._template.workspace)
-        if [found.st_dev, found.st_ino] != request["root"]:
+        if not [found.st_dev, found.st_ino] == request["root"] == self._template.root:
             return False
         room.open_up(walls)
         os.chdir(os.fsencode(request["directory"]))

@@ -21,6 +21,7 @@ from typing import Any
 
 from haft.helper import kernel
 from haft.helper.kernel import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY
+from haft.helper.paths import identity, walked, walked_from_top
 from haft.helper.protect import protect
 
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
@@ -52,12 +53,11 @@ def opened(path: str, flags: int = os.O_PATH) -> int | None:
 
 def opened_as_meant(path: str, rest: list[Any]) -> int | None:
     """The same, where the host said which file it meant: another one in its place is not shown."""
-    place = opened(path)
-    if place is not None and len(rest) > 1:
-        found = os.fstat(place)
-        if [found.st_dev, found.st_ino] != rest[1]:
-            os.close(place)
-            raise FileNotFoundError(errno.ENOENT, "it was replaced after it was granted", path)
+    if len(rest) < 2:
+        return opened(path)
+    place = walked_from_top(path)
+    if place is None or identity(place) != rest[1]:
+        raise FileNotFoundError(errno.ENOENT, "it was replaced after it was granted", path)
     return place
 
 
@@ -68,17 +68,23 @@ class Template:
         self.site = site
         self.workspace: str = site["workspace"]
         self.in_user_namespace = in_user_namespace
-        self.open_mounts: list[str] = []
-        """The mounts at and below the workspace that the host can write to."""
+        self.open_mounts: list[tuple[str, list[int]]] = []
+        """The mounts at and below the workspace that the host can write to, by their path in it, and which they are."""
+        self.root: list[int] = []
+        """Which directory the workspace is."""
 
     def enter(self) -> None:
         """Leave the host's mounts for a copy that nothing can be written to."""
         kernel.unshare(kernel.CLONE_NEWNS, "mounts")
         kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
         place = os.open(self.workspace, os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
+        self.root = identity(place)
         kernel.bind(place, self.workspace)
         os.close(place)
-        self.open_mounts = writable_mounts(self.workspace)
+        for path in writable_mounts(self.workspace):
+            if (mounted := walked_from_top(path)) is not None:
+                self.open_mounts.append((os.path.relpath(path, self.workspace), identity(mounted)))
+                os.close(mounted)
         devices = {name: opened(f"/dev/{name}") for name in DEVICES}
         kernel.set_mount("/", add=ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, recursive=True)
         self._build_devices(devices)
@@ -169,6 +175,7 @@ class Room:
         self._caches: list[tuple[int, str]] = []
         self._own_proc: int | None = None
         """The call's `/proc`, of which commands only see a copy that cannot be written."""
+        self._opened: list[int] = []
         self._sockets = HostSockets()
         self.has_proc = False
         self.has_network = True
@@ -236,9 +243,11 @@ class Room:
             else:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError, FileExistsError):
                     make_place(target, place)
-                    kernel.bind(place, target)
-                    if writable:
-                        kernel.set_mount(target, clear=ATTR_RDONLY)
+                # By descriptor: what was shown before it may be in the hands of another call.
+                onto = walked_from_top(target)
+                if onto is not None:
+                    kernel.cover(place, onto, clear=ATTR_RDONLY if writable else 0)
+                    os.close(onto)
             os.close(place)
         for place, target in self._caches:
             make_place(target, place)
@@ -300,9 +309,18 @@ class Room:
                 kernel.unmount(target)  # What only reads leaves nothing behind, not even there.
             return
         if walls["writable"]:
-            for path in self._template.open_mounts:
-                kernel.set_mount(path, clear=ATTR_RDONLY)
+            self._open_mounts()
         protect(self._template.workspace, walls["protected"], walls["spared"])
+
+    def _open_mounts(self) -> None:
+        """By descriptor: a call may have moved a directory of the workspace and put a link in its place."""
+        top = os.open(self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        for name, which in self._template.open_mounts:
+            place = os.dup(top) if name == "." else walked(top, name)
+            if place is not None and identity(place) == which:
+                kernel.open_mount(place)
+                self._opened.append(place)
+        os.close(top)
 
     def disk_places(self, walls: dict[str, Any]) -> list[str]:
         """Where what it writes stays."""
@@ -311,13 +329,12 @@ class Room:
             places += [self._template.workspace, *(target for _place, target in self._caches)]
         return places
 
-    def writable_places(self, walls: dict[str, Any]) -> list[str]:
+    def writable_places(self, walls: dict[str, Any]) -> list[str | int]:
         """Where the second layer lets it write."""
-        places = ["/dev", *(path for path, _mode in self._site["hide"])]
+        places: list[str | int] = ["/dev", *(path for path, _mode in self._site["hide"])]
         places += [target for _source, target, *rest in self._extra if rest and rest[0]]
         if walls["profile"] == "workspace":
-            if walls["writable"]:
-                places += self._template.open_mounts
+            places += self._opened
             places += [target for _place, target in self._caches]
         return places
 

@@ -79,8 +79,8 @@ def bind(descriptor: int, target: str, *, recursive: bool = True) -> None:
     mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | (MS_REC if recursive else 0))
 
 
-def cover(descriptor: int, *, add: int = 0, clear: int = 0) -> None:
-    """Show what a descriptor stands for over itself, with other flags. No path is looked up."""
+def cover(descriptor: int, onto: int | None = None, *, add: int = 0, clear: int = 0) -> None:
+    """Show what a descriptor stands for over itself or another, with other flags. No path is looked up."""
     empty = b""
     tree = checked(
         libc.syscall(SYS_OPEN_TREE, descriptor, empty, OPEN_TREE_CLONE | os.O_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE),
@@ -93,9 +93,17 @@ def cover(descriptor: int, *, add: int = 0, clear: int = 0) -> None:
             size = ctypes.c_size_t(len(attributes))
             checked(libc.syscall(SYS_MOUNT_SETATTR, tree, empty, flags, attributes, size), "mount_setattr")
         flags = MOVE_FROM_EMPTY | MOVE_TO_EMPTY
-        checked(libc.syscall(SYS_MOVE_MOUNT, tree, empty, descriptor, empty, flags), "move_mount")
+        target = descriptor if onto is None else onto
+        checked(libc.syscall(SYS_MOVE_MOUNT, tree, empty, target, empty, flags), "move_mount")
     finally:
         os.close(tree)
+
+
+def open_mount(descriptor: int) -> None:
+    """Let the mount whose root this is be written again."""
+    attributes = struct.pack("QQQQ", 0, ATTR_RDONLY, 0, 0)
+    size = ctypes.c_size_t(len(attributes))
+    checked(libc.syscall(SYS_MOUNT_SETATTR, descriptor, b"", AT_EMPTY_PATH, attributes, size), "mount_setattr")
 
 
 def set_mount(path: str, *, add: int = 0, clear: int = 0, recursive: bool = False) -> None:

@@ -10,6 +10,7 @@ import ctypes
 import os
 import stat
 import struct
+from collections.abc import Sequence
 
 from haft.helper.kernel import PR_SET_NO_NEW_PRIVS, checked, libc, prctl
 
@@ -36,9 +37,9 @@ def version() -> int:
     return max(found, 0)
 
 
-def restrict(writable: list[str], *, tcp: bool, abi: int) -> None:
-    """From now on this process and what it starts read everywhere and write only beneath `writable`; without `tcp`
-    they neither connect nor listen."""
+def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int) -> None:
+    """From now on this process and what it starts read everywhere and write only beneath `writable`, paths or
+    descriptors; without `tcp` they neither connect nor listen."""
     rights = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
     words = [rights]
     if abi >= FIRST_WITH_TCP:
@@ -57,9 +58,9 @@ def restrict(writable: list[str], *, tcp: bool, abi: int) -> None:
         os.close(ruleset)
 
 
-def _allow(ruleset: int, path: str, access: int, known: int) -> None:
+def _allow(ruleset: int, path: str | int, access: int, known: int) -> None:
     try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        place = os.dup(path) if isinstance(path, int) else os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:

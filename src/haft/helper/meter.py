@@ -165,6 +165,8 @@ class Meter:
         much = most_bytes and size - self._bytes > most_bytes * self._scan_past
         if not (many or much):
             return None
+        if not sum(map(_written, pids)) + _written(os.getpid()) - self._own_written + _held(pids, nameless=True):
+            return None  # It wrote nothing: others of the same workspace did.
         made = written = 0
         for root in self._roots:
             counted = changed_since(root, self._began_at, MOST_SCANNED)

@@ -7,11 +7,11 @@ following links, and from then on only its descriptor is used: what is covered i
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator
 
 from haft.helper import kernel
 from haft.helper.kernel import ATTR_RDONLY
+from haft.helper.paths import walked
 
 
 def protect(workspace: str, names: Iterable[str], spared: Iterable[str]) -> None:
@@ -41,7 +41,7 @@ def protect(workspace: str, names: Iterable[str], spared: Iterable[str]) -> None
 
 def _exists_plainly(root: int, name: str) -> bool:
     """Whether it is there, is no link, and none leads to it. Others are for whoever takes the changes in to judge."""
-    place = _walked(root, name)
+    place = walked(root, name)
     if place is not None:
         os.close(place)
     return place is not None
@@ -49,29 +49,12 @@ def _exists_plainly(root: int, name: str) -> bool:
 
 def _cover(root: int, name: str, *, add: int = 0, clear: int = 0) -> None:
     """Show something over itself: a mount point can be neither renamed nor removed."""
-    place = _walked(root, name)
+    place = walked(root, name)
     if place is not None:
         try:
             kernel.cover(place, add=add, clear=clear)
         finally:
             os.close(place)
-
-
-def _walked(root: int, name: str) -> int | None:
-    """A descriptor of a file or directory below `root`; None where there is none or a link is on the way."""
-    place = os.dup(root)
-    for word in name.split("/"):
-        try:
-            below = os.open(word, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
-        except OSError:
-            return None
-        finally:
-            os.close(place)
-        if stat.S_ISLNK(os.fstat(below).st_mode):
-            os.close(below)
-            return None
-        place = below
-    return place
 
 
 def _parents(name: str) -> Iterator[str]:

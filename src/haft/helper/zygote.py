@@ -208,11 +208,12 @@ class Zygote:
             message, descriptors, _, _ = socket.recv_fds(self._server, MOST_MESSAGE, 1 + STREAMS)
             if not message:
                 return
-            kind = json.loads(message)
             carrier: Stall | Yard | None = None
+            kind: dict[str, Any] = {}
             try:
+                kind = json.loads(message)
                 carrier = self._dispatch(kind, descriptors)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptors[0])) as control:
                     tell(control, never_started([None, f"no place could be made for it: {error}"]))
             finally:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.contracts import HaftError, LimitExceeded, Limits, Walled, Walls
+from haft.sandbox.gitconfig import first_line
 from haft.sandbox.protected import protected_names
 from haft.sandbox.toolchains import is_below
 
@@ -39,8 +40,12 @@ _LOCAL_PORT: Final = re.compile(
 
 _NO_COMMAND: Final = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found")
 
+_SIGN: Final = re.compile("|".join(each.pattern for each in (_READ_ONLY, _NO_NETWORK, _BUSY, _MISSING)), re.IGNORECASE)
 OWN_TO_EACH: Final = ("/dev", "/proc", "/sys")
 MOST_LINES: Final = 400
+MOST_CANDIDATES: Final = 20
+MOST_PARTS: Final = 12
+MOST_PATHS: Final = 8
 MOST_WORDS: Final = 100
 LONGEST_LINE: Final = 4000
 LONGEST: Final = 200
@@ -70,8 +75,14 @@ def judge(output: str, walls: Walls, limits: Limits, ground: Ground) -> HaftErro
         for line in output.splitlines()[-MOST_LINES:]
     ]
     refused: str | None = None
+    names: set[str] = set()
+    looked_at = 0
     for line in reversed(lines):
-        found = _limit(line, limits) or _wall(line, walls, ground)
+        found = _limit(line, limits)
+        if found is None and looked_at < MOST_CANDIDATES and _SIGN.search(line):
+            looked_at += 1
+            names = names or set(protected_names(ground.workspace))
+            found = _wall(line, walls, ground, names)
         if found is not None:
             return found
         if refused is None and _REFUSED.search(line):
@@ -96,13 +107,13 @@ def _limit(line: str, limits: Limits) -> HaftError | None:
     return None
 
 
-def _wall(line: str, walls: Walls, ground: Ground) -> HaftError | None:
+def _wall(line: str, walls: Walls, ground: Ground, names: set[str]) -> HaftError | None:
     workspace = ground.workspace
     if _READ_ONLY.search(line):
-        return _not_writable(line, _shortened(line, _READ_ONLY), walls, ground)
+        return _not_writable(line, _shortened(line, _READ_ONLY), walls, ground, names)
     if not walls.network and _NO_NETWORK.search(line):
         return _no_network(line, _NO_NETWORK)
-    if _BUSY.search(line) and (name := _protected_in(line, workspace)) and walls.profile == "workspace":
+    if _BUSY.search(line) and (name := _protected_in(line, workspace, names)) and walls.profile == "workspace":
         return _protected(name, _shortened(line, _BUSY), workspace)
     if _MISSING.search(line):
         return _hidden(line, walls, ground) or _not_on_path(line, walls, ground)
@@ -133,13 +144,9 @@ def _unseen(path: str, granted: str, said: str) -> HaftError:
 
 def _interpreter(path: str) -> str | None:
     """What a script says that it is run with."""
-    try:
-        with open(path, "rb") as file:
-            first = file.readline(4096)
-    except OSError:
-        return None
-    words = first.removeprefix(b"#!").split()
-    return os.fsdecode(words[0]) if first.startswith(b"#!/") and words else None
+    first = first_line(path)
+    words = first.removeprefix("#!").split()
+    return words[0] if first.startswith("#!/") and words else None
 
 
 def _not_on_path(line: str, walls: Walls, ground: Ground) -> HaftError | None:
@@ -155,9 +162,9 @@ def _not_on_path(line: str, walls: Walls, ground: Ground) -> HaftError | None:
     return None
 
 
-def _not_writable(line: str, said: str, walls: Walls, ground: Ground) -> HaftError:
+def _not_writable(line: str, said: str, walls: Walls, ground: Ground, names: set[str]) -> HaftError:
     workspace = ground.workspace
-    if walls.profile == "workspace" and (name := _protected_in(line, workspace)):
+    if walls.profile == "workspace" and (name := _protected_in(line, workspace, names)):
         return _protected(name, said, workspace)
     places = [path for path in _paths(line, "") if not is_below(path, walls.writable)] or _paths(line, "")
     if not places and walls.profile != "read-only":
@@ -212,26 +219,26 @@ def _protected(inside: str, said: str, workspace: str) -> HaftError:
     return Walled(wall, said, _opened_by(os.path.join(workspace, inside), inside))
 
 
-def _protected_in(line: str, workspace: str) -> str | None:
+def _protected_in(line: str, workspace: str, names: set[str]) -> str | None:
     """What is protected and named in a line. What is held in place is busy to who would replace it."""
     inside = workspace.rstrip("/") + "/"
-    names = protected_names(workspace)
     for word in re.split(r"[\s'\"`:;,()‘’“”]+", line)[:MOST_WORDS]:
-        if word.startswith(("/", "~")):
-            if not word.startswith(inside):
-                continue
-            path = word.removeprefix(inside)
-        else:
-            path = word
-        for name in names:
-            if f"/{path}/".startswith(f"/{name}/") or (path is word and f"/{name}/" in f"/{path}/"):
-                return name
+        absolute = word.startswith(("/", "~"))
+        if absolute and not word.startswith(inside):
+            continue
+        parts = word.removeprefix(inside).split("/")[:MOST_PARTS]
+        # A relative path may begin in a directory of the workspace.
+        for begin in range(1 if absolute else len(parts)):
+            for end in range(begin + 1, len(parts) + 1):
+                name = "/".join(parts[begin:end])
+                if name in names:
+                    return name
     return None
 
 
 def _paths(line: str, home: str) -> list[str]:
     found = []
-    for word in _PATH.findall(line):
+    for word in _PATH.findall(line)[:MOST_PATHS]:
         path = home + word[1:] if word.startswith("~/") and home else word
         if path.startswith("/"):
             found.append(os.path.normpath(path.rstrip(".")))

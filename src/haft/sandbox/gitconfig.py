@@ -29,16 +29,27 @@ def known_to_git(home: str, env: Mapping[str, str]) -> str:
     )
 
 
+def read_plain(path: str, most: int) -> str:
+    """The beginning of a regular file that is no link; nothing of anything else. In a workspace anything may lie under
+    a name: a pipe would be waited for."""
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return ""
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+        with open(os.open(path, flags), "rb") as file:
+            return file.read(most).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def first_line(path: str) -> str:
+    """Of a regular file; nothing of anything else."""
+    return read_plain(path, 4096).split("\n", 1)[0]
+
+
 def settings(path: str) -> Iterator[tuple[str, str, str]]:
     """Section, name and value, the first two in small letters. Sections with a name of their own are passed over."""
-    try:
-        # In a workspace anything may lie under this name: a pipe would be waited for.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return
-            text = file.read(_MOST_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return
+    text = read_plain(path, _MOST_BYTES).replace("\\\n", "")
     section = ""
     for line in text.splitlines():
         words = line.strip()
@@ -48,4 +59,17 @@ def settings(path: str) -> Iterator[tuple[str, str, str]]:
             words = opened.group(2) if opened else ""
         setting = _SETTING.match(words)
         if setting:
-            yield section, setting.group(1).lower(), setting.group(2)
+            yield section, setting.group(1).lower(), unquoted(setting.group(2))
+
+
+def unquoted(value: str) -> str:
+    """A value as git reads it: without comment and quotes."""
+    kept, quoted = "", False
+    for letter in value:
+        if letter == '"':
+            quoted = not quoted
+        elif letter in ";#" and not quoted:
+            break
+        else:
+            kept += letter
+    return kept.strip()

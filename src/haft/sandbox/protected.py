@@ -49,6 +49,9 @@ NAMES: Final = (
     "haft.toml",
 )
 
+_HOOKS: Final = ("core", "hookspath")
+_LONGEST: Final = 1000
+_DEEPEST: Final = 20
 _MODULES: Final = ".git/modules"
 _INSIDES: Final = frozenset({"branches", "hooks", "info", "lfs", "logs", "objects", "refs", "rr-cache", "worktrees"})
 """Directories of a repository that hold no other one."""
@@ -74,11 +77,12 @@ def protected_names(workspace: str) -> list[str]:
 
 def _hooks_elsewhere(workspace: str, git: str) -> Iterator[str]:
     """Where the repository says that its hooks are, if that is in the workspace."""
-    for section, name, value in settings(os.path.join(git, "config")):
-        if (section, name) == ("core", "hookspath"):
-            place = os.path.normpath(os.path.join(workspace, os.path.expanduser(value.strip('"'))))
-            if place.startswith(workspace.rstrip("/") + "/"):
-                yield os.path.relpath(place, workspace)
+    found = [value for section, name, value in settings(os.path.join(git, "config")) if (section, name) == _HOOKS]
+    if found and "\0" not in found[-1] and len(found[-1]) < _LONGEST:
+        place = os.path.normpath(os.path.join(workspace, os.path.expanduser(found[-1])))
+        inside = os.path.relpath(place, workspace)
+        if place.startswith(workspace.rstrip("/") + "/") and inside.count("/") < _DEEPEST:
+            yield inside
 
 
 def _submodules(workspace: str) -> list[str]:
@@ -94,6 +98,8 @@ def _submodules(workspace: str) -> list[str]:
         # Whether this is a repository or only leads to one cannot be told: a call can take away what would tell.
         found += [f"{place}/{name}" for name in ("commondir", "config", "hooks")]
         waiting += [f"{place}/{name}" for name in below if name not in _INSIDES or place == _MODULES]
+        skipped = [name for name in below if name in _INSIDES and place != _MODULES]
+        found += [f"{place}/{each}/{name}" for each in skipped for name in ("commondir", "config", "hooks")]
     return found
 
 

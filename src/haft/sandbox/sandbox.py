@@ -7,6 +7,7 @@ What this machine can do is found out once, by starting the helper; what is miss
 from __future__ import annotations
 
 import glob
+import itertools
 import logging
 import os
 import sys
@@ -77,9 +78,10 @@ class Sandbox:
         self._site: Site | None = None
         self._helper: Helper | None = None
         self._plain: Starter | None = None
-        self._seen: list[int] = []
+        self._seen: tuple[int, int] = (0, 0)
         """Which directory the workspace was when the zygote began."""
         self._retired: list[Helper] = []
+        self._busy: dict[Helper, int] = {}
         self._abilities: Abilities | None = None
 
     @property
@@ -125,7 +127,10 @@ class Sandbox:
             # call is counted in the same group and needs some as well. A call that fills them has passed its limit.
             most = self._limits.memory_bytes
             size = most - min(most // 8, MOST_SPARED) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-            site = self.site.to_json(scratch_bytes=size, required=self._mode == "required")
+            known = self._abilities
+            # What the first one could do, its successors must: a call may have used something up.
+            whole = known is not None and known.network and known.proc
+            site = self.site.to_json(scratch_bytes=size, required=self._mode == "required" or whole)
             self._seen = _identity(self._workspace)
             self._helper = Helper("zygote", {**site, "limits": _amounts(self._limits)})
         return self._helper
@@ -143,41 +148,69 @@ class Sandbox:
             raise Unconfined("; ".join(missing))
         if self._mode == "off" or not abilities.layers:
             why = "`sandbox.mode` is `off`" if self._mode == "off" else "; ".join(abilities.missing())
-            return Walls("none", True, path=_absolute(grants.path), env=grants.env, neutral=neutral, reason=why)
+            return Walls(
+                "none",
+                True,
+                path=tuple(self._granted_paths(grants.path, "path")),
+                env=grants.env,
+                neutral=neutral,
+                reason=why,
+            )
         site = self.site
         write = tuple(self._granted_paths(grants.write, "write"))
+        read = tuple(self._granted_paths(grants.read, "read"))
+        path = tuple(self._granted_paths(grants.path, "path"))
         writable = (site.workspace,) if profile == "workspace" and site.is_writable else ()
         return Walls(
             profile=profile,
             network=grants.network,
             writable=(*writable, *write),
-            readable=tuple(self._granted_paths(grants.read, "read")),
+            readable=read,
             hidden=site.hidden if abilities.namespaces else (),
-            path=_absolute(grants.path),
+            path=path,
             env=grants.env,
+            identities=tuple((each, *_identity(each)) for each in dict.fromkeys((*write, *read, *path))),
             neutral=neutral,
             layers=abilities.layers,
             reason="; ".join(abilities.missing()) or None,
         )
 
     def _granted_paths(self, patterns: tuple[str, ...], kind: str) -> list[str]:
-        """The paths that a grant names: relative ones lie in the workspace, `**` at the end means all below."""
+        """The paths that a grant names: relative ones lie in the workspace, `**` at the end means all below. No link is
+        followed: where a call may write, it may have put one."""
         found: list[str] = []
         for pattern in patterns:
-            place = os.path.normpath(os.path.join(self.site.workspace, os.path.expanduser(pattern.removesuffix("/**"))))
-            matches = sorted(glob.iglob(place, include_hidden=True)) if glob.has_magic(place) else [place]
+            matches = self._matches(pattern)
+            if not matches:
+                raise BadUsage(f"`{pattern}` cannot be granted: it names nothing")
             for path in matches:
-                real = os.path.realpath(path)
-                if real != path and is_below(path, (self.site.workspace,)):
+                try:
+                    real = os.path.realpath(path)
+                except OSError as error:
+                    raise BadUsage(f"`{pattern}` cannot be granted: {error.strerror}") from error
+                if real != path:
                     raise BadUsage(
                         f"`{pattern}` cannot be granted: `{path}` leads to {real}",
-                        hint="a link in the workspace may have been put there by a call; grant the place itself",
+                        hint="a call may have put a link there; if you mean that place, grant it by its own name",
                     )
                 self._check_granted(pattern, real, kind)
                 found.append(real)
                 if len(found) > MOST_GRANTED:
                     raise BadUsage(f"`{pattern}` cannot be granted: it names more than {MOST_GRANTED} paths")
         return list(dict.fromkeys(found))
+
+    def _matches(self, pattern: str) -> list[str]:
+        words = pattern.removesuffix("/**")
+        if words.startswith("~/") or words == "~":
+            base, words = os.path.realpath(self.site.home), words[2:] or "."
+        elif os.path.isabs(words):
+            base, words = "/", words.lstrip("/") or "."
+        else:
+            base = self.site.workspace
+        if not glob.has_magic(words):
+            return [os.path.normpath(os.path.join(base, words))]
+        some = itertools.islice(glob.iglob(words, root_dir=base, include_hidden=True), MOST_GRANTED + 1)
+        return sorted(os.path.normpath(os.path.join(base, found)) for found in some)
 
     def _check_granted(self, pattern: str, real: str, kind: str) -> None:
         """What nobody can grant is said, not passed over."""
@@ -196,6 +229,8 @@ class Sandbox:
                 f"`{pattern}` cannot be granted for writing: haft's own code lies in {OWN_CODE}",
                 hint="install into an environment in the workspace",
             )
+        if kind == "path" and (not os.path.isdir(real) or os.pathsep in real):
+            raise BadUsage(f"`{pattern}` cannot be put on PATH: it is no directory, or its name holds a colon")
         if not os.path.exists(real):
             hint = "make it first, or grant its directory" if kind == "write" else None
             raise BadUsage(f"`{pattern}` cannot be granted: it does not exist", hint=hint)
@@ -215,6 +250,8 @@ class Sandbox:
             def told(command: Command, directory: int, terms: Any = terms) -> Mapping[str, Any]:
                 return terms(walls, command, directory)  # type: ignore[no-any-return]
 
+            if isinstance(starter, Helper):
+                self._busy[starter] = self._busy.get(starter, 0) + 1
             try:
                 return await ProcessLauncher(starter, env, self._open_directory, told, self._limits).run(command, sink)
             except Stale:
@@ -223,7 +260,19 @@ class Sandbox:
                     raise StartFailed(
                         "the working directory was replaced while the command was about to start"
                     ) from None
+            finally:
+                if isinstance(starter, Helper):
+                    self._leave(starter)
         raise AssertionError
+
+    def _leave(self, helper: Helper) -> None:
+        """A call of it is over: one that was replaced ends with its last."""
+        self._busy[helper] -= 1
+        if not self._busy[helper]:
+            del self._busy[helper]
+            if helper in self._retired:
+                self._retired.remove(helper)
+                helper.close()
 
     def _replace_zygote(self) -> None:
         """Where the workspace was removed and made anew, the zygote still holds the old one: calls that run there go
@@ -245,16 +294,17 @@ class Sandbox:
     def _behind_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:
         site = self.site
         here = os.fstat(directory)
-        shown = [os.path.realpath(path) for path in (*walls.path, *command.readable)]
+        which = {path: [device, inode] for path, device, inode in walls.identities}
+        shown = [*walls.path, *(os.path.realpath(path) for path in command.readable)]
         known = (site.workspace, *(target for _source, target in site.show))
         extra: list[list[Any]] = [
-            [path, path, False, _identity(path)]
+            [path, path, False, which.get(path) or list(_identity(path))]
             for path in dict.fromkeys((*walls.readable, *shown))
             if is_below(path, site.hidden) and not is_below(path, known)
         ]
         own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
         granted = walls.writable[1:] if walls.writable[:1] == (site.workspace,) else walls.writable
-        extra += [[path, path, True, _identity(path)] for path in granted if not is_below(path, (site.workspace,))]
+        extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
         return {
             "kind": {"network": walls.network, "extra": extra},
             "walls": {
@@ -268,7 +318,7 @@ class Sandbox:
             "calls": self._limits.max_concurrent,
             "directory": os.path.normpath(os.path.join(site.workspace, command.cwd)),
             "identity": [here.st_dev, here.st_ino],
-            "root": _identity(self._workspace),
+            "root": list(_identity(self._workspace)),
         }
 
     def _without_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:
@@ -323,18 +373,10 @@ def _amounts(limits: Limits) -> dict[str, Any]:
     return {name: getattr(limits, name) for name in PROCESS_LIMITS}
 
 
-def _absolute(paths: tuple[str, ...]) -> tuple[str, ...]:
-    found = tuple(map(os.path.expanduser, paths))
-    for given, path in zip(paths, found, strict=True):
-        if not os.path.isabs(path) or not os.path.isdir(path) or os.pathsep in path:
-            raise BadUsage(f"`{given}` cannot be put on PATH: it is no absolute path of a directory")
-    return found
-
-
-def _identity(path: str) -> list[int]:
-    """Which file or directory it is; nothing where there is none."""
+def _identity(path: str) -> tuple[int, int]:
+    """Which file or directory it is; nothing that exists where there is none."""
     try:
-        found = os.stat(path)
+        found = os.stat(path, follow_symlinks=False)
     except OSError:
-        return []
-    return [found.st_dev, found.st_ino]
+        return 0, 0
+    return found.st_dev, found.st_ino

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.sandbox.environment import safe_path
-from haft.sandbox.gitconfig import known_to_git
+from haft.sandbox.gitconfig import first_line, known_to_git
 from haft.sandbox.toolchains import is_below, toolchains
 
 SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108
@@ -146,19 +146,14 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
 def repository_of(workspace: str) -> str | None:
     """The repository that the workspace is a worktree of, where both say so: a workspace alone could name anything."""
     try:
-        named = _first_line(os.path.join(workspace, ".git"))
+        named = first_line(os.path.join(workspace, ".git"))
         own = os.path.realpath(os.path.join(workspace, named.removeprefix("gitdir: ")))
-        back = os.path.realpath(_first_line(os.path.join(own, "gitdir")))
-        common = os.path.realpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
+        back = os.path.realpath(first_line(os.path.join(own, "gitdir")))
+        common = os.path.realpath(os.path.join(own, first_line(os.path.join(own, "commondir"))))
     except OSError:
         return None
     agreed = named.startswith("gitdir: ") and back == os.path.join(workspace, ".git")
     return common if agreed and os.path.dirname(own) == os.path.join(common, "worktrees") else None
-
-
-def _first_line(path: str) -> str:
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8", errors="replace") as file:
-        return file.readline(4096).rstrip("\n")
 
 
 def registered_home() -> list[str]:

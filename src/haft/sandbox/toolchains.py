@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 KNOWN: Final = (
-    ".asdf", ".bun", ".cargo/bin", ".deno", ".dotnet", ".foundry", ".ghcup", ".goenv", ".juliaup", ".local/bin",
+    ".asdf", ".bun", ".cargo/bin", ".deno", ".dotnet", ".foundry/bin", ".foundry/versions",
+    ".ghcup", ".goenv", ".juliaup", ".local/bin",
     ".local/lib", ".local/pipx", ".local/share/fnm", ".local/share/mise", ".local/share/pipx", ".local/share/pnpm",
     ".local/share/uv/python", ".local/share/uv/tools", ".nodenv", ".npm-global", ".nvm", ".opam", ".pixi", ".pyenv",
     ".rbenv", ".rustup", ".rvm", ".sdkman", ".swiftly", ".volta", ".yarn", "anaconda3", "go/bin", "miniconda3",
@@ -28,6 +29,9 @@ NEVER: Final = ("", ".local", ".local/share", ".config", ".cache", ".cargo", ".s
 HOMES: Final = "/home"
 """Whose directories are homes, each of them."""
 
+PREFIX_SIGNS: Final = ("lib", "lib64", "libexec", "pyvenv.cfg")
+PREFIX_PARTS: Final = (*PREFIX_SIGNS, "include", "share")
+"""What of a prefix programs need; whatever else lies there is a project, perhaps, with its secrets."""
 MOST_LINKS: Final = 2000
 MOST_FILES: Final = 100
 
@@ -48,7 +52,8 @@ def toolchains(path: str, hidden: Sequence[str], homes: Sequence[str]) -> list[s
                 place = os.path.dirname(target)
                 # Someone put a link to one program there, not to whatever lies beside it.
                 taken = _around(place, homes)
-                if not taken or place in taken:
+                is_environment = os.path.lexists(os.path.join(os.path.dirname(place), "pyvenv.cfg"))
+                if not taken or (place in taken and not is_environment):
                     files[target] = None
                 else:
                     found.update(dict.fromkeys(taken))
@@ -66,7 +71,8 @@ def _around(directory: str, homes: Sequence[str]) -> list[str]:
     parent = os.path.dirname(directory)
     refused = {os.path.normpath(os.path.join(home, name)) for home in owners for name in NEVER}
     if parent not in refused and parent not in ("/", HOMES) and _is_prefix(parent):
-        return [parent]
+        parts = [directory, *(os.path.join(parent, name) for name in PREFIX_PARTS)]
+        return [part for part in parts if os.path.lexists(part)]
     return [] if directory in refused or directory in ("/", HOMES) else [directory]
 
 
@@ -76,7 +82,7 @@ def _home_of_someone(path: str) -> list[str]:
 
 
 def _is_prefix(directory: str) -> bool:
-    return any(os.path.lexists(os.path.join(directory, name)) for name in ("lib", "lib64", "libexec", "pyvenv.cfg"))
+    return any(os.path.lexists(os.path.join(directory, name)) for name in PREFIX_SIGNS)
 
 
 def _targets_of_links(directory: str) -> Iterator[str]:

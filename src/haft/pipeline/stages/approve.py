@@ -72,6 +72,7 @@ class Approve:
                 f"`{call.name}` needs approval ({decision.reason}), and nobody is there to be asked",
                 hint="approve it with --approve, call it from a terminal, or give ToolService an approver",
             )
+        call = revised(call, walls=walls)
         run.turn("blocked-on-user", call)
         try:
             given = await self._foreign.held(_answer(self._approver, _request(call, decision, walls)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from haft.contracts import NO_GRANTS, Call, Grants, LimitsApplied, Outcome, RunId, revised
+from haft.contracts import NO_GRANTS, Call, Conflict, Grants, LimitsApplied, Outcome, RunId, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.sandbox import IN_PROCESS, Sandbox
@@ -31,6 +31,11 @@ class Confine:
             self._live[call.run].call = call
             return await proceed(call)
         walls = await self._sandbox.confine(decision.profile, granted(call), neutral=decision.neutral)
+        if call.walls is not None and not set(call.walls.identities) <= set(walls.identities):
+            raise Conflict(
+                f"`{call.name}` was not run: what was granted is not there any more, or something else is in its place",
+                hint="look at it, and call again",
+            )
         call = revised(call, walls=walls)
         self._live[call.run].call = call
         outcome = await proceed(call)
