@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
-from haft.helper.meter import Meter, apply_rlimits, rlimits
+from haft.helper.meter import Meter, apply_rlimits, opened_own_io, rlimits
 from haft.helper.supervisor import Supervisor, wake_on_children
 from haft.helper.words import argv_and_env, failure, never_started, programs, read_request, tell
 
@@ -44,6 +44,7 @@ class Init:
         self._abi = landlock.version()
         self._filter = seccomp.written()
         self._is_root = os.geteuid() == 0
+        self._own_io = opened_own_io()
         self._last: Callable[[], None] | None = None
         """Once the command runs: makes the kernel kill this process after it, where memory runs out."""
 
@@ -92,9 +93,11 @@ class Init:
     ) -> int | None:
         """Start the command. Its pid; None where it was not started, and the host was told why."""
         try:
-            if problem is not None:
+            # A workspace that is gone takes its mounts with it, and the room cannot be furnished.
+            is_stale = request["root"] != self._template.root
+            if problem is not None and not is_stale:
                 raise problem
-            if not self._enter(room, request):
+            if is_stale or not self._enter(room, request):
                 tell(control, {"stale": True})
                 return None
         except (OSError, ValueError) as error:
@@ -189,6 +192,7 @@ class Init:
                 scratch="/tmp",  # noqa: S108  the call's own
                 roots=room.disk_places(request["walls"]),
                 group=self._group,
+                own_io=self._own_io,
             )
         supervisor = Supervisor(control, main, " ".join(request["argv"]), everyone, meter)
         left = supervisor.watch(wake)

@@ -39,6 +39,7 @@ class Meter:
         scratch: str | None = None,
         roots: Sequence[str] = (),
         group: Group | None = None,
+        own_io: int | None = None,
     ) -> None:
         self._limits = limits
         self._pids = pids
@@ -51,7 +52,8 @@ class Meter:
         self._cost = 0.0
         self._files, self._bytes = self._on_disk()
         self._available = _available()
-        self._own_written = _written(os.getpid())
+        self._own_io = opened_own_io() if own_io is None else own_io
+        self._own_written = self._written_by_ended()
         self._scan_past = 1.0
 
     def pause(self) -> float:
@@ -86,7 +88,7 @@ class Meter:
             if seconds > limits["cpu_seconds"]:
                 return "cpu_seconds", round(seconds, 2)
         if limits["max_written_bytes"]:
-            written = sum(map(_written, pids)) + _written(os.getpid()) - self._own_written
+            written = sum(map(_written, pids)) + self._written_by_ended() - self._own_written
             if written > limits["max_written_bytes"]:
                 return "max_written_bytes", written
         return self._in_places(pids)
@@ -98,10 +100,14 @@ class Meter:
         seconds = ended.ru_utime + ended.ru_stime
         if limits["cpu_seconds"] and seconds > limits["cpu_seconds"]:
             return "cpu_seconds", round(seconds, 2)
-        written = _written(os.getpid()) - self._own_written
+        written = self._written_by_ended() - self._own_written
         if limits["max_written_bytes"] and written > limits["max_written_bytes"]:
             return "max_written_bytes", written
         return self._in_places([])
+
+    def _written_by_ended(self) -> int:
+        """What those wrote that we have waited for: the kernel adds it to our own."""
+        return 0 if self._own_io is None else _write_bytes(os.pread(self._own_io, 4096, 0))
 
     def _from_stat(self, pids: list[int]) -> tuple[int, int]:
         memory = ticks = 0
@@ -165,7 +171,7 @@ class Meter:
         much = most_bytes and size - self._bytes > most_bytes * self._scan_past
         if not (many or much):
             return None
-        if not sum(map(_written, pids)) + _written(os.getpid()) - self._own_written + _held(pids, nameless=True):
+        if not sum(map(_written, pids)) + self._written_by_ended() - self._own_written + _held(pids, nameless=True):
             return None  # It wrote nothing: others of the same workspace did.
         made = written = 0
         for root in self._roots:
@@ -237,8 +243,20 @@ def _held(pids: list[int], *, nameless: bool) -> int:
 def _written(pid: int) -> int:
     """Bytes that a process, and those it waited for, made the disk write."""
     with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/io", "rb") as file:
-        return int(file.read().split(b"write_bytes: ", 1)[1].split(b"\n", 1)[0])
+        return _write_bytes(file.read())
     return 0
+
+
+def _write_bytes(words: bytes) -> int:
+    return int(words.split(b"write_bytes: ", 1)[1].split(b"\n", 1)[0])
+
+
+def opened_own_io() -> int | None:
+    """Our own account, to be read again and again. Opened early: who cannot be traced cannot open it any more."""
+    try:
+        return os.open("/proc/self/io", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 def _proportional(pid: int) -> int:
