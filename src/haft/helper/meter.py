@@ -171,8 +171,14 @@ class Meter:
         much = most_bytes and size - self._bytes > most_bytes * self._scan_past
         if not (many or much):
             return None
-        if not sum(map(_written, pids)) + self._written_by_ended() - self._own_written + _held(pids, nameless=True):
-            return None  # It wrote nothing: others of the same workspace did.
+        own = sum(map(_written, pids)) + self._written_by_ended() - self._own_written + _held(pids, nameless=True)
+        far = (most_files and files - self._files > 2 * most_files) or (
+            most_bytes and size - self._bytes > 2 * most_bytes
+        )
+        if not own and not far:
+            return (
+                None  # It wrote nothing that counts: others of the same workspace did. Of twice as much all are guilty.
+            )
         made = written = 0
         for root in self._roots:
             counted = changed_since(root, self._began_at, MOST_SCANNED)
