@@ -10,7 +10,7 @@ from haft.sandbox.evidence import Ground, judge, waited_for_network
 
 pytestmark = pytest.mark.every_user
 
-WORKSPACE = "/srv/work"
+WORKSPACE = "/srv/project"
 LAYERS = ("namespaces", "landlock")
 
 
@@ -68,7 +68,7 @@ WRITE = {
     "OSError: [Errno 30] Read-only file system: '/etc/x'": "/etc",
     "bash: line 1: /etc/x: Read-only file system": "/etc",
     "mkdir: cannot create directory ‘/usr/lib/x’: Read-only file system": "/usr/lib",
-    "mv: cannot move '/srv/work/a' to '/etc/y': Read-only file system": "/etc",
+    "mv: cannot move '/srv/project/a' to '/etc/y': Read-only file system": "/etc",
     "cp: cannot create regular file '/usr/x': Read-only file system": "/usr",
     "sed: couldn't open temporary file /etc/sedgwEHw9: Read-only file system": "/etc",
     'error: Read-only file system (os error 30) at path "/usr/share/x"': "/usr/share",
@@ -110,10 +110,10 @@ LIMITS = {
 NONE = [
     "",
     "bash: line 1: nosuch: command not found",
-    "ls: cannot access '/srv/work/x': No such file or directory",
+    "ls: cannot access '/srv/project/x': No such file or directory",
     "cat: nofile: No such file or directory",
     "cat: HOME/nothing: No such file or directory",
-    "cat: /srv/work/HOME: No such file or directory",
+    "cat: /srv/project/HOME: No such file or directory",
     "sh: 1: open HOME/secret",
     "HOME/secret is fine",
     "curl: (22) The requested URL returned error: 404 Not Found",

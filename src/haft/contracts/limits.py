@@ -33,7 +33,7 @@ class Limits:
     max_written_file_bytes: int = 1_000_000_000
     """The largest file that a call's processes may write; 0: any size."""
     max_changed_files: int = 100_000
-    """Files that a call's processes may add to the workspace; 0: any number."""
+    """Files that a call may make or change, looked at where it makes many; 0: any number."""
     max_open_files: int = 16_384
     """Files that one process of a call may hold open."""
 

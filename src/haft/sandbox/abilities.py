@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from haft.contracts import PROCESS_LIMITS
+
 TCP_SINCE, SCOPES_SINCE = 4, 6
 
 
@@ -74,9 +76,9 @@ class Abilities:
     def enforced(self) -> dict[str, str]:
         """By which mechanism each limit on processes holds."""
         if not self.supervised:
-            return dict.fromkeys(_WATCHED, "nothing")
+            return dict.fromkeys(PROCESS_LIMITS, "nothing")
         watching = "watching" if self.proc or not self.namespaces else "nothing"
-        found = dict.fromkeys(_WATCHED, watching)
+        found = dict.fromkeys(PROCESS_LIMITS, watching)
         found["max_written_file_bytes"] = found["max_open_files"] = "rlimit"
         if not self.io:
             found["max_written_bytes"] = "nothing"
@@ -86,16 +88,6 @@ class Abilities:
             found["max_processes"] = f"cgroup-v{self.cgroups['pids']} and {watching}"
         return found
 
-
-_WATCHED = (
-    "memory_bytes",
-    "max_processes",
-    "cpu_seconds",
-    "max_written_bytes",
-    "max_written_file_bytes",
-    "max_changed_files",
-    "max_open_files",
-)
 
 NOT_LINUX = Abilities(namespaces=False, problem="this is not Linux", supervised=False)
 

@@ -212,7 +212,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "limits.max_changed_files",
         _LIMITS.max_changed_files,
         whole(1, zero=True),
-        "How many files a call's processes may add to the workspace; 0: any number.",
+        "How many files a call may make or change, where it makes many; 0: any number.",
         "lower-but-zero-is-none",
     ),
     Setting(
