@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import threading
 import time
 from typing import NewType
 
@@ -33,12 +34,27 @@ def clean_tool_name(text: str) -> ToolName:
 
 # Seeded by the system, and again in a child that was forked: a system call for each name would cost more than the rest.
 _chance = random.Random(os.urandom(16))  # noqa: S311  names must differ, not be secret
-os.register_at_fork(after_in_child=lambda: _chance.seed(os.urandom(16)))
+_last = 0
+_turn = threading.Lock()
+
+
+def _begin_anew() -> None:
+    global _last, _turn
+    _chance.seed(os.urandom(16))
+    _last, _turn = 0, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _stamp() -> str:
-    """24 characters: 11 of time in milliseconds, 13 of chance."""
-    return f"{time.time_ns() // 1_000_000:011x}{_chance.getrandbits(52):013x}"
+    """24 characters: 11 of time in milliseconds, 13 of chance. Never less than the one before: clocks step back, and
+    a millisecond is long."""
+    global _last
+    with _turn:
+        now = (time.time_ns() // 1_000_000 << 52) | _chance.getrandbits(52)
+        _last = now = max(now, _last + 1)
+    return f"{now:024x}"
 
 
 def new_run_id() -> RunId:
