@@ -4,7 +4,17 @@ The lowest floor. Everything imports it, it imports nothing of ours, does no I/O
 """
 
 from haft.contracts.call import Call, own_copy
-from haft.contracts.change import NO_CHANGES, UNTRACKED, Change, Changes, path_to_json
+from haft.contracts.change import (
+    NO_CHANGES,
+    UNTRACKED,
+    Change,
+    ChangeKind,
+    Changes,
+    ChangesState,
+    Conflicting,
+    Engine,
+    path_to_json,
+)
 from haft.contracts.decision import ApprovalAnswer, ApprovalRequest, Approver, Decision
 from haft.contracts.errors import (
     EXIT_CODES,
@@ -60,7 +70,7 @@ from haft.contracts.ports import (
 from haft.contracts.revise import revised
 from haft.contracts.states import FOLLOWS, STATUSES, TERMINAL, Status
 from haft.contracts.tool import Answer, Effects, Hosting, Kind, Listing, Provenance, State, Tool, ToolSpec
-from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Profile, Walls, grants_from
+from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Layer, Profile, Walls, grants_from
 
 __all__ = [
     "EXIT_CODES",
@@ -84,12 +94,16 @@ __all__ = [
     "Call",
     "CallError",
     "Change",
+    "ChangeKind",
     "Changes",
+    "ChangesState",
     "Command",
     "Conflict",
+    "Conflicting",
     "Decision",
     "Effects",
     "EndedChild",
+    "Engine",
     "Event",
     "EventType",
     "Exit",
@@ -101,6 +115,7 @@ __all__ = [
     "InvalidArguments",
     "Kind",
     "Launcher",
+    "Layer",
     "LimitExceeded",
     "Limits",
     "LimitsApplied",

@@ -10,7 +10,7 @@ from haft.contracts.decision import Decision
 from haft.contracts.errors import InvalidArguments
 from haft.contracts.limits import LimitsApplied
 from haft.contracts.names import RunId, ThreadId, ToolName
-from haft.contracts.walls import NO_GRANTS, Grants, Walls
+from haft.contracts.walls import NO_GRANTS, Grants, Layer, Walls
 
 if TYPE_CHECKING:
     from haft.contracts.tool import Tool
@@ -62,3 +62,6 @@ class Call:
     decision: Decision | None = None
     limits: LimitsApplied | None = None
     walls: Walls | None = None
+    layer: Layer | None = None
+    trial: bool = False
+    """Whether it is to be tried first: run, looked at, and then committed or not."""

@@ -32,6 +32,10 @@ class Change:
     kind: ChangeKind = "file"
     before: str | None = None
     after: str | None = None
+    mode_before: int | None = None
+    mode_after: int | None = None
+    renamed_from: str | None = None
+    """Where the content lay before, for what was created under another name."""
 
     def to_json(self) -> dict[str, Any]:
         shape: dict[str, Any] = {**path_to_json(self.path), "type": self.type, "kind": self.kind}
@@ -39,7 +43,24 @@ class Change:
             shape["before"] = self.before
         if self.after is not None:
             shape["after"] = self.after
+        if self.mode_before is not None and self.mode_before != self.mode_after:
+            shape["modeBefore"] = f"{self.mode_before & 0o7777:04o}"
+        if self.mode_after is not None and self.mode_before != self.mode_after:
+            shape["modeAfter"] = f"{self.mode_after & 0o7777:04o}"
+        if self.renamed_from is not None:
+            shape["from"] = path_to_json(self.renamed_from)["path"]
         return shape
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicting:
+    """A path that stands in the way, and who changed it: a run, or `outside`."""
+
+    path: str
+    by: str = "outside"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**path_to_json(self.path), "by": self.by}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +73,7 @@ class Changes:
     """Why the set is not complete, where it is not."""
     state: ChangesState = "none"
     files: tuple[Change, ...] = ()
-    conflicts: tuple[Any, ...] = ()
+    conflicts: tuple[Conflicting, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -61,7 +82,7 @@ class Changes:
             "reason": self.reason,
             "state": self.state,
             "files": [change.to_json() for change in self.files],
-            "conflicts": list(self.conflicts),
+            "conflicts": [conflict.to_json() for conflict in self.conflicts],
         }
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Profile, Walls
 
-Action = Literal["allow", "ask", "reject"]
+Action = Literal["allow", "ask", "reject", "try"]
 DecidedBy = Literal["rule", "person", "nobody"]
 
 
@@ -62,6 +62,10 @@ class ApprovalRequest:
     timeout: float | None = None
     walls: Walls = OPEN_WALLS
     """What will confine it; the answer may add grants."""
+    diff: str | None = None
+    """What it changed, where it was tried and waits to be committed."""
+    output: str | None = None
+    """What it printed, where it was tried."""
 
 
 @dataclass(frozen=True, slots=True)

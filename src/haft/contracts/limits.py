@@ -22,6 +22,8 @@ class Limits:
     """Calls in progress at once in one host; the others are queued."""
     max_file_bytes: int = 10_000_000
     """The largest file that a built-in file tool reads whole or writes."""
+    max_files_per_call: int = 100
+    """Files that one call of a built-in file tool may write; 0: any number."""
     memory_bytes: int = 2_000_000_000
     """Resident memory of everything a call started, its private files in memory included; 0: as much as there is."""
     max_processes: int = 256

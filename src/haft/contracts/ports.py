@@ -100,6 +100,10 @@ class Workspace(Protocol):
         must still have (see `identity`), else `Conflict`."""
         ...
 
+    def prepare(self, path: str, *, expect: Any = None) -> Replaced:
+        """What `replace` would do, without doing it; raises where it would."""
+        ...
+
     def identity(self, path: str) -> Any:
         """What changes when the file does; None where there is none."""
         ...

@@ -47,6 +47,16 @@ NO_GRANTS = Grants()
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """Where the changes of one call are taken in, above the workspace. Made by `changes`, mounted by `sandbox`."""
+
+    name: str
+    """Of its directory, which holds `upper`, below the one that the sandbox was told of."""
+    options: str
+    """For the mount."""
+
+
+@dataclass(frozen=True, slots=True)
 class Walls:
     """The confinement of one call."""
 
@@ -70,6 +80,8 @@ class Walls:
     """What holds: `namespaces`, `landlock`. Empty where nothing does."""
     reason: str | None = None
     """Why there are no walls, or fewer than there should be."""
+    layer: Layer | None = None
+    """What lies over the workspace, where changes are taken in."""
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 
 from haft.contracts import Replaced, ToolFailed
 from haft.files.failures import identity_of, in_words, require_regular
-from haft.files.replacing import replace_file
+from haft.files.replacing import replace_file, require_replaceable
 from haft.files.shown import shown
 from haft.files.walk import Missing, Walk
 
@@ -74,6 +74,18 @@ class Root:
                 place.unmake()
                 raise
             return Replaced(place.where, created, tuple(made for _, _, made in place.made))
+
+    def prepare(self, path: str, *, expect: Any = None) -> Replaced:
+        """What `replace` would do, without doing it; raises where it would."""
+        with self._walk(path, "suppose") as place, in_words(path, "written"):
+            before = require_replaceable(place, expect)
+            where = place.where
+        missing = []
+        above = os.path.dirname(where)
+        while above and self.identity(above) is None:
+            missing.append(above)
+            above = os.path.dirname(above)
+        return Replaced(where, before is None, tuple(reversed(missing)))
 
     def identity(self, path: str) -> tuple[int, ...] | None:
         """What changes when the file does; None where there is none."""

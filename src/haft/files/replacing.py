@@ -21,16 +21,13 @@ from haft.files.shown import shown
 from haft.files.walk import Walk
 
 _TEMPORARY: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_EFFECTIVE: Final = os.access in os.supports_effective_ids
 _PROBE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def replace_file(place: Walk, content: bytes, expect: Any) -> bool:
     """Put `content` at `place`. True when nothing was there before. `Conflict` when something else than `expect` is."""
-    before = place.status()
-    if before is not None:
-        require_regular(place.path, before.st_mode)
-        _require_writable(place)
-    _require_expected(place, before, expect)
+    before = require_replaceable(place, expect)
     temporary = f".haft-{os.urandom(8).hex()}.tmp"
     # A new file gets its mode from the umask, which the kernel applies; an old one's is set once the content is there.
     descriptor = os.open(temporary, _TEMPORARY, 0o666 if before is None else 0o600, dir_fd=place.directory)
@@ -50,6 +47,20 @@ def replace_file(place: Walk, content: bytes, expect: Any) -> bool:
         raise
     sync_directory(place.directory)
     return before is None
+
+
+def require_replaceable(place: Walk, expect: Any) -> os.stat_result | None:
+    """What is at `place` and may be replaced; None where nothing is and something may be made."""
+    before = place.status()
+    if before is not None:
+        require_regular(place.path, before.st_mode)
+        _require_writable(place)
+    if place.exists and not os.access(".", os.W_OK | os.X_OK, dir_fd=place.directory, effective_ids=_EFFECTIVE):
+        is_closed = os.fstatvfs(place.directory).f_flag & os.ST_RDONLY
+        number = errno.EROFS if is_closed else errno.EACCES
+        raise OSError(number, os.strerror(number))
+    _require_expected(place, before, expect)
+    return before
 
 
 def _require_writable(place: Walk) -> None:

@@ -26,6 +26,8 @@ from haft.helper.protect import protect
 
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
+LAYERS = "/dev/.layers"
+"""Where calls find their layers; taken away before a command starts."""
 NOTHING = "/dev/.nothing"
 """An empty directory, to be shown where one is masked."""
 SCRATCH_FILES = 1_000_000
@@ -112,9 +114,12 @@ class Template:
             os.close(descriptor)
         for name, target in LINKS.items():
             os.symlink(target, f"/dev/{name}")
-        for directory in ("/dev/shm", "/dev/pts", NOTHING):  # noqa: S108  made here, in a /dev of our own
+        for directory in ("/dev/shm", "/dev/pts", NOTHING, LAYERS):  # noqa: S108  made here, in a /dev of our own
             os.mkdir(directory, 0o755)
         kernel.set_mount("/dev", add=ATTR_RDONLY)
+        if self.site["layers"] is not None:
+            kernel.mount(self.site["layers"], LAYERS, None, kernel.MS_BIND)
+            kernel.set_mount(LAYERS, clear=ATTR_RDONLY)
 
     def _make_device(self, path: str, name: str) -> bool:
         """False in a user namespace, ours or that of a container: there the host's own is shown."""
@@ -230,8 +235,7 @@ class Room:
             scratch[path] = os.open(f"/dev/shm/{number}", os.O_PATH | os.O_CLOEXEC)  # noqa: S108
         for path, place in scratch.items():
             bound.append((path, place, True))
-        if (own := self._site["state_home"]) is not None:
-            bound.append((own, opened(NOTHING), False))
+        bound += [(own, opened(NOTHING), False) for own in self._site["private"]]
         for target, place, writable in sorted(bound, key=lambda step: _depth(step[0])):
             if place is None:
                 continue
@@ -298,6 +302,8 @@ class Room:
     def open_up(self, walls: dict[str, Any]) -> None:
         """What this call may write, and what it may not although it lies there."""
         self._let_write(walls)
+        if self._site["layers"] is not None:
+            kernel.unmount(LAYERS)  # Those of other calls lie there too.
         if not self.has_proc:
             kernel.mount("haft", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k")
 
@@ -308,9 +314,24 @@ class Room:
             for _place, target in self._caches:
                 kernel.unmount(target)  # What only reads leaves nothing behind, not even there.
             return
-        if walls["writable"]:
+        if walls["layer"] is not None:
+            self._mount_layer(walls["layer"])
+        elif walls["writable"]:
             self._open_mounts()
         protect(self._template.workspace, walls["protected"], walls["spared"])
+
+    def _mount_layer(self, layer: dict[str, str]) -> None:
+        """The workspace as it is, under a layer that takes in every change. Descriptors stand for paths: these could
+        hold the letters that separate options."""
+        workspace = self._template.workspace
+        lower = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        place = f"{LAYERS}/{layer['name']}"
+        work = f"{place}/work-{os.getpid()}-{os.urandom(4).hex()}"  # One that was used is refused.
+        os.mkdir(work, 0o700)
+        options = f"lowerdir=/proc/self/fd/{lower},upperdir={place}/upper,workdir={work},{layer['options']}"
+        kernel.mount("haft", f"/proc/self/fd/{lower}", "overlay", MS_NOSUID | MS_NODEV, options)
+        os.close(lower)
+        self._opened.append(os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
 
     def _open_mounts(self) -> None:
         """By descriptor: a call may have moved a directory of the workspace and put a link in its place."""

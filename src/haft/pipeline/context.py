@@ -12,7 +12,7 @@ from haft.pipeline.run import Run
 class CallContext:
     """The `ToolContext` of one call. Everything it is told goes to the run."""
 
-    __slots__ = ("_launcher_for", "_limits", "_run", "cancelled", "workspace")
+    __slots__ = ("_launcher", "_launcher_for", "_limits", "_run", "_workspace", "cancelled")
 
     def __init__(
         self, run: Run, workspace: Workspace, launcher_for: Callable[[Call], Launcher], limits: Limits
@@ -20,12 +20,19 @@ class CallContext:
         self._run = run
         self._limits = limits
         self._launcher_for = launcher_for
-        self.workspace = workspace
+        self._launcher: Launcher | None = None
+        self._workspace = workspace
         self.cancelled = False
 
     @property
+    def workspace(self) -> Workspace:
+        return self._run.workspace or self._workspace
+
+    @property
     def launcher(self) -> Launcher:
-        return self._launcher_for(self._run.call)
+        if self._launcher is None:
+            self._launcher = self._launcher_for(self._run.call)
+        return self._launcher
 
     def cancel(self) -> None:
         """The call was cancelled: functions that look can stop early."""

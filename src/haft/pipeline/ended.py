@@ -37,7 +37,7 @@ def ended(run: Run, status: Status, error: Failure | None) -> Outcome:
         error=error,
         truncated=shown is not None and shown.all.cut > 0,
         output_bytes=0 if shown is None else shown.all.total,
-        changes=UNTRACKED if began and changes_something else NO_CHANGES,
+        changes=run.changes or (UNTRACKED if began and changes_something else NO_CHANGES),
         decision=call.decision,
         limits=call.limits or NO_LIMITS,
         walls=call.walls or OPEN_WALLS,

@@ -2,8 +2,8 @@
 
     service.call(name, arguments) ─► Run          (await it, iterate it, cancel it)
                     │
-    record → resolve → validate → decide → approve → queue → confine → shape → invoke
-    audit    registry  schema     policy   a person  schedule sandbox  limits  the tool
+    record → resolve → validate → decide → approve → settle → queue → transact → confine → shape → invoke
+    audit    registry  schema     policy   a person  changes  schedule changes   sandbox   limits  the tool
 
 Every call of every tool takes this way, whatever format the tool came in and whichever surface it was called from. A
 stage is a function of the call and of the rest of the way (`proceed`). It may stop the call, change it, or watch it.
@@ -13,6 +13,9 @@ The order carries the safety argument:
 - `record` is outermost: refusals, mistakes and crashes are recorded too, and no outcome is seen before it is on disk.
 - `validate` comes before `decide`: what is judged is what will run.
 - `decide` and `approve` come before `queue`: no place is held while a person thinks.
+- `settle` stands outside of `queue`: what was tried waits for a person, and holds no place meanwhile.
+- `transact` comes after `queue`, and around `confine`: what the call changed is known when nothing of it runs any more,
+  and none of it counts before it was looked at.
 - `confine` comes after `approve`: the decision says what the walls let through.
 - `shape` comes after `queue`: a deadline's clock runs only while the call is in progress.
 - `invoke` is last, and the only one that meets the tool.
@@ -27,13 +30,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from haft.audit import Trail
+from haft.changes import Coverage
 from haft.contracts import Approver, Call, Decision, HostId, Launcher, Limits, RunId, ToolSpec, Workspace
 from haft.pipeline.chain import Stage
 from haft.pipeline.context import CallContext
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
 from haft.pipeline.shown import Keeping
-from haft.pipeline.stages import Approve, Confine, Decide, Durability, Invoke, Queue, Record, Resolve, Shape, Validate
+from haft.pipeline.stages import (
+    Approve,
+    Confine,
+    Decide,
+    Durability,
+    Invoke,
+    Queue,
+    Record,
+    Resolve,
+    Settle,
+    Shape,
+    Transact,
+    Validate,
+)
 from haft.pipeline.stages.confine import granted
 from haft.registry import Catalogue
 from haft.runs import Scribe
@@ -48,6 +65,7 @@ class Parts:
     host: HostId
     workspace: Workspace
     sandbox: Sandbox
+    coverage: Coverage
     limits: Limits
     tool_seconds: Mapping[str, float]
     """Deadlines of single tools, from the configuration."""
@@ -69,20 +87,22 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     def launcher(call: Call) -> Launcher:
         assert call.decision is not None
         decision = call.decision
-        return parts.sandbox.launcher(decision.profile, granted(call), neutral=decision.neutral)
+        return parts.sandbox.launcher(decision.profile, granted(call), neutral=decision.neutral, layer=call.layer)
 
     def context(run: Run) -> CallContext:
         return CallContext(run, parts.workspace, launcher, parts.limits)
 
     validate = Validate(live, context, foreign)
-    decide = Decide(live, parts.decide, parts.sandbox)
+    decide = Decide(live, parts.decide, parts.sandbox, parts.coverage)
     return (
         Record(live, parts.scribe, parts.trail, parts.host, parts.durability),
         Resolve(live, parts.catalogue),
         validate,
         decide,
         Approve(live, parts.approver, validate, decide, foreign, parts.sandbox),
+        Settle(live, parts.approver, parts.coverage, foreign, parts.sandbox),
         Queue(live, Admission(parts.limits.max_concurrent)),
+        Transact(live, parts.coverage, parts.workspace),
         Confine(live, parts.sandbox),
         Shape(live, parts.limits, parts.tool_seconds, parts.keep, parts.sandbox, cap_is_set=parts.seconds_are_set),
         Invoke(live, context, foreign),

@@ -11,7 +11,19 @@ import time
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from haft.contracts import TERMINAL, Call, EndedChild, Event, EventType, Outcome, RunId, Status, Stream
+from haft.contracts import (
+    TERMINAL,
+    Call,
+    Changes,
+    EndedChild,
+    Event,
+    EventType,
+    Outcome,
+    RunId,
+    Status,
+    Stream,
+    Workspace,
+)
 from haft.pipeline.observer import Observer
 
 if TYPE_CHECKING:
@@ -31,7 +43,8 @@ class Run:
 
     __slots__ = (
         "_alive", "_cancel_told", "_is_carried", "_keeper", "_next_seq", "_observers", "_outcome", "_task", "_waiters",
-        "call", "ended_children", "is_put_down", "noted", "show", "shown", "started_at", "states", "status",
+        "call", "changes", "ended_children", "is_put_down", "noted", "show", "shown", "started_at", "states", "status",
+        "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, keeper: Keeper) -> None:
@@ -45,6 +58,10 @@ class Run:
         """Where output is gathered; there from the first piece on."""
         self.show: Callable[[RunId], ShownOutput] | None = None
         """Makes `shown`; set while the tool may write."""
+        self.changes: Changes | None = None
+        """What became of the files it changed, once that is known."""
+        self.workspace: Workspace | None = None
+        """What the tool reaches files through, where that is its own."""
         self.ended_children: list[EndedChild] = []
         self.is_put_down = False
         """For the keeper: whether it is on disk at all."""

@@ -28,8 +28,11 @@ Tell = Callable[[Sequence[bytes]], None]
 """Who must know of ended runs before the table does, in its own words; it passes over those it knows already."""
 
 
-def recover(home: StateHome, own: HostId | None, tell: Tell) -> int:
-    """Clean up after every dead host; how many runs were interrupted."""
+def recover(
+    home: StateHome, own: HostId | None, tell: Tell, before: Callable[[HostId], None] = lambda _host: None
+) -> int:
+    """Clean up after every dead host; how many runs were interrupted. `before` is told of each first, under its
+    lock."""
     interrupted = 0
     database: Database | None = None
     try:
@@ -38,6 +41,7 @@ def recover(home: StateHome, own: HostId | None, tell: Tell) -> int:
             try:
                 database = database or Database(home.database)
                 with contextlib.suppress(OSError):  # One host's broken files keep nobody from the others.
+                    before(host)
                     interrupted += _recover_host(home, database, host, tell)
                     done = True
             finally:

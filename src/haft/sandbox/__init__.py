@@ -6,6 +6,6 @@ grants come with the decision.
 """
 
 from haft.sandbox.abilities import Abilities
-from haft.sandbox.sandbox import IN_PROCESS, Mode, Sandbox
+from haft.sandbox.sandbox import IN_PROCESS, OWN_PLACES, Mode, Sandbox
 
-__all__ = ["IN_PROCESS", "Abilities", "Mode", "Sandbox"]
+__all__ = ["IN_PROCESS", "OWN_PLACES", "Abilities", "Mode", "Sandbox"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.contracts import HaftError, LimitExceeded, Limits, Walled, Walls
-from haft.sandbox.gitconfig import first_line
+from haft.files.gitconfig import first_line
 from haft.sandbox.protected import protected_names
 from haft.sandbox.toolchains import is_below
 

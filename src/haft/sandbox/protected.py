@@ -8,50 +8,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
 from typing import Final
 
-from haft.sandbox.gitconfig import settings
+from haft.files.protected import NAMES, elsewhere
 
-NAMES: Final = (
-    ".agents",
-    ".amp",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".claude",
-    ".codex",
-    ".config/fish/config.fish",
-    ".cursor",
-    ".envrc",
-    ".gemini",
-    ".git/commondir",
-    ".git/config",
-    ".git/config.worktree",
-    ".git/hooks",
-    ".gitconfig",
-    ".gitmodules",
-    ".idea",
-    ".inputrc",
-    ".mcp.json",
-    ".profile",
-    ".ripgreprc",
-    ".vscode",
-    ".zed",
-    ".zlogin",
-    ".zlogout",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    "haft.json",
-    "haft.lock",
-    "haft.toml",
-)
-
-_HOOKS: Final = ("core", "hookspath")
-_LONGEST: Final = 1000
-_DEEPEST: Final = 20
 _MODULES: Final = ".git/modules"
 _INSIDES: Final = frozenset({"branches", "hooks", "info", "lfs", "logs", "objects", "refs", "rr-cache", "worktrees"})
 """Directories of a repository that hold no other one."""
@@ -69,20 +29,10 @@ def protected_names(workspace: str) -> list[str]:
     if os.path.islink(git) and real.startswith(workspace.rstrip("/") + "/"):
         place = os.path.relpath(real, workspace)
         names += [name.replace(".git", place, 1) for name in NAMES if name.startswith(".git/")]
-    names += _hooks_elsewhere(workspace, git)
+    names += elsewhere(workspace)
     names += _submodules(workspace)
     names += _worktrees(workspace)
     return names
-
-
-def _hooks_elsewhere(workspace: str, git: str) -> Iterator[str]:
-    """Where the repository says that its hooks are, if that is in the workspace."""
-    found = [value for section, name, value in settings(os.path.join(git, "config")) if (section, name) == _HOOKS]
-    if found and "\0" not in found[-1] and len(found[-1]) < _LONGEST:
-        place = os.path.normpath(os.path.join(workspace, os.path.expanduser(found[-1])))
-        inside = os.path.relpath(place, workspace)
-        if place.startswith(workspace.rstrip("/") + "/") and inside.count("/") < _DEEPEST:
-            yield inside
 
 
 def _submodules(workspace: str) -> list[str]:

@@ -6,12 +6,14 @@ What this machine can do is found out once, by starting the helper; what is miss
 
 from __future__ import annotations
 
+import asyncio
 import glob
 import itertools
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from haft.contracts import (
@@ -19,14 +21,17 @@ from haft.contracts import (
     PROCESS_LIMITS,
     BadUsage,
     Command,
+    EndedChild,
     Exit,
     Grants,
     HaftError,
     Launcher,
+    Layer,
     Limits,
     OutputSink,
     Profile,
     StartFailed,
+    Stream,
     Unconfined,
     Walls,
 )
@@ -48,6 +53,8 @@ OWN_PLACES: Final = tuple(
     )
 )
 """What runs haft itself: where it lies in a workspace, no call may write there."""
+JUDGED_BY_CONTENT: Final = frozenset({".gitmodules", "commondir", "config", "config.worktree", "gitdir"})
+"""Git writes these in everyday work; some of what they may say is dangerous."""
 MOST_GRANTED: Final = 100
 MOST_SPARED: Final = 64_000_000
 MOST_KNOWN: Final = 100
@@ -66,7 +73,9 @@ class Sandbox:
         limits: Limits,
         mode: Mode = "auto",
         granted: Grants = NO_GRANTS,
+        layers: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """`layers` says where the layers of calls will lie, if there will be any."""
         self._workspace = os.path.realpath(workspace)
         self._state_home = state_home
         self._env = dict(env)
@@ -75,6 +84,7 @@ class Sandbox:
         self._limits = limits
         self._mode = mode
         self._granted = granted
+        self._layers = layers
         self._site: Site | None = None
         self._helper: Helper | None = None
         self._plain: Starter | None = None
@@ -130,7 +140,8 @@ class Sandbox:
             known = self._abilities
             # What the first one could do, its successors must: a call may have used something up.
             whole = known is not None and known.network and known.proc
-            site = self.site.to_json(scratch_bytes=size, required=self._mode == "required" or whole)
+            required = self._mode == "required" or whole
+            site = self.site.to_json(scratch_bytes=size, required=required, layers=self._layers())
             self._seen = _identity(self._workspace)
             self._helper = Helper("zygote", {**site, "limits": _amounts(self._limits)})
         return self._helper
@@ -231,13 +242,26 @@ class Sandbox:
             )
         if kind == "path" and (not os.path.isdir(real) or os.pathsep in real):
             raise BadUsage(f"`{pattern}` cannot be put on PATH: it is no directory, or its name holds a colon")
-        if not os.path.exists(real):
+        if not os.path.exists(real) and not (kind == "write" and is_below(real, (self.site.workspace,))):
             hint = "make it first, or grant its directory" if kind == "write" else None
             raise BadUsage(f"`{pattern}` cannot be granted: it does not exist", hint=hint)
 
-    def launcher(self, profile: Profile, grants: Grants = NO_GRANTS, *, neutral: bool = False) -> Launcher:
+    def launcher(
+        self, profile: Profile, grants: Grants = NO_GRANTS, *, neutral: bool = False, layer: Layer | None = None
+    ) -> Launcher:
         """What starts commands for one call."""
-        return _Behind(self, profile, grants, neutral=neutral)
+        return _Behind(self, profile, grants, neutral=neutral, layer=layer)
+
+    async def no_layer(self, layer: Layer) -> str | None:
+        """Why calls cannot work above the workspace, if they cannot: found out by doing it."""
+        abilities = await self.ready()
+        if not abilities.namespaces:
+            return "; ".join(abilities.missing()) or "there are no walls"
+        try:
+            await self.launcher("workspace", layer=layer).run(Command(["true"]), _Deaf())
+        except StartFailed as error:
+            return error.message
+        return None
 
     async def start(self, walls: Walls, command: Command, sink: OutputSink) -> Exit:
         """Run one command behind walls that were built for it."""
@@ -284,6 +308,7 @@ class Sandbox:
 
     def _environment(self, walls: Walls) -> Mapping[str, str]:
         """Built once for each kind of walls: most calls share theirs."""
+        walls = replace(walls, layer=None)
         env = self._environments.get(walls)
         if env is None:
             env = built_environment(self._env, self._workspace, walls)
@@ -311,7 +336,8 @@ class Sandbox:
                 "profile": walls.profile,
                 "network": walls.network,
                 "writable": site.is_writable and walls.profile == "workspace",
-                "protected": [*protected_names(site.workspace), *own] if walls.profile == "workspace" else [],
+                "protected": self._held(walls, own),
+                "layer": None if walls.layer is None else {"name": walls.layer.name, "options": walls.layer.options},
                 "spared": [path for path in granted if is_below(path, (site.workspace,))],
             },
             "limits": _amounts(self._limits),
@@ -320,6 +346,16 @@ class Sandbox:
             "identity": [here.st_dev, here.st_ino],
             "root": list(_identity(self._workspace)),
         }
+
+    def _held(self, walls: Walls, own: list[str]) -> list[str]:
+        """What is held read-only while the call runs. Where its changes are looked at before they count, what is judged
+        by its content then can be written now."""
+        if walls.profile != "workspace":
+            return []
+        names = protected_names(self.site.workspace)
+        if walls.layer is not None:
+            names = [name for name in names if name.rsplit("/", 1)[-1] not in JUDGED_BY_CONTENT]
+        return [*names, *own]
 
     def _without_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:
         second = None
@@ -355,10 +391,20 @@ class Sandbox:
         self._retired.clear()
 
 
-class _Behind:
-    """The launcher of one call."""
+class _Deaf:
+    def output(self, stream: Stream, data: bytes) -> None: ...
 
-    def __init__(self, sandbox: Sandbox, profile: Profile, grants: Grants, *, neutral: bool) -> None:
+    def ended(self, children: Sequence[EndedChild]) -> None: ...
+
+
+class _Behind:
+    """The launcher of one call. Commands above one layer run one after another."""
+
+    def __init__(
+        self, sandbox: Sandbox, profile: Profile, grants: Grants, *, neutral: bool, layer: Layer | None
+    ) -> None:
+        self._layer = layer
+        self._turn = asyncio.Lock()
         self._sandbox = sandbox
         self._profile = profile
         self._grants = grants
@@ -366,7 +412,10 @@ class _Behind:
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
         walls = await self._sandbox.confine(self._profile, self._grants, neutral=self._neutral)
-        return await self._sandbox.start(walls, command, sink)
+        if self._layer is None:
+            return await self._sandbox.start(walls, command, sink)
+        async with self._turn:
+            return await self._sandbox.start(replace(walls, layer=self._layer), command, sink)
 
 
 def _amounts(limits: Limits) -> dict[str, Any]:

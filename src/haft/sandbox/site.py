@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from haft.files.gitconfig import first_line, known_to_git
 from haft.sandbox.environment import safe_path
-from haft.sandbox.gitconfig import first_line, known_to_git
 from haft.sandbox.toolchains import is_below, toolchains
 
 SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108
@@ -87,18 +87,26 @@ class Site:
     def hidden(self) -> tuple[str, ...]:
         return tuple(path for path, _mode in self.hide)
 
-    def to_json(self, *, scratch_bytes: int, required: bool) -> dict[str, Any]:
+    def to_json(self, *, scratch_bytes: int, required: bool, layers: str | None) -> dict[str, Any]:
         return {
             "workspace": self.workspace,
             "hide": self.hide,
             "show": self.show,
             "mask": self.mask,
-            "state_home": self.state_home if os.path.isdir(self.state_home) else None,
+            "private": self._private(layers),
+            "layers": layers,
             "files": dict(self.files),
             "caches": self.caches,
             "scratch_bytes": scratch_bytes,
             "required": required,
         }
+
+    def _private(self, layers: str | None) -> list[str]:
+        """What is haft's own: nothing is shown there."""
+        own = [self.state_home] if os.path.isdir(self.state_home) else []
+        if layers is not None and not is_below(os.path.realpath(layers), (os.path.realpath(self.state_home),)):
+            own.append(os.path.dirname(os.path.realpath(layers)))
+        return own
 
 
 def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from haft.service.catalogue import fill_catalogue
+    from haft.service.changes import ChangesFacade
     from haft.service.config import Config, load_config
     from haft.service.doctor import Check, diagnose
-    from haft.service.reading import open_history, recover_dead_hosts
+    from haft.service.reading import open_changes, open_history, recover_dead_hosts
     from haft.service.record import RecordFacade
     from haft.service.service import ToolService, recover_into, user_name
     from haft.service.settings import SETTINGS, Setting
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "SETTINGS": "settings",
+    "ChangesFacade": "changes",
     "Check": "doctor",
     "Config": "config",
     "RecordFacade": "record",
@@ -27,6 +29,7 @@ _HOMES = {
     "fill_catalogue": "catalogue",
     "find_workspace": "workspace",
     "load_config": "config",
+    "open_changes": "reading",
     "open_history": "reading",
     "recover_dead_hosts": "reading",
     "recover_into": "service",
@@ -35,6 +38,7 @@ _HOMES = {
 
 __all__ = [
     "SETTINGS",
+    "ChangesFacade",
     "Check",
     "Config",
     "RecordFacade",
@@ -45,6 +49,7 @@ __all__ = [
     "fill_catalogue",
     "find_workspace",
     "load_config",
+    "open_changes",
     "open_history",
     "recover_dead_hosts",
     "recover_into",

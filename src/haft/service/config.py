@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from haft.contracts import BadConfig, Limits, near_miss
 from haft.pipeline.stages import Durability
-from haft.service.settings import BY_NAME, SETTINGS, WHY_NOT, SandboxMode, Setting
+from haft.service.settings import BY_NAME, ChangesEngine, SETTINGS, SandboxMode, Setting, WHY_NOT
 
 MOST_BYTES = 1_000_000
 WORKSPACE_FILES = ("haft.toml", "haft.json")
@@ -67,6 +67,18 @@ class Config:
     @property
     def sandbox_network(self) -> bool:
         return bool(self.values["sandbox.network"])
+
+    @property
+    def changes_engine(self) -> ChangesEngine:
+        return cast("ChangesEngine", self.values["changes.engine"])
+
+    @property
+    def store_bytes(self) -> int:
+        return int(self.values["changes.store_bytes"])
+
+    @property
+    def store_days(self) -> int:
+        return int(self.values["changes.store_days"])
 
     def is_set(self, name: str) -> bool:
         """Whether someone set it; False where the default stands."""

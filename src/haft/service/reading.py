@@ -12,6 +12,7 @@ import os
 from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import BadConfig, StorageFailed
 from haft.runs import History
+from haft.service.changes import ChangesFacade
 from haft.service.service import recover_into
 from haft.storage import StateHome
 
@@ -41,3 +42,8 @@ def recover_dead_hosts(home: StateHome) -> int:
 def open_history(home: StateHome) -> History | None:
     """The runs there are; None where no host was ever here."""
     return History(home) if has_state(home) else None
+
+
+def open_changes(home: StateHome) -> ChangesFacade | None:
+    """The change sets there are; None where no host was ever here."""
+    return ChangesFacade(home) if has_state(home) else None

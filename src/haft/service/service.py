@@ -17,11 +17,18 @@ from types import TracebackType
 from typing import Any, Self
 
 from haft.audit import Redactor, Trail, secret_values
+from haft.changes import Coverage, Transactions
+from haft.changes.diff import difference
+from haft.changes.reading import KeptChanges
+from haft.changes.reversing import Reversed, look_ahead
+from haft.changes.tools import ChangesTool, Verb
+from haft.changes.undoing import Direction
 from haft.contracts import (
     Approver,
     BadConfig,
     BadUsage,
     Call,
+    Decision,
     Grants,
     Listing,
     RunId,
@@ -41,6 +48,7 @@ from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Sc
 from haft.sandbox import Sandbox
 from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
+from haft.service.changes import recover_changes, rows_for, transactions_of
 from haft.service.config import Config, load_config
 from haft.service.misuse import check_call
 from haft.service.record import RecordFacade
@@ -49,6 +57,16 @@ from haft.service.workspace import check_workspace
 from haft.storage import StateHome, default_home
 
 FILTERS = tuple(field.name for field in dataclasses.fields(Filter))
+
+
+BY_NAME = Decision(
+    action="allow",
+    layer="built-in",
+    rule="undo, redo, apply and drop are called by whoever holds the service",
+    source="haft's own rules",
+    by="person",
+    reason="it was asked for by name",
+)
 
 
 def user_name() -> str:
@@ -148,6 +166,7 @@ class ToolService:
         ending.push_async_callback(asyncio.to_thread, scribe.close)
         root = Root(self.workspace)
         limits = self.config.limits
+        layers: list[Coverage] = []
         sandbox = Sandbox(
             self.workspace,
             home.path,
@@ -156,12 +175,19 @@ class ToolService:
             limits,
             self.config.sandbox_mode,
             Grants(network=self.config.sandbox_network),
+            lambda: layers[0].layers,
         )
         ending.callback(sandbox.close)
+        transactions = transactions_of(home, root.root, lease.host, limits)
+        ending.push_async_callback(asyncio.to_thread, transactions.close)
+        coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox.no_layer)
+        layers.append(coverage)
+        self._transactions = transactions
         parts = Parts(
             host=lease.host,
             workspace=root,
             sandbox=sandbox,
+            coverage=coverage,
             limits=limits,
             tool_seconds=self.config.tool_seconds,
             seconds_are_set=self.config.is_set("limits.max_seconds"),
@@ -215,8 +241,10 @@ class ToolService:
         env: Mapping[str, str] | None = None,
         config: Mapping[str, Any] | None = None,
         grants: Grants | Mapping[str, Any] | None = None,
+        trial: bool = False,
     ) -> Run:
-        """Call a tool. Returns at once with the run: await it, iterate it, cancel it. `grants` open walls for it."""
+        """Call a tool. Returns at once with the run: await it, iterate it, cancel it. `grants` open walls for it. With
+        `trial` it runs first, and its changes are committed once someone has seen and approved them."""
         check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
         for word, value in (("thread", thread), ("who", who), ("parent", parent)):
             if value is not None and not isinstance(value, str):
@@ -242,6 +270,68 @@ class ToolService:
                 env=dict(env or {}),
                 config=dict(config or {}),
                 grants=grants_from(grants),
+                trial=trial,
+            )
+        )
+
+    # Changes.
+
+    def undo(self, *runs: str, thread: str | None = None, force: bool = False, who: str | None = None) -> Run:
+        """Take back what runs changed, all of them or none; without any, the last of this user. Returns at once with the
+        run that does it."""
+        rows = rows_for(self._changes().ledger, self._changes().workspace, who or self.who, runs, thread)
+        return self._settle("undo", [row.run for row in rows], force=force)
+
+    def redo(self, *runs: str, force: bool = False) -> Run:
+        """Bring back what was undone; named are the runs that were undone."""
+        return self._settle("redo", [self._changes().ledger.find(run).run for run in runs], force=force)
+
+    def apply(self, run: str) -> Run:
+        """Commit what a run holds."""
+        return self._settle("apply", [self._changes().ledger.find(run).run])
+
+    def drop(self, run: str) -> Run:
+        """Throw away what a run holds."""
+        return self._settle("drop", [self._changes().ledger.find(run).run])
+
+    def look_ahead(
+        self,
+        direction: Direction,
+        *runs: str,
+        thread: str | None = None,
+        force: bool = False,
+    ) -> Reversed:
+        """What an undo or redo would do."""
+        changes = self._changes()
+        rows = rows_for(changes.ledger, changes.workspace, self.who, runs, thread)
+        return look_ahead(changes, direction, rows, force=force)
+
+    def diff(self, run: str) -> str:
+        """What a run changed, as a patch."""
+        changes = self._changes()
+        kept = KeptChanges(changes.ledger, changes.blobs)
+        try:
+            found = kept.find(run)
+            shown = difference(found.entries, lambda each, side: kept.read(found, each, side))
+            return "".join(each.text for each in shown if each.text)
+        finally:
+            kept.close()
+
+    def _changes(self) -> Transactions:
+        self._running()
+        return self._transactions
+
+    def _settle(self, verb: Verb, runs: list[str], *, force: bool = False) -> Run:
+        arguments: dict[str, Any] = {"runs": runs, **({"force": True} if force else {})}
+        return self._running().call(
+            Call(
+                run=new_run_id(),
+                name=ToolName(verb),
+                arguments=arguments,
+                who=self.who,
+                thread=self.thread,
+                tool=ChangesTool(verb, self._transactions),
+                decision=BY_NAME,
             )
         )
 
@@ -337,4 +427,6 @@ class ToolService:
 
 def recover_into(home: StateHome, lease: Lease | None, trail: Trail) -> int:
     """End the open runs of hosts that were killed, and complete the record; how many there were."""
-    return recover(home, None if lease is None else lease.host, trail.append_missing)
+    return recover(
+        home, None if lease is None else lease.host, trail.append_missing, lambda host: recover_changes(home, host)
+    )

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, get_args
 
 from haft.contracts import Limits
 
-Narrowing = Literal["lower", "lower-but-zero-is-none", "stricter", "close", "any"]
+Narrowing = Literal["lower", "lower-but-zero-is-none", "stricter", "close", "stays-on", "any"]
 """What a workspace may do to a setting before it is trusted: make it smaller, choose a stricter word, set it to false,
 or set it freely."""
 
@@ -16,6 +16,7 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
     "lower": "a workspace may lower limits, not raise them",
     "lower-but-zero-is-none": "a workspace may lower limits, not raise them",
     "stricter": "a workspace may make the sandbox stricter, not looser",
+    "stays-on": "a workspace may not turn off what keeps its changes",
     "close": "a workspace may close the network, not open it",
 }
 """Why a value of a workspace is set aside."""
@@ -23,6 +24,10 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
 SandboxMode = Literal["off", "auto", "required"]
 SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = get_args(SandboxMode)
 """The loosest first."""
+
+ChangesEngine = Literal["auto", "overlay", "snapshot", "off"]
+CHANGES_ENGINES: Final[tuple[ChangesEngine, ...]] = get_args(ChangesEngine)
+"""A workspace may not turn it off."""
 
 MOST_WHOLE: Final = 10**18
 MOST_SECONDS: Final = 10**9
@@ -48,6 +53,8 @@ class Setting:
                 return bool((value or float("inf")) > (than or float("inf")))
             case "stricter":
                 return SANDBOX_MODES.index(value) < SANDBOX_MODES.index(than)
+            case "stays-on":
+                return bool(value == "off" and than != "off")
             case "close":
                 return bool(value and not than)
             case "any":
@@ -174,6 +181,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "lower",
     ),
     Setting(
+        "limits.max_files_per_call",
+        _LIMITS.max_files_per_call,
+        whole(1, zero=True),
+        "How many files one call of a built-in file tool may write; 0: any number.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
         "limits.memory_bytes",
         _LIMITS.memory_bytes,
         whole(1_000_000, zero=True),
@@ -236,6 +250,28 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         truth,
         "Whether confined calls may use the network without a grant.",
         "close",
+    ),
+    Setting(
+        "changes.engine",
+        "auto",
+        one_of(*CHANGES_ENGINES),
+        "How changes are known: `overlay` above the workspace, `snapshot` by looking at all of it before and after, "
+        "`auto` the first that this machine can, `off` not at all, and nothing can be undone.",
+        "stays-on",
+    ),
+    Setting(
+        "changes.store_bytes",
+        10_000_000_000,
+        whole(1_000_000),
+        "How much disk may be used to keep what calls replaced; older runs can then no longer be undone.",
+        "lower",
+    ),
+    Setting(
+        "changes.store_days",
+        90,
+        whole(1),
+        "For how many days what calls replaced is kept.",
+        "lower",
     ),
     Setting(
         "tools.timeout",

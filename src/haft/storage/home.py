@@ -4,6 +4,8 @@ HAFT_HOME/            0700
   haft.db             runs, events, cancel requests (SQLite)
   hosts/              one lock and the journals of each host that is alive, or died
   outputs/            whole outputs of runs
+  changes/            layers, held change sets and displaced files, by workspace
+  blobs/              contents of files by digest
   audit/              the chained record, its head and its key
 """
 
@@ -48,13 +50,21 @@ class StateHome:
         return os.path.join(self.path, "outputs")
 
     @property
+    def changes(self) -> str:
+        return os.path.join(self.path, "changes")
+
+    @property
+    def blobs(self) -> str:
+        return os.path.join(self.path, "blobs")
+
+    @property
     def audit(self) -> str:
         return os.path.join(self.path, "audit")
 
     def prepare(self) -> None:
         """Make the directories, for their owner alone."""
         try:
-            for path in (self.path, self.hosts, self.outputs, self.audit):
+            for path in (self.path, self.hosts, self.outputs, self.audit, self.changes, self.blobs):
                 os.makedirs(path, mode=0o700, exist_ok=True)
             found = os.stat(self.path)
             if stat.S_IMODE(found.st_mode) & 0o077:

@@ -44,4 +44,26 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         who TEXT NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE change_sets (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        run TEXT NOT NULL UNIQUE,
+        workspace TEXT NOT NULL,
+        area TEXT NOT NULL,
+        who TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        parent TEXT,
+        verb TEXT NOT NULL,
+        reverses TEXT NOT NULL,
+        engine TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT,
+        at REAL NOT NULL,
+        files INTEGER NOT NULL,
+        kept INTEGER NOT NULL,
+        latest TEXT NOT NULL
+    );
+    CREATE INDEX change_sets_workspace ON change_sets (workspace, seq);
+    CREATE INDEX change_sets_parent ON change_sets (parent) WHERE parent IS NOT NULL;
+    """,
 )

@@ -7,7 +7,22 @@ from haft.pipeline.stages.invoke import Invoke
 from haft.pipeline.stages.queue import Queue
 from haft.pipeline.stages.record import Durability, Record
 from haft.pipeline.stages.resolve import Resolve
+from haft.pipeline.stages.settle import Settle
 from haft.pipeline.stages.shape import Shape
+from haft.pipeline.stages.transact import Transact
 from haft.pipeline.stages.validate import Validate
 
-__all__ = ["Approve", "Confine", "Decide", "Durability", "Invoke", "Queue", "Record", "Resolve", "Shape", "Validate"]
+__all__ = [
+    "Approve",
+    "Confine",
+    "Decide",
+    "Durability",
+    "Invoke",
+    "Queue",
+    "Record",
+    "Resolve",
+    "Settle",
+    "Shape",
+    "Transact",
+    "Validate",
+]

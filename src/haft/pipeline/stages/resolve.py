@@ -18,6 +18,7 @@ class Resolve:
         self._catalogue = catalogue
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        call = revised(call, tool=self._catalogue.get(call.name))
-        self._live[call.run].call = call
+        if call.tool is None:  # Undo and its like bring their own: nobody can name them.
+            call = revised(call, tool=self._catalogue.get(call.name))
+            self._live[call.run].call = call
         return await proceed(call)

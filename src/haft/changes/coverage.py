@@ -1,0 +1,175 @@
+"""Which engine covers a call, and why no other does. Found out once for each host, said on every run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal, Protocol
+
+from haft.changes.area import UNFIT, filesystem, mounts_inside
+from haft.changes.declared import DeclaredTransaction
+from haft.changes.overlay import OverlayTransaction, layer_options
+from haft.changes.reading import KeptChanges
+from haft.changes.snapshotting import SnapshotTransaction
+from haft.changes.settling import apply, drop
+from haft.changes.threads import to_the_end
+from haft.changes.transactions import Fate, Owner, Settled, Stopped, Transactions
+from haft.contracts import BadConfig, Changes, HaftError, Layer, ToolSpec, Workspace
+
+Setting = Literal["auto", "overlay", "snapshot", "off"]
+
+Trial = Callable[[Layer], Awaitable["str | None"]]
+"""Starts something above the workspace; why that cannot be done, if it cannot."""
+
+OFF = Changes(complete=False, reason="`changes.engine` is `off`")
+IN_PROCESS = Changes(complete=False, reason="it runs in this process, where nothing watches what it changes")
+
+
+class Transaction(Protocol):
+    """One call, from the side of the pipeline."""
+
+    @property
+    def layer(self) -> Layer | None: ...
+    @property
+    def workspace(self) -> Workspace | None: ...
+    def is_untouched(self) -> bool:
+        """Whether ending it costs nothing."""
+        ...
+
+    def finish(self, fate: Fate, *, spared: Sequence[str], why: str | None, stopped: Callable[[], bool]) -> Settled: ...
+
+
+class Coverage:
+    """The choice of an engine for the calls of one host."""
+
+    def __init__(self, transactions: Transactions, setting: Setting, budget: int, trial: Trial) -> None:
+        self.transactions = transactions
+        self._setting = setting
+        self._budget = budget
+        self._trial = trial
+        self._overlay: str | None | Literal[False] = False
+        """Why there is none; None where there is, False where nobody asked yet."""
+        self._asking = asyncio.Lock()
+
+    @property
+    def layers(self) -> str | None:
+        """Where the layers of calls lie, if there may be any."""
+        if sys.platform != "linux" or self._setting in ("snapshot", "off"):
+            return None
+        return self.transactions.live
+
+    async def can_try(self, spec: ToolSpec) -> str | None:
+        """Why a call of this tool cannot be tried, if it cannot."""
+        if spec.hosting == "in-process":
+            return None if spec.provenance == "builtin" else "it runs in this process"
+        return await self._no_layer()
+
+    async def begin(
+        self, spec: ToolSpec, owner: Owner, workspace: Workspace, tell: Callable[[str], None]
+    ) -> Transaction | Changes:
+        """A transaction for one call; or, where nothing covers it, what its run says of that."""
+        if self._setting == "off":
+            return OFF
+        transactions = self.transactions
+        if spec.hosting == "in-process" and (self._setting != "snapshot" or spec.provenance == "builtin"):
+            return DeclaredTransaction(transactions, owner, workspace, complete=spec.provenance == "builtin")
+        why = await self._no_layer()
+        if why is None:
+            return OverlayTransaction(transactions, owner)
+        if self._setting == "overlay":
+            raise BadConfig(f"`changes.engine` is `overlay`, and it cannot be had: {why}", hint="set it to `auto`")
+        transaction = SnapshotTransaction(transactions, owner, self._budget)
+        stop: list[bool] = []
+        try:
+            await to_the_end(lambda: transaction.begin(lambda: bool(stop), tell), lambda: stop.append(True))
+        except Stopped:
+            raise asyncio.CancelledError from None
+        if stop:
+            transaction.release()
+            raise asyncio.CancelledError
+        return transaction
+
+    async def _no_layer(self) -> str | None:
+        """Why the next call cannot work above the workspace, if it cannot."""
+        if self._setting in ("snapshot", "off"):
+            return f"`changes.engine` is `{self._setting}`"
+        why = await self.no_overlay()
+        if why is None and (inside := mounts_inside(self.transactions.workspace)):
+            return f"other filesystems are mounted in the workspace ({', '.join(inside[:3])})"
+        return why
+
+    def apply(self, run: str) -> Settled:
+        """Commit what a run of this host holds."""
+        return apply(self.transactions, run)
+
+    def drop(self, run: str) -> Changes:
+        """Throw it away."""
+        return drop(self.transactions, run)
+
+    def diff_text(self, run: str) -> str:
+        """What it would change, to be shown to a person."""
+        from haft.changes.diff import difference
+
+        kept = KeptChanges(self.transactions.ledger, self.transactions.blobs)
+        try:
+            found = kept.find(run)
+            shown = difference(found.entries, lambda each, side: kept.read(found, each, side))
+            return "\n".join(each.text or f"{each.change.path}: {each.note}" for each in shown)
+        finally:
+            kept.close()
+
+    async def no_overlay(self) -> str | None:
+        """Why calls cannot work above the workspace; None where they can. Found out by trying, and remembered for as
+        long as the machine is what it was."""
+        async with self._asking:
+            if self._overlay is False:
+                self._overlay = await self._find_out()
+            return self._overlay
+
+    async def _find_out(self) -> str | None:
+        if sys.platform != "linux":
+            return "only Linux has overlays"
+        transactions = self.transactions
+        kind = filesystem(transactions.area.path)
+        if kind in UNFIT:
+            return f"a layer cannot lie on {kind}"
+        facts = [
+            os.uname().release, os.geteuid(), kind, filesystem(transactions.workspace), layer_options(),
+            _boot(), transactions.area.path, transactions.area.moves,
+        ]  # fmt: skip
+        noted = os.path.join(os.path.dirname(transactions.area.lock), "overlay")
+        try:
+            with open(noted) as file:
+                known = json.load(file)
+            if known == facts:
+                return None  # Only what worked is remembered: what failed may have been mended.
+        except (OSError, ValueError):
+            pass
+        owner = Owner("trial-" + os.urandom(6).hex(), "", "")
+        try:
+            transaction = OverlayTransaction(transactions, owner)
+        except OSError as error:
+            return str(error)
+        try:
+            problem = await self._trial(transaction.layer)
+        except HaftError as error:
+            problem = error.message
+        finally:
+            transaction.drop()
+        if problem is None:
+            temporary = f"{noted}.{os.getpid()}"
+            with open(temporary, "w") as file:
+                json.dump(facts, file)
+            os.rename(temporary, noted)
+        return problem
+
+
+def _boot() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

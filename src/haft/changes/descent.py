@@ -1,0 +1,189 @@
+"""Going down into a tree to read all of it: one directory descriptor at a time, no link followed, any depth.
+
+`scanning` goes through every directory with it, `intake` through those with files to read. What is ours but closed to
+us by its own mode is opened for as long as it takes: a file for the moment of opening, a directory while we are in it.
+The mode is set on the file itself, never by a name that could be swapped for a link. A kill in that moment leaves the
+wider mode behind.
+
+Deep trees cost no more descriptors than shallow ones: the way back up is `..`, checked to be where we came from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from typing import Final, Self
+
+_LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_NONBLOCK: a pipe put in the file's place between two steps must not hang us.
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+_PIN: Final[int | None] = getattr(os, "O_PATH", None)
+_MOST_OPEN: Final = 64
+_SWAPPED: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR)
+
+
+class Swapped(Exception):
+    """What was to be read is something else by now: whoever reads a whole tree begins again."""
+
+
+@dataclass(slots=True)
+class _Step:
+    descriptor: int
+    """-1 while it is closed to save descriptors; then `identity` tells whom to expect."""
+    mode: int | None
+    """What to give back when we leave."""
+    identity: tuple[int, int] = (0, 0)
+
+
+class Descent:
+    """A place in the tree beneath `root`. Use it with `with`: leaving gives back every mode."""
+
+    __slots__ = ("_names", "_steps")
+
+    def __init__(self, root: str) -> None:
+        self._names: list[str] = []
+        self._steps = [_Step(*_opened(root, None, _LIST, 0o500))]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.ExitStack() as stack:  # Every one, whatever happens to another; the deepest first.
+            for step in self._steps:
+                stack.callback(_let_go, step)
+
+    @property
+    def descriptor(self) -> int:
+        """Of the directory where we are."""
+        return self._steps[-1].descriptor
+
+    def go(self, path: str) -> int:
+        """To the directory `path`, from wherever we are. Where it cannot be reached: `FileNotFoundError`,
+        `PermissionError`, or `Swapped` when something else is there."""
+        names = path.split("/") if path else []
+        shared = 0
+        for name, here in zip(names, self._names, strict=False):
+            if name != here:
+                break
+            shared += 1
+        while len(self._names) > shared:
+            self._leave()
+        for name in names[shared:]:
+            self._enter(name)
+        return self.descriptor
+
+    def loosen(self) -> None:
+        """Let us at what is in this directory, where it may be listed but what is in it not looked at."""
+        step = self._steps[-1]
+        status = os.fstat(step.descriptor)
+        mode = stat.S_IMODE(status.st_mode)
+        if step.mode is not None or mode & 0o500 == 0o500 or not _may_loosen(status):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        os.fchmod(step.descriptor, mode | 0o500)
+        step.mode = mode
+
+    def open_file(self, name: str) -> int:
+        """A file of this directory for reading, with the mode it had; the caller closes it, and asks what it is."""
+        descriptor, mode = self._opened_here(name, _READ, 0o400)
+        if mode is not None:
+            try:
+                os.fchmod(descriptor, mode)
+            except BaseException:
+                os.close(descriptor)
+                raise
+        return descriptor
+
+    def _opened_here(self, name: str, flags: int, bits: int) -> tuple[int, int | None]:
+        try:
+            return _opened(name, self.descriptor, flags, bits)
+        except PermissionError:
+            self.loosen()
+            return _opened(name, self.descriptor, flags, bits)
+
+    def _enter(self, name: str) -> None:
+        self._steps.append(_Step(*self._opened_here(name, _LIST, 0o500)))
+        self._names.append(name)
+        far = self._steps[max(0, len(self._steps) - _MOST_OPEN - 1)]
+        # Never one whose mode is to be given back: that must not depend on finding it again.
+        if len(self._steps) > _MOST_OPEN and far.descriptor >= 0 and far.mode is None:
+            far.identity = _identity(far.descriptor)
+            os.close(far.descriptor)
+            far.descriptor = -1
+
+    def _leave(self) -> None:
+        left, parent = self._steps.pop(), self._steps[-1]
+        self._names.pop()
+        try:
+            if parent.descriptor < 0:
+                parent.descriptor = os.open("..", _LIST, dir_fd=left.descriptor)
+                if _identity(parent.descriptor) != parent.identity:
+                    raise Swapped
+        finally:
+            _let_go(left)
+
+
+def _let_go(step: _Step) -> None:
+    if step.descriptor < 0:
+        return
+    try:
+        if step.mode is not None:
+            os.fchmod(step.descriptor, step.mode)
+    finally:
+        os.close(step.descriptor)
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def _opened(name: str, directory: int | None, flags: int, bits: int) -> tuple[int, int | None]:
+    """A descriptor; and, where `bits` had to be added to the mode for it, the mode it had."""
+    try:
+        try:
+            return os.open(name, flags, dir_fd=directory), None
+        except PermissionError:
+            return _opened_by_force(name, directory, flags, bits)
+    except OSError as error:
+        if error.errno in _SWAPPED and directory is not None:
+            raise Swapped from error
+        raise
+
+
+def _opened_by_force(name: str, directory: int | None, flags: int, bits: int) -> tuple[int, int]:
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if not _may_loosen(status):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+    mode = stat.S_IMODE(status.st_mode)
+    if _PIN is None:
+        os.chmod(name, mode | bits, dir_fd=directory, follow_symlinks=False)
+        descriptor = os.open(name, flags, dir_fd=directory)
+        if _identity(descriptor) != (status.st_dev, status.st_ino):
+            os.close(descriptor)
+            raise Swapped
+        return descriptor, mode
+    pin = os.open(name, _PIN | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        if _identity(pin) != (status.st_dev, status.st_ino):
+            raise Swapped
+        place = f"/proc/self/fd/{pin}"
+        os.chmod(place, mode | bits)
+        try:
+            # Through the pin, not by name: what is opened is what was loosened. O_NOFOLLOW would refuse the pin itself.
+            return os.open(place, flags & ~os.O_NOFOLLOW), mode
+        except BaseException:
+            os.chmod(place, mode)
+            raise
+    finally:
+        os.close(pin)
+
+
+def _may_loosen(status: os.stat_result) -> bool:
+    """Whether the mode could be given back exactly: the system takes a set-group-ID bit from who is not in the group.
+    Whether it is ours at all, the system says."""
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        return False
+    return not status.st_mode & stat.S_ISGID or status.st_gid in (os.getegid(), *os.getgroups())

@@ -1,0 +1,129 @@
+"""Which git settings a call may make unasked: those that every clone, branch and submodule makes, and no other.
+
+A setting that is not known here is not free. So a key that git learns tomorrow, or that only an extension reads, is
+asked about. What a free setting says is looked at too: an address can name a program as well as a place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from haft.files.gitconfig import Setting
+
+Free = Callable[[Setting], bool]
+
+_PLAIN: Final = {
+    "author": {"name", "email"},
+    "committer": {"name", "email"},
+    "core": {
+        "abbrev", "autocrlf", "bare", "bigfilethreshold", "eol", "filemode", "ignorecase", "logallrefupdates",
+        "precomposeunicode", "quotepath", "repositoryformatversion", "safecrlf", "sparsecheckout", "sparsecheckoutcone",
+        "symlinks", "untrackedcache",
+    },
+    "diff": {"algorithm", "colormoved", "context", "mnemonicprefix", "noprefix", "renames", "submodule"},
+    "extensions": {
+        "compatobjectformat", "noop", "objectformat", "preciousobjects", "refstorage", "relativeworktrees",
+        "worktreeconfig",
+    },
+    "fetch": {"prune", "prunetags", "recursesubmodules", "writecommitgraph"},
+    "gc": {"auto"},
+    "index": {"sparse", "version"},
+    "init": {"defaultbranch"},
+    "lfs": {"repositoryformatversion"},
+    "maintenance": {"auto", "strategy"},
+    "merge": {"conflictstyle", "ff", "renames"},
+    "pull": {"ff", "rebase"},
+    "push": {"autosetupremote", "default", "followtags"},
+    "rebase": {"autosquash", "autostash", "updaterefs"},
+    "rerere": {"autoupdate", "enabled"},
+    "submodule": {"active", "alternateerrorstrategy", "alternatelocation", "recurse"},
+    "user": {"email", "name", "signingkey", "useconfigonly"},
+}  # fmt: skip
+"""Of sections without a name of their own. A key to sign with is only a name; which program signs is not free."""
+
+_NAMED: Final = {
+    "branch": {"description", "gh-merge-base", "merge", "rebase", "vscode-merge-base"},
+    "lfs": {"access", "locksverify"},
+    "remote": {
+        "fetch", "followremotehead", "gh-resolved", "mirror", "partialclonefilter", "promisor", "prune", "prunetags",
+        "skipdefaultupdate", "skipfetchall", "tagopt",
+    },
+    "submodule": {"active", "branch", "fetchrecursesubmodules", "ignore", "shallow"},
+}  # fmt: skip
+"""Of sections with one, such as `[branch "main"]`."""
+
+_ADDRESSES: Final = {
+    ("branch", True): {"pushremote", "remote"},
+    ("extensions", False): {"partialclone"},
+    ("remote", False): {"pushdefault"},
+    ("remote", True): {"pushurl", "url"},
+    ("submodule", True): {"url"},
+}
+"""Where git takes an address; with a name of its own or not. `branch.*.remote` may be one too."""
+
+_UPDATES: Final = frozenset({"checkout", "merge", "none", "rebase"})
+"""How a submodule may be brought up to date; git also takes a command."""
+_SCHEMES: Final = frozenset({"file", "ftp", "ftps", "git", "git+ssh", "http", "https", "ssh", "ssh+git"})
+"""For any other, git runs a program of that name."""
+_HELPER: Final = re.compile(r"[A-Za-z0-9+.-]*::")
+_SCHEME: Final = re.compile(r"([A-Za-z0-9+.-]+)://([^/]*)")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def offending(before: Iterable[Setting], after: Iterable[Setting], is_free: Free) -> Iterator[Setting]:
+    """Settings that came or changed and are not free. Taking one away is no offence; uncovering an older value, by
+    taking away the one that overrode it, is."""
+    old: dict[str, list[str]] = {}
+    for each in before:
+        old.setdefault(each.key, []).append(each.value)
+    new: dict[str, list[Setting]] = {}
+    for each in after:
+        new.setdefault(each.key, []).append(each)
+    for key, found in new.items():
+        known = old.get(key, [])
+        if [each.value for each in found] == known[-len(found) :]:
+            continue
+        yield from (each for each in found if _is_odd(each) or not is_free(each))
+
+
+def _is_odd(setting: Setting) -> bool:
+    """Whether it holds what git writes nowhere but in descriptions: a line of its own may mean another thing to others
+    who read it."""
+    return bool(_CONTROL.search(setting.key if setting.name == "description" else setting.key + setting.value))
+
+
+def is_free(setting: Setting) -> bool:
+    """In the configuration of a repository."""
+    named = setting.subsection is not None
+    if (setting.subsection or "").startswith("-"):
+        return False  # `git fetch --all` hands the names of remotes to another git, as options.
+    if setting.name in _ADDRESSES.get((setting.section, named), ()):
+        return is_address(setting.value)
+    if setting.section == "submodule" and named and setting.name == "update":
+        return setting.value in _UPDATES
+    if setting.name == "signingkey" and setting.value.startswith("-"):
+        return False
+    return setting.name in (_NAMED if named else _PLAIN).get(setting.section, ())
+
+
+def is_free_in_modules(setting: Setting) -> bool:
+    """In `.gitmodules`: where submodules lie and come from, without the names that once led git astray."""
+    if setting.section != "submodule" or not setting.subsection or ".." in re.split(r"[/\\]", setting.subsection):
+        return False
+    if setting.name == "path":
+        words = re.split(r"[/\\]", setting.value.lower())
+        return not setting.value.startswith(("-", "/")) and ".." not in words and ".git" not in words
+    return setting.name != "active" and is_free(setting)
+
+
+def is_address(value: str) -> bool:
+    """Whether git would take it for a place, not for a program or an option."""
+    if value.startswith("-") or _HELPER.match(value):
+        return False
+    named = _SCHEME.match(value)
+    if not named:
+        return True
+    scheme, host = named.groups()
+    return scheme.lower() in _SCHEMES and not any(word.startswith("-") for word in host.split("@"))

@@ -1,0 +1,111 @@
+"""The overlay engine: a call works above the workspace, and what it changed is what lies in its layer.
+
+It costs as much as was changed, whatever the size of the workspace; a call that changes nothing costs two directories.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Sequence
+
+from haft.changes.layer import Capture, Captured, TooDeep, take_stamp
+from haft.changes.manifest import Manifest
+from haft.changes.places import Tree
+from haft.changes.transactions import Fate, Owner, Settled, Transactions
+from haft.contracts import Changes, Layer, LimitExceeded
+
+
+def layer_options() -> str:
+    """What the mount is told. An ordinary user keeps marks in attributes of their own; only root's overlay can rename
+    directories that lie below. Nothing of it need survive power loss: the commit sees to that."""
+    if os.geteuid() == 0:
+        return "redirect_dir=on,index=off,metacopy=off,volatile"
+    return "userxattr,volatile"
+
+
+class OverlayTransaction:
+    """One call above the workspace."""
+
+    workspace = None
+
+    def __init__(self, transactions: Transactions, owner: Owner) -> None:
+        self._transactions = transactions
+        self._owner = owner
+        name = f"{owner.run}.layer"
+        self._place = os.path.join(transactions.live, name)
+        self._upper = os.path.join(self._place, "upper")
+        os.mkdir(self._place, 0o700)
+        os.mkdir(self._upper, 0o700)
+        root = os.stat(transactions.workspace)
+        mine = os.stat(self._upper)
+        if (root.st_uid, root.st_gid) != (mine.st_uid, mine.st_gid) and os.geteuid() == 0:
+            os.chown(self._upper, root.st_uid, root.st_gid)
+        os.chmod(self._upper, stat.S_IMODE(root.st_mode))
+        self._began = time.time()
+        self._stamp = take_stamp(self._place)
+        self.layer = Layer(name, layer_options())
+
+    def is_untouched(self) -> bool:
+        """Whether nothing at all was written: most calls only look."""
+        with os.scandir(self._upper) as found:
+            return next(found, None) is None
+
+    def drop(self) -> None:
+        """Throw the layer away."""
+        self._transactions.sweep(self._place)
+
+    def finish(
+        self, fate: Fate, *, spared: Sequence[str] = (), why: str | None = None, stopped: Callable[[], bool]
+    ) -> Settled:
+        """Look at what changed, and see it to its end."""
+        if self.is_untouched():
+            self.drop()
+            return Settled(Changes(engine="overlay"))
+        transactions = self._transactions
+        try:
+            if fate == "discard":
+                return Settled(self._manifest(self._captured(digests=False)).changes("discarded"))
+            with transactions.locked(stopped):
+                found = self._captured()
+                return transactions.settle(
+                    self._owner,
+                    self._manifest(found),
+                    os.path.relpath(self._upper, transactions.area.path),
+                    fate,
+                    conflicts=found.conflicts,
+                    spared=spared,
+                    why=why,
+                    stopped=stopped,
+                )
+        except TooDeep:
+            error = LimitExceeded(
+                "max_changed_files",
+                transactions.limits.max_changed_files,
+                "it made directories within directories without end",
+            )
+            return Settled(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
+        finally:
+            self.drop()
+
+    def _captured(self, *, digests: bool = True) -> Captured:
+        with (
+            Tree(self._transactions.workspace, forced=True) as workspace,
+            Tree(self._upper, forced=True) as upper,
+        ):
+            return Capture(workspace, upper, self._stamp, digests=digests).read()
+
+    def _manifest(self, found: Captured) -> Manifest:
+        reason = None
+        if found.parted:
+            named = ", ".join(found.parted[:3]) + ("" if len(found.parted) <= 3 else ", …")
+            reason = f"{named}: had other names too (hard links), which keep the old content"
+        return Manifest(
+            self._owner.run,
+            self._transactions.workspace,
+            "overlay",
+            tuple(found.entries),
+            reason=reason,
+            notes={"began": self._began},
+        )

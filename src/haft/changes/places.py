@@ -1,0 +1,226 @@
+"""Reaching into a tree through descriptors: no link is ever followed, and nothing outside the tree can be reached.
+
+A `Tree` holds its root open, and the directories that were reached in it, so that whatever is renamed meanwhile, a step
+lands in the directory that was looked at. All that a commit does to a workspace goes through here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Final, Self
+
+_PATH: Final[int] = getattr(os, "O_PATH", os.O_RDONLY)
+_REACH: Final = _PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_MOST_OPEN: Final = 200
+_RENAME_NOREPLACE: Final = 1
+_RENAME_EXCHANGE: Final = 2
+
+
+class Tree:
+    """A directory and what lies beneath it, by paths relative to it."""
+
+    def __init__(self, path: str, *, forced: bool = False) -> None:
+        """`forced` lets us into directories of ours that their own mode keeps us out of, until `restore`."""
+        self.path = path
+        self._root = os.open(path, _PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._open: dict[str, int] = {}
+        self._forced = forced and os.geteuid() != 0
+        self.let_in: dict[str, int] = {}
+        """Directories whose mode was widened, and what it was."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def restore(self) -> None:
+        """Put back the modes that were widened, where nobody changed them since."""
+        for path in sorted(self.let_in, reverse=True):
+            with contextlib.suppress(OSError):
+                set_mode(self, path, self.let_in[path])
+        self.let_in.clear()
+
+    def close(self) -> None:
+        self.restore()
+        self.forget()
+        if self._root >= 0:
+            os.close(self._root)
+            self._root = -1
+
+    def forget(self) -> None:
+        """Close what was reached: after directories were moved, it lies elsewhere."""
+        for descriptor in self._open.values():
+            os.close(descriptor)
+        self._open.clear()
+
+    def directory(self, path: str) -> int:
+        """A descriptor of a directory; it stays ours. `OSError` where there is none or a link is on the way."""
+        if not path:
+            return self._root
+        known = self._open.get(path)
+        if known is not None:
+            return known
+        if len(self._open) >= _MOST_OPEN:
+            self.forget()
+        above, name = os.path.split(path)
+        place = self._root
+        # One name at a time: nothing on the way may be a link.
+        if above:
+            place = self.directory(above)
+        found = os.open(name, _REACH, dir_fd=place)
+        if self._forced:
+            self._enter(path, found)
+        self._open[path] = found
+        return found
+
+    def _enter(self, path: str, descriptor: int) -> None:
+        found = os.fstat(descriptor)
+        if found.st_mode & 0o700 != 0o700 and found.st_uid == os.geteuid():
+            self.let_in.setdefault(path, stat.S_IMODE(found.st_mode))
+            _change_mode(descriptor, stat.S_IMODE(found.st_mode) | 0o700)
+
+    def at(self, path: str) -> tuple[int, str]:
+        """The directory that holds `path`, and its name there."""
+        above, name = os.path.split(path)
+        return self.directory(above), name
+
+    def status(self, path: str) -> os.stat_result | None:
+        """None where there is nothing, or no directory on the way."""
+        try:
+            place, name = self.at(path)
+            return os.stat(name, dir_fd=place, follow_symlinks=False)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                return None
+            raise
+
+    def read(self, path: str) -> int:
+        """A descriptor of a regular file, for reading; the caller closes it."""
+        place, name = self.at(path)
+        descriptor = os.open(name, _READ, dir_fd=place)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        return descriptor
+
+    def link_target(self, path: str) -> str:
+        place, name = self.at(path)
+        return os.readlink(name, dir_fd=place)
+
+    def names(self, path: str) -> list[tuple[str, os.stat_result]]:
+        """What a directory holds, in the order of its bytes."""
+        descriptor = os.open(".", _LIST, dir_fd=self.directory(path))
+        try:
+            with os.scandir(descriptor) as found:
+                some = [(entry.name, entry.stat(follow_symlinks=False)) for entry in found]
+        finally:
+            os.close(descriptor)
+        return sorted(some, key=lambda pair: os.fsencode(pair[0]))
+
+    def walk(self, path: str) -> Iterator[tuple[str, os.stat_result]]:
+        """Everything beneath a directory, parents before what they hold, itself not among it."""
+        waiting = [path]
+        while waiting:
+            here = waiting.pop()
+            below = []
+            for name, status in self.names(here):
+                inner = f"{here}/{name}" if here else name
+                yield inner, status
+                if stat.S_ISDIR(status.st_mode):
+                    below.append(inner)
+            waiting += reversed(below)
+
+
+def move_in(source: Tree, path: str, target: Tree, onto: str) -> None:
+    """Move one thing to where nothing is. `FileExistsError` where something is after all."""
+    call = _renameat2()
+    from_place, from_name = source.at(path)
+    to_place, to_name = target.at(onto)
+    if call is not None:
+        if call(from_place, os.fsencode(from_name), to_place, os.fsencode(to_name), _RENAME_NOREPLACE) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise OSError(number, os.strerror(number), onto)
+    if target.status(onto) is not None:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), onto)
+    os.rename(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place)
+
+
+def rename(source: Tree, path: str, target: Tree, onto: str) -> None:
+    """Move one thing. Replaces a file, never a directory that holds something."""
+    from_place, from_name = source.at(path)
+    to_place, to_name = target.at(onto)
+    os.rename(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place)
+
+
+def exchange(source: Tree, path: str, target: Tree, onto: str) -> bool:
+    """Put each in the other's place in one step. False where this system has no such step."""
+    call = _renameat2()
+    if call is None:
+        return False
+    from_place, from_name = source.at(path)
+    to_place, to_name = target.at(onto)
+    if call(from_place, os.fsencode(from_name), to_place, os.fsencode(to_name), _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP, errno.EPERM):
+        return False
+    raise OSError(number, os.strerror(number), onto)
+
+
+_found: list[Callable[..., int] | None] = []
+
+
+def _renameat2() -> Callable[..., int] | None:
+    if not _found:
+        try:
+            function = ctypes.CDLL(None, use_errno=True).renameat2
+            function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+            _found.append(function)
+        except (OSError, AttributeError):
+            _found.append(None)
+    return _found[0]
+
+
+def set_mode(tree: Tree, path: str, mode: int) -> None:
+    """chmod, of what lies there and never of what a link there leads to."""
+    place, name = tree.at(path)
+    descriptor = os.open(name, _PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+    try:
+        if not stat.S_ISLNK(os.fstat(descriptor).st_mode):
+            _change_mode(descriptor, mode)
+    finally:
+        os.close(descriptor)
+
+
+def set_owner(tree: Tree, path: str, uid: int, gid: int) -> None:
+    """chown, where we may."""
+    place, name = tree.at(path)
+    with contextlib.suppress(PermissionError):
+        os.chown(name, uid, gid, dir_fd=place, follow_symlinks=False)
+
+
+def set_time(tree: Tree, path: str, mtime_ns: int) -> None:
+    """Of a file or link; when it was read last stays as it is."""
+    place, name = tree.at(path)
+    found = os.stat(name, dir_fd=place, follow_symlinks=False)
+    os.utime(name, ns=(found.st_atime_ns, mtime_ns), dir_fd=place, follow_symlinks=False)
+
+
+def _change_mode(descriptor: int, mode: int) -> None:
+    if _PATH == os.O_RDONLY:
+        os.fchmod(descriptor, mode)
+    else:
+        os.chmod(f"/proc/self/fd/{descriptor}", mode)  # An O_PATH descriptor takes no fchmod.

@@ -1,0 +1,176 @@
+"""Undo and redo as transactions of their own: one commit, journalled, that can itself be reversed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from haft.changes.area import remove
+from haft.changes.commit import Refused
+from haft.changes.images import Images
+from haft.changes.ledger import Row
+from haft.changes.manifest import Manifest
+from haft.changes.places import Tree
+from haft.changes.staging import Stage
+from haft.changes.transactions import Owner, Transactions
+from haft.changes.undoing import Direction, Reversal, Waiting, reversal
+from haft.contracts import BadUsage, Changes, Conflict, Conflicting, ToolFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Reversed:
+    """What an undo or redo did, or would."""
+
+    runs: tuple[str, ...]
+    plan: tuple[dict[str, str], ...]
+    conflicts: tuple[Conflicting, ...]
+    changes: Changes = field(default_factory=Changes)
+    lost: tuple[str, ...] = ()
+
+    def to_json(self, done_by: str | None) -> dict[str, Any]:
+        return {
+            "runs": list(self.runs),
+            "plan": list(self.plan),
+            "conflicts": [conflict.to_json() for conflict in self.conflicts],
+            "undo": done_by,
+        }
+
+
+def check(direction: Direction, rows: Sequence[Row]) -> None:
+    """Refuse what cannot be reversed, with what could be done instead."""
+    for row in rows:
+        if row.verb != "call":
+            other = "redo" if row.verb == "undo" else "undo"
+            raise BadUsage(
+                f"{row.run} is itself {'an undo' if row.verb == 'undo' else 'a redo'}",
+                hint=f"`haft {other} {' '.join(row.reverses)}` reverses it",
+            )
+        if row.state == "held":
+            raise BadUsage(
+                f"the changes of {row.run} are held: they are not in the workspace",
+                hint=f"`haft changes apply {row.run}` takes them in, `haft changes drop {row.run}` throws them away",
+            )
+        if row.state == "discarded":
+            raise BadUsage(f"the changes of {row.run} were thrown away")
+        if direction == "undo" and row.state == "undone":
+            raise BadUsage(f"{row.run} is undone already", hint=f"`haft redo {row.run}` brings it back")
+        if direction == "redo" and row.state != "undone":
+            raise BadUsage(f"{row.run} was not undone", hint="`redo` takes the run that was undone")
+        if not row.kept:
+            raise ToolFailed(
+                f"{row.run} can no longer be reversed: {row.reason or 'what it changed is no longer kept'}"
+            )
+
+
+def look_ahead(transactions: Transactions, direction: Direction, rows: Sequence[Row], *, force: bool) -> Reversed:
+    """What it would do, without doing it."""
+    check(direction, rows)
+    with transactions.locked(), Tree(transactions.workspace, forced=True) as workspace:
+        plan = reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
+        return _told(plan)
+
+
+def _told(plan: Reversal, changes: Changes | None = None, lost: Sequence[str] = ()) -> Reversed:
+    return Reversed(
+        tuple(row.run for row in plan.rows),
+        tuple(plan.actions()),
+        tuple(plan.conflicts),
+        changes or Changes(),
+        tuple(lost),
+    )
+
+
+def reverse(
+    transactions: Transactions,
+    direction: Direction,
+    rows: Sequence[Row],
+    owner: Owner,
+    *,
+    force: bool = False,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Reversed:
+    """Do it, as the run `owner`. `Conflict` where someone stands in the way; nothing was touched then."""
+    check(direction, rows)
+    with transactions.locked(stopped), Tree(transactions.workspace, forced=True) as workspace:
+        rows = [transactions.ledger.get(row.run) or row for row in rows]
+        check(direction, rows)  # Another process may have been faster.
+        plan = reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
+        if plan.conflicts:
+            raise InTheWay(direction, _told(plan))
+        return _reverse(transactions, plan, owner, workspace)
+
+
+class InTheWay(Conflict):
+    """Later runs or a person changed the same paths."""
+
+    def __init__(self, direction: Direction, found: Reversed) -> None:
+        self.found = found
+        named = [f"`{each.path}` ({each.by})" for each in found.conflicts]
+        more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+        super().__init__(
+            f"it was changed again since: {', '.join(named[:5])}{more}; nothing was touched",
+            hint=f"{direction} what came later first, or use --force: what is replaced is kept",
+        )
+
+
+def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace: Tree) -> Reversed:
+    run, area = owner.run, transactions.area
+    if plan.lost:
+        raise ToolFailed(f"{', '.join(plan.lost)} can no longer be reversed: what it changed is no longer kept")
+    reverses = [row.run for row in plan.rows]
+    manifest = Manifest(
+        run,
+        transactions.workspace,
+        "declared",
+        tuple(plan.entries),
+        notes={
+            "began": time.time(),
+            "owner": owner.to_json(),
+            "verb": plan.direction,
+            "reverses": reverses,
+        },
+    )
+    images = Images(area, transactions.blobs)
+    layer = f"{transactions.place}/{run}.layer"
+    stage = Stage(area.path, layer, transactions.blobs)
+    try:
+        candidates = _candidates(plan.rows, transactions)
+        sources = Waiting(
+            images,
+            workspace,
+            plan,
+            candidates,
+            stage.make,
+            lambda place, path: transactions.reachable(run, place, path),
+        )
+        for path in (each.path for each in plan.entries if each.after is not None):
+            sources.require(path)
+        if sources.lost:
+            named = ", ".join(f"`{path}`" for path in sources.lost[:3])
+            raise ToolFailed(
+                f"what {named} held is no longer kept, or was changed where it was kept; nothing was touched"
+            )
+        manifest = transactions.commit(run, manifest, sources)
+    except Refused as refusal:
+        remove(os.path.join(transactions.live, run))
+        raise InTheWay(
+            plan.direction, Reversed(tuple(reverses), tuple(plan.actions()), (Conflicting(refusal.path),))
+        ) from refusal
+    finally:
+        images.close()
+        workspace.forget()
+        remove(os.path.join(area.path, layer))
+    transactions.finish(manifest)
+    return _told(plan, manifest.changes("committed"))
+
+
+def _candidates(rows: Sequence[Row], transactions: Transactions) -> list[str]:
+    """The runs among whose displaced files the wanted ones may be, likeliest first: whoever moved them last, the runs
+    themselves, and all that came after."""
+    runs = [row.latest for row in rows] + [row.run for row in rows]
+    first = min(rows, key=lambda row: row.seq)
+    runs += [row.run for row in transactions.ledger.later(first) if row.kept][:1000]
+    return list(dict.fromkeys(runs))

@@ -1,0 +1,74 @@
+"""Held change sets, settled by whoever comes: applied as they are, or dropped."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+
+from haft.changes.commit import Refused, write_journal
+from haft.changes.looking import look
+from haft.changes.manifest import Altered, Manifest
+from haft.changes.places import Tree
+from haft.changes.transactions import Mirror, Settled, Transactions, conflict
+from haft.contracts import BadUsage, Changes, Conflicting
+
+
+def apply(transactions: Transactions, run: str) -> Settled:
+    """Commit what a run holds. Where its files changed again since anyone looked, nothing is touched, and the change set
+    is from then on one against what is there now."""
+    area = transactions.area
+    with transactions.locked():
+        held = os.path.join(area.held, run)
+        manifest = Manifest.read(held)
+        if manifest is None:
+            raise BadUsage(f"{run} holds no changes", hint="`haft log` shows what became of it")
+        moved = _refreshed(transactions, manifest)
+        if moved is not None:
+            fresh, paths = moved
+            write_journal(held, fresh)
+            against = tuple(Conflicting(path) for path in paths)
+            error = conflict(paths, "it changed again since", hint=f"look at `haft diff {run}`, and apply again")
+            return Settled(fresh.changes("held", against), error)
+        live = os.path.join(transactions.live, run)
+        os.rename(held, live)
+        try:
+            upper = f"{transactions.place}/{run}/upper"
+            manifest = transactions.commit(run, manifest, Mirror(upper, transactions, run))
+        except Refused as refusal:
+            os.rename(live, held)
+            error = conflict([refusal.path], refusal.why)
+            return Settled(manifest.changes("held", (Conflicting(refusal.path),)), error)
+        transactions.sweep_up(os.path.join(live, "upper"))
+        transactions.finish(manifest)
+        return Settled(manifest.changes("committed"))
+
+
+def _refreshed(transactions: Transactions, manifest: Manifest) -> tuple[Manifest, list[str]] | None:
+    """The change set against what is there now, and where that is something else than it was; None where it is not."""
+    entries: list[Altered] = []
+    moved: list[str] = []
+    with Tree(transactions.workspace, forced=True) as workspace:
+        for each in manifest.entries:
+            now = look(workspace, each.path, forced=True)
+            same = now is None if each.before is None else each.before.is_like(now)
+            if not same:
+                moved.append(each.path)
+            if now is not None or each.after is not None:
+                entries.append(Altered(each.path, now, each.after))
+    if not moved:
+        return None
+    return replace(manifest, entries=tuple(entries), notes={**manifest.notes, "began": time.time()}), moved
+
+
+def drop(transactions: Transactions, run: str) -> Changes:
+    """Throw away what a run holds."""
+    area = transactions.area
+    with transactions.locked():
+        held = os.path.join(area.held, run)
+        manifest = Manifest.read(held)
+        if manifest is None:
+            raise BadUsage(f"{run} holds no changes", hint="`haft log` shows what became of it")
+        transactions.sweep_up(held)
+        transactions.ledger.set_state(run, "discarded")
+    return manifest.changes("discarded")

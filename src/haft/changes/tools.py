@@ -1,0 +1,94 @@
+"""Undo, redo, apply and drop as tools: their runs are recorded like all others. No agent can name them; whoever holds the
+service calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from haft.changes.reversing import Reversed, reverse
+from haft.changes.settling import apply, drop
+from haft.changes.threads import to_the_end
+from haft.changes.transactions import Owner, Settled, Transactions
+from haft.contracts import Answer, Changes, Effects, ToolContext, ToolName, ToolSpec
+
+Verb = Literal["undo", "redo", "apply", "drop"]
+
+_ABOUT = {
+    "undo": "Take back what runs changed.",
+    "redo": "Bring back what was undone.",
+    "apply": "Commit what a run holds.",
+    "drop": "Throw away what a run holds.",
+}
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "runs": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        "force": {"type": "boolean"},
+    },
+    "required": ["runs"],
+    "additionalProperties": False,
+}
+
+
+class ChangesTool:
+    """One of the four."""
+
+    def __init__(self, verb: Verb, transactions: Transactions) -> None:
+        self._verb = verb
+        self._transactions = transactions
+        self.spec = ToolSpec(
+            ToolName(verb),
+            "builtin",
+            _ABOUT[verb],
+            _SCHEMA,
+            effects=Effects(),
+            provenance="builtin",
+            origin="haft.changes",
+        )
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        return arguments
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        runs: Sequence[str] = arguments["runs"]
+        owner = Owner(context.run, context.who, context.thread)
+        transactions = self._transactions
+        if self._verb in ("undo", "redo"):
+            direction: Any = self._verb
+            rows = [transactions.ledger.find(run) for run in runs]
+            done = await to_the_end(
+                lambda: reverse(transactions, direction, rows, owner, force=bool(arguments.get("force")))
+            )
+            return Answer(text=_told(self._verb, done), result=done.to_json(context.run), changes=done.changes)
+        run = transactions.ledger.find(runs[0]).run
+        if self._verb == "drop":
+            changes = await to_the_end(lambda: drop(transactions, run))
+            return Answer(
+                text=f"{run}: {_count(len(changes.files))} dropped",
+                result={"run": run, "state": "discarded"},
+                changes=Changes(),
+            )
+        settled: Settled = await to_the_end(lambda: apply(transactions, run))
+        if settled.error is not None:
+            failure = settled.error.failure()
+            return Answer(
+                failure=failure,
+                result={"run": run, "state": "held"},
+                changes=Changes(conflicts=settled.changes.conflicts),
+            )
+        text = f"{run}: {_count(len(settled.changes.files))} committed"
+        return Answer(text=text, result={"run": run, "state": "committed"}, changes=Changes())
+
+
+def _told(verb: str, done: Reversed) -> str:
+    past = "undone" if verb == "undo" else "redone"
+    lines = [f"{', '.join(done.runs)} {past}: {_count(len(done.changes.files))}"]
+    lines += [f"  {step['action']} {step['path']}" for step in done.plan[:50]]
+    if len(done.plan) > 50:
+        lines.append(f"  and {len(done.plan) - 50} more")
+    return "\n".join(lines)
+
+
+def _count(files: int) -> str:
+    return "1 path" if files == 1 else f"{files} paths"

@@ -1,0 +1,392 @@
+"""Transactions: what a call does to its workspace, taken in, looked at, and then committed, held or dropped.
+
+    begin ─► the call ─► finish: what changed? ─► commit | hold | discard
+
+The workspace changes only under its lock, which all processes take in turns, and only by the steps of `commit`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from haft.changes.area import Area, find_area, mounts_inside, remove
+from haft.changes.blobs import Blobs
+from haft.changes.commit import Refused, commit, write_journal
+from haft.changes.copying import copy
+from haft.changes.ledger import Ledger, Row, Verb
+from haft.changes.manifest import Altered, Manifest
+from haft.changes.places import Tree
+from haft.changes.plan import Sources, steps_for
+from haft.changes.steps import INSIDE
+from haft.contracts import (
+    Changes,
+    Conflict,
+    Conflicting,
+    HaftError,
+    LimitExceeded,
+    Limits,
+)
+
+Fate = Literal["commit", "hold", "discard"]
+
+_SHORTEST, _LONGEST = 0.001, 0.1
+_SMALL: Final = 64_000
+_MANY: Final = 100
+"""So many new files of so many bytes are kept as they are after a call: a later look at the diff needs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose change set it is."""
+
+    run: str
+    who: str
+    thread: str
+    parent: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"who": self.who, "thread": self.thread, "parent": self.parent}
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How a transaction ended."""
+
+    changes: Changes
+    error: HaftError | None = None
+
+
+class Stopped(Exception):
+    """The call was cancelled before anything was changed."""
+
+
+class Transactions:
+    """The change sets of one workspace, as one host makes them."""
+
+    def __init__(
+        self,
+        home: str,
+        database_path: str,
+        blobs: str,
+        workspace: str,
+        host: str,
+        limits: Limits,
+        guard: Guard,
+    ) -> None:
+        """`home` is the directory for all workspaces in the state home."""
+        self.workspace = workspace
+        self.blobs = Blobs(blobs)
+        self.ledger = Ledger(database_path)
+        self.limits = limits
+        self._home = home
+        self._host = host
+        self._guard = guard
+        self._area: Area | None = None
+        self._sweeper: ThreadPoolExecutor | None = None
+        self._making = threading.Lock()
+        self._mounts: list[str] = []
+        """Where in the workspace other filesystems are mounted, as it was when the lock was taken."""
+
+    @property
+    def area(self) -> Area:
+        with self._making:
+            if self._area is None:
+                area = find_area(self._home, self.workspace)
+                os.makedirs(os.path.join(area.live, self._host), mode=0o700, exist_ok=True)
+                self._area = area
+            return self._area
+
+    @property
+    def live(self) -> str:
+        """Where this host's transactions lie."""
+        return os.path.join(self.area.live, self._host)
+
+    @property
+    def place(self) -> str:
+        """The same, below the area."""
+        return f"live/{self._host}"
+
+    def close(self) -> None:
+        """Finish what is swept up behind the scenes."""
+        if self._sweeper is not None:
+            self._sweeper.shutdown(wait=True)
+            self._sweeper = None
+        self.ledger.close()
+        if self._area is not None:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.live)
+
+    # The lock.
+
+    @contextlib.contextmanager
+    def locked(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Alone with the workspace, among all who ask."""
+        descriptor = self.take_lock(stopped)
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def take_lock(self, stopped: Callable[[], bool] = lambda: False) -> int:
+        """The lock, as a descriptor: closing it lets go."""
+        descriptor = os.open(self.area.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        pause = _SHORTEST
+        try:
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._mounts = [os.path.relpath(path, self.workspace) for path in mounts_inside(self.workspace)]
+                    return descriptor
+                except BlockingIOError:
+                    if stopped():
+                        raise Stopped from None
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST)
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    # How change sets end.
+
+    def settle(
+        self,
+        owner: Owner,
+        manifest: Manifest,
+        upper: str,
+        fate: Fate,
+        *,
+        conflicts: Sequence[str] = (),
+        spared: Sequence[str] = (),
+        why: str | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Settled:
+        """End a change set whose new things wait in `upper`, a place below the area. Call it under the lock."""
+        if not manifest.entries:
+            return Settled(manifest.changes("none"))
+        manifest = replace(manifest, notes={**manifest.notes, "owner": owner.to_json(), "verb": "call"})
+        error = self.objection(manifest, upper, conflicts, spared) if fate == "commit" else None
+        against: tuple[Conflicting, ...] = ()
+        if isinstance(error, Conflict):
+            against = tuple(Conflicting(path, self._who_changed(path, manifest)) for path in conflicts)
+        if error is not None or fate == "hold":
+            reason = why if error is None else error.message
+            self.hold(owner, manifest, upper, reason)
+            return Settled(manifest.changes("held", against, reason), error)
+        if stopped():
+            raise Stopped
+        try:
+            manifest = self.commit(owner.run, manifest, Mirror(upper, self, owner.run))
+        except Refused as refusal:
+            self.hold(owner, manifest, upper, f"{refusal.path}: {refusal.why}")
+            found = (Conflicting(refusal.path, self._who_changed(refusal.path, manifest)),)
+            return Settled(manifest.changes("held", found), conflict([refusal.path], refusal.why))
+        self.finish(manifest)
+        return Settled(manifest.changes("committed"))
+
+    def objection(
+        self, manifest: Manifest, upper: str | None, conflicts: Sequence[str], spared: Sequence[str]
+    ) -> HaftError | None:
+        """Why a change set may not be committed unasked."""
+        if conflicts:
+            return conflict(conflicts, "someone else changed it while the call ran")
+        most = self.limits.max_changed_files
+        if most and len(manifest.entries) > most:
+            return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
+        with Tree(self.area.path, forced=True) as ours, Tree(self.workspace) as workspace:
+
+            def read(each: Altered, side: str) -> Any:
+                if upper is None and side == "before":
+                    return self._blob(each)  # The workspace has what came after.
+                waits = upper is not None and side == "after"
+                tree, path = (ours, f"{upper}/{each.path}") if waits else (workspace, each.path)
+                try:
+                    return os.fdopen(tree.read(path), "rb")
+                except OSError:
+                    return None
+
+            return self._guard(manifest.entries, read, spared)
+
+    def _blob(self, each: Altered) -> Any:
+        before = each.before
+        if before is None or before.kind != "file" or not before.content or not self.blobs.has(before.content):
+            return None
+        return self.blobs.open(before.content)
+
+    def _who_changed(self, path: str, manifest: Manifest) -> str:
+        """The last run that committed a change of it since this one began, else someone outside."""
+        began = manifest.notes.get("began", 0.0)
+        for row in reversed(self.ledger.all(self.workspace, "committed")):
+            if row.at < began:
+                break
+            other = Manifest.read(os.path.join(self.area.path, row.directory))
+            if other is not None and any(each.path == path for each in other.entries):
+                return row.run
+        return "outside"
+
+    def commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None = None) -> Manifest:
+        """Take the steps. The directory of the run is made for it, and stays under `live` until `finish`. What is
+        displaced goes there, or with `mirror` to a tree in which it lies as it did in the workspace."""
+        directory = f"{self.place}/{run}"
+        os.makedirs(os.path.join(self.area.path, directory), mode=0o700, exist_ok=True)
+        moves = self.area.moves
+        station = f".haft-{run[2:]}"
+
+        def out(path: str, number: int) -> str:
+            if mirror is not None:
+                os.makedirs(os.path.join(self.area.path, mirror, os.path.dirname(path)), mode=0o700, exist_ok=True)
+            if moves and not self._elsewhere(path):
+                return f"{mirror}/{path}" if mirror is not None else f"{directory}/out/{number}"
+            return f"{INSIDE}{self._station(path, station)}/{number}.out"
+
+        steps = steps_for(manifest.entries, sources, out)
+        for step in steps:
+            for where in (step.out, step.put):
+                if where is not None and where.startswith(INSIDE):
+                    self._make_station(os.path.dirname(where[len(INSIDE) :]))
+        return commit(self.area, directory, manifest, steps)
+
+    def finish(self, manifest: Manifest) -> None:
+        """The end mark, and the line in the list."""
+        owner = manifest.notes["owner"]
+        run = manifest.run
+        verb: Verb = manifest.notes["verb"]
+        reverses = tuple(manifest.notes.get("reverses", ()))
+        row = Row(
+            seq=0, run=run, workspace=self.workspace, area=self.area.path, who=owner["who"], thread=owner["thread"],
+            parent=owner["parent"], verb=verb, reverses=reverses, engine=manifest.engine, state="committed",
+            reason=None, at=time.time(), files=len(manifest.entries), kept=True, latest=run,
+        )  # fmt: skip
+        become: Any = "undone" if verb == "undo" else "committed"
+        os.rename(os.path.join(self.live, run), os.path.join(self.area.kept, run))
+        self.ledger.put(row, [(each, become) for each in reverses])
+        self.later(lambda: self._keep_small(manifest))
+
+    def hold(self, owner: Owner, manifest: Manifest, upper: str, reason: str | None) -> None:
+        """Keep a change set until someone settles it, with its new things under `upper`."""
+        run = owner.run
+        full = os.path.join(self.live, run)
+        os.makedirs(full, mode=0o700, exist_ok=True)
+        notes = {name: value for name, value in manifest.notes.items() if name not in ("steps", "opened")}
+        write_journal(full, replace(manifest, notes={**notes, "mark": "held", "why": reason}))
+        place = os.path.join(self.area.path, upper)
+        if place != os.path.join(full, "upper"):
+            os.rename(place, os.path.join(full, "upper"))
+        remove(os.path.join(full, "out"))
+        os.rename(full, os.path.join(self.area.held, run))
+        self.ledger.put(self.held_row(manifest, reason))
+
+    def held_row(self, manifest: Manifest, reason: str | None) -> Row:
+        owner = manifest.notes["owner"]
+        return Row(
+            seq=0, run=manifest.run, workspace=self.workspace, area=self.area.path, who=owner["who"],
+            thread=owner["thread"], parent=owner["parent"], verb="call", reverses=(), engine=manifest.engine,
+            state="held", reason=reason, at=time.time(), files=len(manifest.entries), kept=True, latest=manifest.run,
+        )  # fmt: skip
+
+    # Places.
+
+    def _elsewhere(self, path: str) -> str:
+        """The mount inside of the workspace that a path lies on, if it does."""
+        for mount in self._mounts:
+            if path == mount or path.startswith(mount + "/"):
+                return mount
+        return ""
+
+    def _station(self, path: str, name: str) -> str:
+        mount = self._elsewhere(path)
+        return f"{mount}/{name}" if mount else name
+
+    def _make_station(self, place: str) -> None:
+        with Tree(self.workspace) as workspace, contextlib.suppress(FileExistsError):
+            where, name = workspace.at(place)
+            os.mkdir(name, 0o700, dir_fd=where)
+
+    def reachable(self, run: str, place: str, path: str) -> str:
+        """Where something below the area can be renamed from into `path`: there, or where it is copied to."""
+        if self.area.moves and not self._elsewhere(path):
+            return place
+        station = self._station(path, f".haft-{run[2:]}")
+        self._make_station(station)
+        with Tree(self.workspace) as workspace, Tree(self.area.path, forced=True) as ours:
+            number = len(workspace.names(station))
+            copy(ours, place, workspace, f"{station}/{number}.put")
+        return f"{INSIDE}{station}/{number}.put"
+
+    # Behind the scenes.
+
+    def later(self, work: Callable[[], None]) -> None:
+        """Do something when nobody waits for it."""
+        with self._making:
+            if self._sweeper is None:
+                self._sweeper = ThreadPoolExecutor(1, "haft-sweeper")
+            sweeper = self._sweeper
+        with contextlib.suppress(RuntimeError):
+            sweeper.submit(_quietly, work)
+
+    def sweep_up(self, path: str) -> None:
+        """Take something out of its place at once, and remove it later."""
+        rubbish = os.path.join(self.live, f"{os.urandom(8).hex()}.layer")
+        os.rename(path, rubbish)
+        self.sweep(rubbish)
+
+    def sweep(self, path: str) -> None:
+        """Remove something of ours, later."""
+        self.later(lambda: remove(path))
+
+    def _keep_small(self, manifest: Manifest) -> None:
+        """So that the diff can still be seen when the files have changed again."""
+        small = [
+            each
+            for each in manifest.entries
+            if each.after is not None and each.after.kind == "file" and each.after.size <= _SMALL
+        ]
+        with Tree(self.workspace) as workspace:
+            for each in small[:_MANY]:
+                with contextlib.suppress(OSError):
+                    descriptor = workspace.read(each.path)
+                    try:
+                        self.blobs.put(descriptor, os.fstat(descriptor).st_size)
+                    finally:
+                        os.close(descriptor)
+
+
+Guard = Callable[[Sequence[Altered], Callable[[Altered, str], Any], Sequence[str]], "HaftError | None"]
+"""Whether a change set touches what would run later on the host: the error that says so."""
+
+
+class Mirror:
+    """The `Sources` of a change set whose new things lie in a tree just as they will lie in the workspace."""
+
+    def __init__(self, upper: str, transactions: Transactions, run: str) -> None:
+        self._upper = upper
+        self._transactions = transactions
+        self._run = run
+
+    def waiting(self, each: Altered) -> str | None:
+        return self._transactions.reachable(self._run, f"{self._upper}/{each.path}", each.path)
+
+    def leaves_whole(self, _path: str) -> bool:
+        return True
+
+
+def conflict(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conflict:
+    """The error of a change set that was not taken in."""
+    named = ", ".join(f"`{path}`" for path in paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    return Conflict(
+        f"its changes were not taken in: {named}: {why}",
+        hint=hint
+        or "nothing is lost: `haft diff RUN` shows them, `haft changes apply RUN` takes them in, `drop` throws them away",
+    )
+
+
+def _quietly(work: Callable[[], None]) -> None:
+    with contextlib.suppress(Exception):
+        work()

@@ -1,0 +1,198 @@
+"""Git configuration, read as git reads it, and the few lines of a person's own that a call may know.
+
+Who judges configuration must see what git will see, so the parser follows git's letter by letter and stops where git
+stops. It follows no includes and knows nothing of what a setting does.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import string
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+KEPT: Final = frozenset({("user", "name"), ("user", "email"), ("init", "defaultbranch"), ("safe", "directory")})
+_MOST_BYTES: Final = 200_000
+_SPACE: Final = " \t\n\r"
+_LETTERS: Final = frozenset(string.ascii_letters)
+_KEY: Final = frozenset(string.ascii_letters + string.digits + "-")
+_ESCAPES: Final = {"t": "\t", "b": "\b", "n": "\n", "\\": "\\", '"': '"'}
+
+
+class Malformed(ValueError):
+    """Git would refuse the rest of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One line of configuration, in small letters but for `subsection` and `value`."""
+
+    section: str
+    subsection: str | None
+    name: str
+    value: str
+    """Empty also where git reads a bare name, which means yes."""
+
+    @property
+    def key(self) -> str:
+        return ".".join(word for word in (self.section, self.subsection, self.name) if word is not None)
+
+
+def known_to_git(home: str, env: Mapping[str, str]) -> str:
+    """What to write into the private home. Included files are not followed."""
+    config = env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    found: dict[tuple[str, str], list[str]] = {}
+    for path in (os.path.join(config, "git", "config"), os.path.join(home, ".gitconfig")):
+        for each in settings(path):
+            if each.subsection is None and (each.section, each.name) in KEPT:
+                found.setdefault((each.section, each.name), []).append(each.value)
+    return "".join(
+        f"[{section}]\n\t{name} = {_quoted(value)}\n"
+        for (section, name), values in found.items()
+        for value in (values if section == "safe" else values[-1:])
+    )
+
+
+def read_plain(path: str, most: int) -> str:
+    """The beginning of a regular file that is no link; nothing of anything else. In a workspace anything may lie under
+    a name: a pipe would be waited for."""
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return ""
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+        with open(os.open(path, flags), "rb") as file:
+            return file.read(most).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def first_line(path: str) -> str:
+    """Of a regular file; nothing of anything else."""
+    return read_plain(path, 4096).split("\n", 1)[0]
+
+
+def settings(path: str) -> Iterator[Setting]:
+    """What a file says, up to where git would no longer understand it."""
+    try:
+        yield from parsed(read_plain(path, _MOST_BYTES))
+    except Malformed:
+        return
+
+
+def parsed(text: str) -> Iterator[Setting]:
+    """The settings in their order; `Malformed` at the first thing that git would refuse, or that has no business in
+    such a file."""
+    if "\0" in text:
+        raise Malformed("a zero byte")
+    letters = _Letters(text.removeprefix("\ufeff").replace("\r\n", "\n"))
+    section: str = ""
+    subsection: str | None = None
+    while letter := letters.next():
+        if letter in _SPACE:
+            continue
+        if letter in "#;":
+            letters.skip_line()
+        elif letter == "[":
+            section, subsection = _section(letters)
+        elif letter in _LETTERS:
+            name, value = _setting(letters, letter)
+            yield Setting(section, subsection, name, value)
+        else:
+            raise Malformed(f"{letter!r} where a name should be")
+
+
+class _Letters:
+    """A text, letter by letter; empty at its end."""
+
+    __slots__ = ("_at", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def next(self) -> str:
+        letter = self._text[self._at : self._at + 1]
+        self._at += 1
+        return letter
+
+    def skip_line(self) -> None:
+        end = self._text.find("\n", self._at)
+        self._at = len(self._text) if end < 0 else end + 1
+
+
+def _section(letters: _Letters) -> tuple[str, str | None]:
+    """What stands in brackets: `[a]`, `[a.b]` of old, or `[a "b"]`."""
+    words: list[str] = []
+    while (letter := letters.next()) != "]":
+        if letter and letter in _SPACE:
+            words += [".", _subsection(letters, letter)]
+            break
+        if letter not in _KEY and letter != ".":
+            raise Malformed("a section that does not end")
+        words.append(letter.lower())
+    section, dot, subsection = "".join(words).partition(".")
+    return section, subsection if dot else None
+
+
+def _subsection(letters: _Letters, letter: str) -> str:
+    while letter and letter in " \t\r":
+        letter = letters.next()
+    if letter != '"':
+        raise Malformed("a section with something strange in it")
+    kept: list[str] = []
+    while (letter := letters.next()) != '"':
+        if letter == "\\":
+            letter = letters.next()
+        if letter in ("", "\n"):
+            raise Malformed("a quote that does not end")
+        kept.append(letter)
+    if letters.next() != "]":
+        raise Malformed("a section that does not end")
+    return "".join(kept)
+
+
+def _setting(letters: _Letters, first: str) -> tuple[str, str]:
+    kept = [first]
+    while (letter := letters.next()) in _KEY:
+        kept.append(letter)
+    name = "".join(kept).lower()
+    while letter and letter in " \t":
+        letter = letters.next()
+    if letter in ("", "\n"):
+        return name, ""
+    if letter != "=":
+        raise Malformed(f"{letter!r} in the name of a setting")
+    return name, _value(letters)
+
+
+def _value(letters: _Letters) -> str:
+    kept: list[str] = []
+    spaces, quoted = 0, False
+    while (letter := letters.next()) not in ("", "\n"):
+        if not quoted and letter in _SPACE:
+            spaces += bool(kept)
+            continue
+        if not quoted and letter in "#;":
+            letters.skip_line()
+            return "".join(kept)
+        kept += [" "] * spaces
+        spaces = 0
+        if letter == '"':
+            quoted = not quoted
+        elif letter != "\\":
+            kept.append(letter)
+        elif (letter := letters.next()) not in ("", "\n"):
+            if letter not in _ESCAPES:
+                raise Malformed("an escape that git does not know")
+            kept.append(_ESCAPES[letter])
+    if quoted:
+        raise Malformed("a quote that does not end")
+    return "".join(kept)
+
+
+def _quoted(value: str) -> str:
+    """A value, so that git reads the same again."""
+    plain = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return plain if plain == value == value.strip() and not set("#;\b") & set(value) else f'"{plain}"'

@@ -1,0 +1,111 @@
+"""Watches: what was tried is shown to a person with its output and its diff, and then committed or thrown away.
+
+It stands outside of the queue: no place and no lock is held while a person thinks. Where nobody can be asked, the
+changes stay held, and any process can settle them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from dataclasses import replace
+
+from haft.changes import Coverage, to_the_end
+from haft.contracts import (
+    ApprovalAnswer,
+    ApprovalRequest,
+    Approver,
+    Call,
+    Outcome,
+    Rejected,
+    RunId,
+    own_copy,
+    revised,
+)
+from haft.pipeline.chain import Proceed
+from haft.pipeline.foreign import Foreign
+from haft.pipeline.run import Run
+from haft.sandbox import Sandbox
+
+
+class Settle:
+    """After the trial."""
+
+    def __init__(
+        self,
+        live: Mapping[RunId, Run],
+        approver: Approver | None,
+        coverage: Coverage,
+        foreign: Foreign,
+        sandbox: Sandbox,
+    ) -> None:
+        self._live = live
+        self._approver = approver
+        self._coverage = coverage
+        self._foreign = foreign
+        self._sandbox = sandbox
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        outcome = await proceed(call)
+        assert call.decision is not None
+        if call.decision.action != "try" or outcome.changes.state != "held":
+            return outcome
+        if self._approver is None:
+            return outcome
+        run = self._live[call.run]
+        run.turn("blocked-on-user", run.call)
+        try:
+            answer = await self._ask(run.call, outcome)
+        except asyncio.CancelledError:
+            run.changes = await to_the_end(lambda: self._coverage.drop(call.run))
+            raise
+        if answer.approved is not True:
+            reason = answer.message or "a person said no"
+            changes = await to_the_end(lambda: self._coverage.drop(call.run))
+            run.changes = changes
+            decision = replace(call.decision, action="reject", layer="approval", by="person", reason=reason)
+            failure = Rejected(f"`{call.name}` was tried, and its changes were thrown away: {reason}").failure()
+            return revised(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
+        run.turn("in-progress", run.call)
+        settled = await to_the_end(lambda: self._coverage.apply(call.run))
+        run.changes = settled.changes
+        reason = answer.message or "the approver said yes, having seen the changes"
+        decision = replace(call.decision, action="allow", layer="approval", by="person", reason=reason)
+        outcome = revised(outcome, changes=settled.changes, decision=decision)
+        if settled.error is not None:
+            outcome = revised(outcome, status="error", error=settled.error.failure())
+        return outcome
+
+    async def _ask(self, call: Call, outcome: Outcome) -> ApprovalAnswer:
+        assert call.tool is not None
+        assert call.decision is not None
+        assert self._approver is not None
+        diff = await asyncio.to_thread(self._coverage.diff_text, call.run)
+        request = ApprovalRequest(
+            run=call.run,
+            tool=call.name,
+            description=call.tool.spec.description,
+            arguments=own_copy(call.arguments),
+            reason=f"it was tried: this is what it changed ({call.decision.reason})",
+            who=call.who,
+            thread=call.thread,
+            cwd=call.cwd,
+            env=dict(call.env),
+            timeout=call.timeout,
+            walls=outcome.walls,
+            diff=diff,
+            output=outcome.output,
+        )
+        try:
+            given = await self._foreign.held(_answer(self._approver, request))
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            return ApprovalAnswer(approved=False, message=f"the approver failed: {type(error).__name__}: {error}")
+        return given if isinstance(given, ApprovalAnswer) else ApprovalAnswer(approved=given is True)
+
+
+async def _answer(approver: Approver, request: ApprovalRequest) -> object:
+    given = approver(request)
+    return await given if inspect.isawaitable(given) else given

@@ -1,0 +1,112 @@
+"""Changes and watches: makes the call a transaction, and sees what it changed to its end.
+
+A tool that came to its own end, well or badly, has its changes committed. One that was stopped by a limit has them held:
+nothing is lost, and nothing half done counts unasked. One that was cancelled has them thrown away. What is tried is held
+until someone has seen it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+from haft.changes import Coverage, Fate, Owner, Settled, Stopped, Transaction, to_the_end
+from haft.contracts import Call, Changes, Outcome, RunId, Workspace, revised
+from haft.pipeline.chain import Proceed
+from haft.pipeline.run import Run
+
+_STOPPED = ("timed-out", "limit-exceeded")
+
+
+class Transact:
+    """Under a place of the queue, around the walls."""
+
+    def __init__(self, live: Mapping[RunId, Run], coverage: Coverage, workspace: Workspace) -> None:
+        self._live = live
+        self._coverage = coverage
+        self._workspace = workspace
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        assert call.tool is not None
+        assert call.decision is not None
+        if call.tool.spec.effects.readonly:
+            return await proceed(call)
+        run = self._live[call.run]
+        owner = Owner(call.run, call.who, call.thread, call.parent)
+
+        def tell(message: str) -> None:
+            run.note("progress", {"message": message, "fraction": None})
+
+        transaction = await self._coverage.begin(call.tool.spec, owner, self._workspace, tell)
+        if isinstance(transaction, Changes):
+            outcome = await proceed(call)
+            return revised(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
+        run.workspace = transaction.workspace
+        call = revised(call, layer=transaction.layer)
+        run.call = call
+        try:
+            outcome = await proceed(call)
+        except BaseException:  # Cancelled, or it could not begin.
+            run.changes = (await self._end(run, transaction, "discard", call)).changes
+            raise
+        return await self._ended(run, transaction, call, outcome)
+
+    async def _ended(self, run: Run, transaction: Transaction, call: Call, outcome: Outcome) -> Outcome:
+        code = None if outcome.error is None else outcome.error.code
+        fate: Fate = "commit"
+        why = None
+        if call.decision is not None and call.decision.action == "try":
+            fate, why = "hold", "it was only tried"
+        elif code in _STOPPED:
+            fate, why = "hold", "the call was stopped before it came to its end"
+        elif code == "cancelled":
+            fate = "discard"
+        settled = await self._end(run, transaction, fate, call, why)
+        run.changes = settled.changes
+        if settled.error is not None:
+            named = settled.error.failure()
+            hint = None if named.hint is None else named.hint.replace("RUN", call.run)
+            return revised(outcome, status="error", error=replace(named, hint=hint), changes=settled.changes)
+        if settled.changes.state == "held" and outcome.error is not None and code in _STOPPED:
+            more = f"what it had changed is held: `haft diff {call.run}`, `haft changes apply|drop {call.run}`"
+            hint = f"{outcome.error.hint}; {more}" if outcome.error.hint else more
+            outcome = revised(outcome, error=replace(outcome.error, hint=hint))
+        return self._hinted(revised(outcome, changes=settled.changes))
+
+    async def _end(self, run: Run, transaction: Transaction, fate: Fate, call: Call, why: str | None = None) -> Settled:
+        """See it to its end in a thread. A cancellation is heard until the first file is touched, and from then on only
+        after the last."""
+        stop: list[bool] = []
+        spared = () if call.walls is None else call.walls.writable
+
+        def finish() -> Settled:
+            return transaction.finish(fate, spared=spared, why=why, stopped=lambda: bool(stop))
+
+        if transaction.is_untouched():
+            return finish()
+        try:
+            return await to_the_end(finish, lambda: stop.append(True))
+        except Stopped:
+            run.changes = Changes(reason="cancelled before its changes were taken in", state="discarded")
+            raise asyncio.CancelledError from None
+
+    @staticmethod
+    def _hinted(outcome: Outcome) -> Outcome:
+        """Two things that a layer cannot do look like errors of the program."""
+        error = outcome.error
+        if error is None or error.code != "tool-failed" or outcome.changes.engine != "overlay":
+            return outcome
+        if "Invalid cross-device link" in outcome.output:
+            more = (
+                "a directory that was there before the call cannot be renamed from within it by an ordinary user: copy"
+                ' and delete it (as `mv` does), or set `changes.engine = "snapshot"`'
+            )
+        elif "Value too large for defined data type" in outcome.output:
+            more = (
+                "a file of another owner cannot be changed from within the call: `haft doctor` finds them; chown them,"
+                ' or set `changes.engine = "snapshot"`'
+            )
+        else:
+            return outcome
+        return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}" if error.hint else more))

@@ -1,0 +1,115 @@
+"""Change sets, as the service offers them: put together from the state home, and asked for by run.
+
+`assemble` makes what a host needs to make changes, `open_changes` what any process needs to look at them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+from haft.changes import Transactions
+from haft.changes.blobs import Blobs
+from haft.changes.guard import offences
+from haft.changes.images import Side
+from haft.changes.ledger import Ledger, Row
+from haft.changes.manifest import Altered
+from haft.changes.reading import ChangeSet, KeptChanges
+from haft.changes.recovering import recover
+from haft.contracts import BadUsage, HaftError, HostId, Limits, Walled
+from haft.files.protected import elsewhere
+from haft.sandbox import OWN_PLACES
+from haft.storage import StateHome
+
+_log = logging.getLogger("haft")
+
+
+def transactions_of(home: StateHome, workspace: str, host: str, limits: Limits) -> Transactions:
+    """The change sets of a workspace, made in the name of a host."""
+    return Transactions(home.changes, home.database, home.blobs, workspace, host, limits, guard_of(workspace))
+
+
+def guard_of(workspace: str) -> Callable[[Sequence[Altered], Any, Sequence[str]], HaftError | None]:
+    """What may not come into a workspace unasked."""
+    inside = workspace.rstrip("/") + "/"
+    own = [os.path.relpath(path, workspace) for path in OWN_PLACES if path.startswith(inside)]
+
+    def guard(entries: Sequence[Altered], read: Any, spared: Sequence[str]) -> HaftError | None:
+        free = [path.removeprefix(inside) for path in spared if path.startswith(inside)]
+        found = offences(entries, read, workspace=workspace, spared=free, own=[*own, *elsewhere(workspace)])
+        if not found:
+            return None
+        first = found[0]
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        grants = list(dict.fromkeys(each.grant for each in found if each.grant is not None))
+        let = " ".join(f"`--write {grant}`" for grant in grants[:3])
+        return Walled(
+            "what could run later on this machine is not taken in unasked",
+            f"`{first.path}`: {first.why}{more}",
+            (f"call it with {let} to let it; " if let else "")
+            + "nothing is lost: `haft diff RUN` shows it all, `haft changes apply RUN` takes it in, `drop` does not",
+        )
+
+    return guard
+
+
+def recover_changes(home: StateHome, host: HostId) -> None:
+    """Finish or take back what a dead host was committing. Call it under its lock."""
+
+    def make(workspace: str, host: str) -> Transactions:
+        return transactions_of(home, workspace, host, Limits())
+
+    def tell(run: str, what: str) -> None:
+        _log.warning("%s: %s", run, what)
+
+    recover(make, home.changes, host, tell)
+
+
+class ChangesFacade:
+    """The change sets of a state home, to be looked at."""
+
+    def __init__(self, home: StateHome) -> None:
+        self.ledger = Ledger(home.database)
+        self._kept = KeptChanges(self.ledger, Blobs(home.blobs))
+
+    def find(self, run: str) -> ChangeSet:
+        """By the run's name, or the beginning of it that only one has."""
+        return self._kept.find(run)
+
+    def read(self, found: ChangeSet, each: Altered, side: Side) -> BinaryIO | None:
+        """What a file held before or after; None where it is no longer kept."""
+        return self._kept.read(found, each, side)
+
+    def close(self) -> None:
+        self._kept.close()
+        self.ledger.close()
+
+
+def rows_for(ledger: Ledger, workspace: str, who: str, runs: Sequence[str], thread: str | None) -> list[Row]:
+    """The change sets that an undo means: those named, with the children of one that has no changes of its own; those
+    of a thread; else the last of this user."""
+    found: list[Row] = []
+    for name in runs:
+        children = ledger.of_parent(name)
+        try:
+            found.append(ledger.find(name))
+        except HaftError:
+            if not children:
+                raise
+        found += [row for row in children if row.state == "committed" and row.files]
+    if thread is not None:
+        found += ledger.of_thread(workspace, thread)
+        if not found:
+            raise BadUsage(f"nothing of thread {thread} is there to undo")
+    if not runs and thread is None:
+        last = ledger.last(workspace, who)
+        if last is None:
+            raise BadUsage(f"there is nothing left to undo in {workspace} for {who}")
+        found.append(last)
+    unique = list({row.run: row for row in found}.values())
+    places = {row.workspace for row in unique}
+    if len(places) > 1:
+        raise BadUsage("these runs changed different workspaces", hint="undo those of each workspace apart")
+    return unique
