@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -94,6 +95,21 @@ def tamper(home: str) -> None:
     haft("audit", "verify")
 
 
+def tree() -> dict[str, tuple[object, ...]]:
+    """Everything in the workspace: what it is, what it holds, its mode and, of files, its time."""
+    found: dict[str, tuple[object, ...]] = {}
+    for here, directories, files in os.walk("."):
+        for name in (*directories, *files):
+            path = os.path.join(here, name)
+            status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode):
+                with open(path, "rb") as file:
+                    found[path] = (status.st_mode, file.read(), status.st_mtime_ns)
+            else:
+                found[path] = (status.st_mode, os.readlink(path) if os.path.islink(path) else None)
+    return found
+
+
 def tour(home: str) -> None:
     heading("The tools there are")
     haft("tools", "list")
@@ -114,6 +130,19 @@ def tour(home: str) -> None:
     haft("tools", "use", "shell", "--command", "echo mine > inside.txt; cat inside.txt; ls -A ~ | head -3; ps", *wall)
     haft("tools", "use", "shell", "--command", "echo theirs > /usr/bin/ls", *wall, expect=1)
     haft("tools", "use", "shell", "--command", "exec 3<>/dev/tcp/192.0.2.1/80", *wall, expect=1)
+    heading("Every call is a transaction: a destructive command tried, its diff, committed, undone")
+    haft("tools", "use", "shell", "--command", "mkdir -p src; seq 1 3 > src/a; seq 4 6 > src/b", *wall, quiet=True)
+    before = tree()
+    destroy = "rm -rf src; sed -i s/haft/nobody/ notes.txt"
+    tried = json.loads(haft("tools", "use", "shell", "--command", destroy, "--try", "--json"))
+    print("nothing has happened yet:", "identical" if tree() == before else "CHANGED")
+    haft("diff", tried["run"])
+    haft("changes", "apply", tried["run"])
+    print("now it has:", ", ".join(sorted(os.listdir("."))))
+    haft("undo", tried["run"])
+    if tree() != before:
+        sys.exit("the tour stops here: the tree is not what it was")
+    print("content, modes and times of every file: identical")
     heading("Output as it comes, stdout and stderr apart")
     script = "for step in one two three; do echo $step; sleep 0.2; done; echo 'that was all' >&2"
     haft("tools", "use", "shell", "--command", script, "--approve", "--stream")

@@ -491,7 +491,7 @@ POINTERS = {
     "two lines": ("sub/.git", "gitdir: ../.git/modules/x\n/../../../evil\n"),
     "common": (".git/commondir", "../evil\n"),
     "common of a worktree": (".git/worktrees/w/commondir", "../../../evil\n"),
-    "back of a worktree": (".git/worktrees/w/gitdir", "/home/someone/.git\n"),
+    "back of a worktree": (".git/worktrees/w/gitdir", "/srv/someone/.git\n"),
     "common of a submodule": (".git/modules/x/commondir", "/tmp/evil\n"),
 }
 

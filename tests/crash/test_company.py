@@ -14,7 +14,7 @@ async def yes(request):
 
 async def main():
     async with ToolService.open(sys.argv[1], approver=yes, home=sys.argv[2], installed=False) as service:
-        run = service.call("shell", {"command": "echo started; until [ -e go ]; do sleep 0.02; done; echo went on; "
+        run = service.call("shell", {"command": "echo started; until grep -q now go; do sleep 0.02; done; echo went on; "
                                                 "exec sleep 600"})
         async for event in run:
             if event.type == "stdout":
@@ -74,6 +74,7 @@ from haft.storage import StateHome
 @pytest.fixture
 def host(tmp_path):
     (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "go").touch()
     arguments = [sys.executable, "-c", HOST, tmp_path / "workspace", tmp_path / "home"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
         process.run = process.stdout.readline().strip()
@@ -103,7 +104,8 @@ def test_others_come_and_go_and_the_run_goes_on_until_one_cancels_it(host, other
 
     watching, to_the_end = other("watches"), other("watches to the end")
     assert watching.stdout.readline() == to_the_end.stdout.readline() == "watching\n"
-    (tmp_path / "workspace" / "go").touch()
+    # Written in place: the call sees the workspace as it was, and of what is new there only what its files hold.
+    (tmp_path / "workspace" / "go").write_text("now")
     assert watching.communicate()[0] == "saw it in-progress\n"
 
     killed = other("watches")

@@ -53,8 +53,14 @@ class Host:
         return self._runner.run(self._sandbox.ready())
 
     async def _opened(self, mode: str) -> ToolService:
+        # What nothing confines shall also not be looked at: it must do its harm, or nothing was proven.
+        engine = "off" if mode == "off" else "auto"
         service = ToolService.open(
-            self.workspace, approver=yes, home=self.state / mode, installed=False, settings={"sandbox.mode": mode}
+            self.workspace,
+            approver=yes,
+            home=self.state / mode,
+            installed=False,
+            settings={"sandbox.mode": mode, "changes.engine": engine},
         )
         return await service.__aenter__()
 

@@ -232,18 +232,17 @@ def test_a_proc_that_a_container_covered(machine):
         mount --bind /dev/null /proc/version || exit 1
         exec unshare -U --map-user=1000 --map-group=1000 "$@"' sh "$@"
     """
-    (machine.workspace / ".git").mkdir()
-    (machine.workspace / ".git" / "config").write_text("as it was")
+    (machine.workspace / ".envrc").write_text("as it was")
     poor = nested(machine, script)
     found = poor.doctor()
     assert (found["namespaces"]["state"], found["sandbox"]["state"]) == ("ok", "warn")
     assert "no /proc of its own" in found["sandbox"]["detail"]
     assert found["limits"]["state"] == "warn" and "cpu_seconds" in found["limits"]["hint"]
-    outcome = poor.shell("ls -A /proc; echo x > .git/config; echo x > inside", "--approve")
+    outcome = poor.shell("ls -A /proc; echo x > .envrc; echo x > inside", "--approve")
     assert outcome["walls"]["layers"] == FULL and "no /proc of its own" in outcome["walls"]["reason"]
     assert outcome["status"] == "done", outcome
     assert "Read-only file system" in outcome["output"] and outcome["output"].count("\n") == 1
-    assert (machine.workspace / ".git" / "config").read_text() == "as it was"
+    assert (machine.workspace / ".envrc").read_text() == "as it was"
     assert (machine.workspace / "inside").exists()
 
 

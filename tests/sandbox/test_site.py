@@ -246,9 +246,16 @@ def test_a_home_that_is_the_root_hides_nothing_more(workspace, tmp_path):
 
 
 def test_what_is_said_to_the_helper_is_plain(look, tmp_path):
-    words = look().to_json(scratch_bytes=5, required=True)
-    assert (words["scratch_bytes"], words["required"]) == (5, True)
-    assert words["state_home"] == str(tmp_path / "state")
+    words = look().to_json(scratch_bytes=5, required=True, layers=None)
+    assert (words["scratch_bytes"], words["required"], words["layers"]) == (5, True, None)
+    assert words["private"] == [str(tmp_path / "state")]
+
+
+def test_layers_that_lie_outside_of_the_state_home_are_private_too(look, tmp_path):
+    inside, beside = tmp_path / "state" / "live", tmp_path / ".haft-area" / "live"
+    assert look().to_json(scratch_bytes=5, required=True, layers=str(inside))["private"] == [str(tmp_path / "state")]
+    words = look().to_json(scratch_bytes=5, required=True, layers=str(beside))
+    assert words["private"] == [str(tmp_path / "state"), str(beside.parent)]
 
 
 # Worktrees.

@@ -156,17 +156,19 @@ def test_the_configuration_of_a_repository_is_written_where_granted(person, work
 
     async def scenario():
         async with opened(workspace) as calls:
-            refused = await calls.is_walled("git config user.name Eve")
+            await calls.works("git config user.name Ann")
+            refused = await calls.is_walled("git config core.pager evil")
             assert ".git/config" in refused.hint
-            await calls.works("git config user.name Bob", {"write": [".git/config"]})
-            assert await calls.works("git config user.name") == "Bob\n"
-            await calls.is_walled("git config user.name Eve")
+            await calls.works("git config core.pager less", {"write": [".git/config"]})
+            assert await calls.works("git config core.pager") == "less\n"
+            await calls.is_walled("git config core.pager evil")
             refused = await calls.is_walled("echo evil > .git/hooks/pre-commit")
             assert ".git/hooks" in refused.hint
             await calls.works("echo true > .git/hooks/pre-commit", {"write": [".git/hooks"]})
 
     run(scenario())
-    assert git(workspace, "config", "user.name") == "Bob\n"
+    assert git(workspace, "config", "user.name") == "Ann\n"
+    assert git(workspace, "config", "core.pager") == "less\n"
 
 
 def test_only_the_author_is_taken_from_the_persons_own_configuration(person, workspace, opened):
@@ -634,9 +636,14 @@ def test_a_helper_that_is_killed_between_calls_is_replaced(depth, workspace, ope
 def test_a_helper_that_is_killed_takes_its_calls_with_it(depth, workspace, opened, mark, left_of, eventually):
     async def scenario():
         async with opened(workspace) as calls:
-            runs = [calls.shell("mktemp -p . ready-XXXX; sleep 600", MARK=mark) for _ in range(3)]
-            while len(list(workspace.glob("ready-*"))) < len(runs):
-                await asyncio.sleep(0.01)
+            runs = [calls.shell("echo ready; sleep 600", MARK=mark) for _ in range(3)]
+
+            async def has_begun(each):
+                async for event in each:
+                    if event.type == "stdout":
+                        return
+
+            await asyncio.gather(*map(has_begun, runs))
             both = [*helpers(1), *helpers(2)]
             os.kill(both[depth - 1], signal.SIGKILL)
             for each in runs:

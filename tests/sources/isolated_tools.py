@@ -226,7 +226,7 @@ def vanish(how: str) -> None:
 
 def wait_for(name: str):
     yield "waiting\n"
-    while not os.path.exists(name):
+    while not open(name).read():
         time.sleep(0.01)
     yield "found\n"
 

@@ -169,8 +169,10 @@ def test_prints_messages_and_output_arrive_in_order(call):
 def test_what_it_yields_is_there_at_once(call, tmp_path):
     def act(run, event):
         if event.type == "stdout" and "waiting" in event.facts["text"]:
-            (tmp_path / "workspace" / "sign").touch()
+            (tmp_path / "workspace" / "sign").write_text("now")
 
+    (tmp_path / "workspace").mkdir(exist_ok=True)
+    (tmp_path / "workspace" / "sign").touch()
     outcome, _ = call(isolated_tools.wait_for, {"name": "sign"}, act)
     assert outcome.output == "waiting\nfound\n"
 

@@ -6,6 +6,17 @@ change set to its end, by the steps that `plan` makes of it and `commit` takes. 
 
 from haft.changes.coverage import Coverage, Transaction
 from haft.changes.threads import to_the_end
+from haft.changes.tools import ChangesTool
 from haft.changes.transactions import Fate, Owner, Settled, Stopped, Transactions
 
-__all__ = ["Coverage", "Fate", "Owner", "Settled", "Stopped", "Transaction", "Transactions", "to_the_end"]
+__all__ = [
+    "ChangesTool",
+    "Coverage",
+    "Fate",
+    "Owner",
+    "Settled",
+    "Stopped",
+    "Transaction",
+    "Transactions",
+    "to_the_end",
+]

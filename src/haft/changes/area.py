@@ -6,6 +6,7 @@ beside the workspace. Where neither will do they lie in the state home all the s
     AREA/live/HOST/RUN/   transactions that are under way: `upper` and its like, `manifest` and `out` once it commits
     AREA/held/RUN/        change sets that wait for a person
     AREA/kept/RUN/        change sets that were committed: `manifest`, and in `out` what they displaced
+    AREA/saved/RUN/       what a commit had displaced that failed, and that could not be put back
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class Area:
     @property
     def kept(self) -> str:
         return os.path.join(self.path, "kept")
+
+    @property
+    def saved(self) -> str:
+        return os.path.join(self.path, "saved")
 
     def prepare(self) -> None:
         for path in (self.path, self.live, self.held, self.kept):

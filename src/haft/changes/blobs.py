@@ -134,13 +134,18 @@ class Blobs:
 
     def used(self) -> tuple[int, int]:
         """How many blobs there are, and how many bytes of the disk they take."""
-        count = taken = 0
+        sizes = [size for _digest, size in self.sizes()]
+        return len(sizes), sum(sizes)
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Every digest, and how many bytes of the disk its content takes."""
         for shard, names in self._shards():
             for name in names:
-                with contextlib.suppress(FileNotFoundError):
-                    taken += os.stat(os.path.join(self._directory, shard, name)).st_blocks * 512
-                    count += 1
-        return count, taken
+                try:
+                    status = os.stat(os.path.join(self._directory, shard, name))
+                except FileNotFoundError:
+                    continue
+                yield shard + name.removesuffix(".z"), status.st_blocks * 512
 
     def sweep(self) -> None:
         """Remove what killed processes left unfinished."""

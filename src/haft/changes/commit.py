@@ -17,8 +17,8 @@ from haft.changes.area import Area
 from haft.changes.copying import copy
 from haft.changes.entry import UNREADABLE, Entry
 from haft.changes.looking import look
-from haft.changes.manifest import Manifest
-from haft.changes.places import Tree, rename, set_mode
+from haft.changes.manifest import MANIFEST, TAKEN_BACK, Manifest
+from haft.changes.places import Tree, is_bound_by_modes, rename, set_mode
 from haft.changes.steps import INSIDE, Ground, Interfered, Step, as_latin, from_latin
 from haft.files.syncing import sync_filesystem
 
@@ -26,6 +26,7 @@ Mark = Literal["held", "commit"]
 
 OUT: Final = "out"
 _OPENED: Final = "opened"
+_UNSOUND: Final = "unsound"
 
 
 class Refused(Exception):
@@ -53,7 +54,11 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
             _OPENED: [[as_latin(path), mode] for path, mode in closed.items()],
         }
         manifest = replace(manifest, notes=notes)
-        write_journal(full, manifest)
+        try:
+            write_journal(full, manifest)
+        except OSError:
+            _call_off(full)
+            raise
         taken: list[Step] = []
         try:
             for step in steps:
@@ -62,11 +67,11 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
             bring_home(ground, directory, steps)
         except (Interfered, OSError) as error:
             _take_back(ground, taken)
+            _clear_stations(ground, steps)
             workspace.restore()
-            write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "held"}))
+            _mark_taken_back(full, manifest)
             raise Refused(getattr(error, "path", None) or taken[-1].path, _why(error)) from error
         workspace.restore()
-        _sync(area.path)
     return manifest
 
 
@@ -94,8 +99,13 @@ def _known_by_inode(ground: Ground, manifest: Manifest, steps: Sequence[Step]) -
     return manifest, known
 
 
+def sync(area: Area) -> None:
+    """Everything in the area and in the workspace survives power loss from here on."""
+    for path in (area.path,) if area.moves else (area.path, area.workspace):
+        _sync(path)
+
+
 def _sync(path: str) -> None:
-    """Everything on the filesystem of the area, and so of the workspace, survives power loss from here on."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sync_filesystem(descriptor)
@@ -117,6 +127,26 @@ def write_journal(full: str, manifest: Manifest) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _mark_taken_back(full: str, manifest: Manifest) -> None:
+    """So that nobody takes its steps again. Where the disk has no room for that, the name has to say it."""
+    try:
+        write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "held"}))
+    except OSError:
+        _call_off(full)
+
+
+def _call_off(full: str) -> None:
+    """What was held may have a manifest from before: it is right as it is."""
+    found = Manifest.read(full)
+    if found is not None and found.notes.get("mark") == "commit":
+        os.rename(os.path.join(full, MANIFEST), os.path.join(full, TAKEN_BACK))
+
+
+def is_left(full: str) -> bool:
+    """Whether the directory of a run holds a journal."""
+    return any(os.path.exists(os.path.join(full, name)) for name in (MANIFEST, TAKEN_BACK))
 
 
 def steps_of(manifest: Manifest) -> list[Step]:
@@ -150,26 +180,28 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
         ground = Ground(workspace, ours)
         opened = {from_latin(path): mode for path, mode in manifest.notes.get(_OPENED, ())}
         try:
-            if not _is_sound(ground, steps):
-                raise Interfered("")
-            for step in steps:
-                ground.advance(step)
+            if not _is_home(ground, directory, steps):
+                if not _is_sound(ground, steps):
+                    raise Interfered("")
+                for step in steps:
+                    ground.advance(step)
             bring_home(ground, directory, steps)
             done = True
         except (Interfered, OSError):
             _take_back(ground, steps)
-            write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "held"}))
+            _clear_stations(ground, steps)
+            _mark_taken_back(full, manifest)
             done = False
         workspace.restore()
         for path, mode in opened.items():
             if not any(step.verb == "mode" and step.path == path for step in steps):
                 with contextlib.suppress(OSError):
                     set_mode(workspace, path, mode)
-        _sync(area.path)
+        sync(area)
     return done
 
 
-def _is_sound(ground: Ground, steps: Sequence[Step]) -> bool:
+def _is_sound(ground: Ground, steps: Sequence[Step], *, in_place: bool = False) -> bool:
     """Whether all that is to come in is there and whole: the power may have failed before it was written out."""
     for step in steps:
         wanted = step.after
@@ -180,12 +212,35 @@ def _is_sound(ground: Ground, steps: Sequence[Step]) -> bool:
         here = ground.workspace.status(step.path)
         if here is not None and here.st_ino == wanted.inode:
             found = look(ground.workspace, step.path, here, forced=True)
+        elif in_place:
+            continue  # Someone has replaced it since.
         else:
             tree, place = ground.place(step.put)
             found = look(tree, place, forced=True)
         if found is None or found.content != wanted.content:
             return False
     return True
+
+
+def undo_unsound(area: Area, manifest: Manifest) -> bool:
+    """After the power failed: take back a commit whose files never came onto the disk. Whether that was so."""
+    kept = f"kept/{manifest.run}"
+    steps = [_moved(step, kept) for step in steps_of(manifest)]
+    with Tree(area.workspace, forced=True) as workspace, Tree(area.path, forced=True) as ours:
+        ground = Ground(workspace, ours)
+        if _is_sound(ground, steps, in_place=True):
+            return False
+        os.makedirs(os.path.join(area.path, kept, _UNSOUND), mode=0o700, exist_ok=True)
+        _take_back(ground, steps)
+        sync(area)
+    return True
+
+
+def _moved(step: Step, kept: str) -> Step:
+    """The same step after the end of its commit: what it displaced has moved on, and what it put in place came from
+    where nothing is any more."""
+    out = None if step.out is None else f"{kept}/{OUT}/{step.number}"
+    return replace(step, out=out, put=None if step.put is None else f"{kept}/{_UNSOUND}/{step.number}")
 
 
 def _take_back(ground: Ground, steps: Sequence[Step]) -> None:
@@ -197,24 +252,59 @@ def _take_back(ground: Ground, steps: Sequence[Step]) -> None:
 
 def bring_home(ground: Ground, directory: str, steps: Sequence[Step]) -> None:
     """What had to be displaced inside the workspace is copied to where it is kept, and taken away there."""
-    stations = set()
-    for step in steps:
-        for where in (step.out, step.put):
-            if where is not None and where.startswith(INSIDE):
-                stations.add(os.path.dirname(where[len(INSIDE) :]))
-        if step.out is None or not step.out.startswith(INSIDE):
-            continue
-        place = step.out[len(INSIDE) :]
-        target = f"{directory}/{OUT}/{step.number}"
+    stations = _stations(steps)
+    if not stations:
+        return
+    for step, target in _homes(directory, steps):
+        assert step.out is not None
+        place, part = step.out[len(INSIDE) :], f"{target}.part"
         if ground.area.status(target) is None and ground.workspace.status(place) is not None:
-            copy(ground.workspace, place, ground.area, f"{target}.part")
-            rename(ground.area, f"{target}.part", ground.area, target)
+            remove_inside(ground.area, part)  # Someone was killed while copying it.
+            copy(ground.workspace, place, ground.area, part)
+            rename(ground.area, part, ground.area, target)
+    for tree in (ground.area, ground.workspace):
+        _sync(tree.path)
     for station in stations:
-        _remove_inside(ground.workspace, station)
+        remove_inside(ground.workspace, station)
 
 
-def _remove_inside(tree: Tree, path: str) -> None:
-    """A directory of ours in the workspace."""
+def _stations(steps: Sequence[Step]) -> set[str]:
+    """The directories of ours inside the workspace that steps lead through."""
+    places = [where for step in steps for where in (step.out, step.put) if where is not None]
+    return {os.path.dirname(where[len(INSIDE) :]) for where in places if where.startswith(INSIDE)}
+
+
+def _homes(directory: str, steps: Sequence[Step]) -> list[tuple[Step, str]]:
+    """The steps that displace something inside the workspace, and where it is to be kept."""
+    return [
+        (step, f"{directory}/{OUT}/{step.number}")
+        for step in steps
+        if step.out is not None and step.out.startswith(INSIDE)
+    ]
+
+
+def _is_home(ground: Ground, directory: str, steps: Sequence[Step]) -> bool:
+    """Whether every step was taken and all that they displaced is where it is kept: only the stations are left."""
+    homes = _homes(directory, steps)
+    return bool(homes) and all(ground.area.status(target) is not None for _step, target in homes)
+
+
+def _clear_stations(ground: Ground, steps: Sequence[Step]) -> None:
+    """Once all is taken back only copies are left in them; where an original is, everything stays."""
+    for step in steps:
+        if step.out is not None and step.out.startswith(INSIDE) and ground.status(step.out) is not None:
+            return
+        if step.put is not None and step.before is not None and step.put.startswith(INSIDE):
+            waiting = ground.status(step.put)
+            if waiting is not None and waiting.st_ino == step.before.inode:
+                return
+    for station in _stations(steps):
+        with contextlib.suppress(OSError):
+            remove_inside(ground.workspace, station)
+
+
+def remove_inside(tree: Tree, path: str) -> None:
+    """Something of ours with all that it holds, and no link followed."""
     status = tree.status(path)
     if status is None:
         return
@@ -224,13 +314,13 @@ def _remove_inside(tree: Tree, path: str) -> None:
         (os.rmdir if stat.S_ISDIR(below.st_mode) else os.unlink)(name, dir_fd=place)
     tree.forget()
     place, name = tree.at(path)
-    os.rmdir(name, dir_fd=place)
+    (os.rmdir if stat.S_ISDIR(status.st_mode) else os.unlink)(name, dir_fd=place)
 
 
 def _closed(workspace: Tree, steps: Sequence[Step]) -> dict[str, int]:
     """The directories that will have to be opened for a moment, and their modes: the journal must know, or a crash
     would leave them open."""
-    if os.geteuid() == 0:
+    if not is_bound_by_modes():
         return {}
     found: dict[str, int] = {}
     above = {""}

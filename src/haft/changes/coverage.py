@@ -11,13 +11,15 @@ from typing import Literal, Protocol
 
 from haft.changes.area import UNFIT, filesystem, mounts_inside
 from haft.changes.declared import DeclaredTransaction
+from haft.changes.diff import FileDifference, difference
 from haft.changes.overlay import OverlayTransaction, layer_options
 from haft.changes.reading import KeptChanges
 from haft.changes.snapshotting import SnapshotTransaction
 from haft.changes.settling import apply, drop
 from haft.changes.threads import to_the_end
-from haft.changes.transactions import Fate, Owner, Settled, Stopped, Transactions
-from haft.contracts import BadConfig, Changes, HaftError, Layer, ToolSpec, Workspace
+from haft.changes.transactions import Fate, Owner, Settled, Stopped, Transactions, boot
+from haft.contracts import BadConfig, Changes, ChangesState, HaftError, Layer, ToolSpec, Workspace
+from haft.files import shown
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
 
@@ -81,7 +83,7 @@ class Coverage:
             return OverlayTransaction(transactions, owner)
         if self._setting == "overlay":
             raise BadConfig(f"`changes.engine` is `overlay`, and it cannot be had: {why}", hint="set it to `auto`")
-        transaction = SnapshotTransaction(transactions, owner, self._budget)
+        transaction = SnapshotTransaction(transactions, owner, self._budget, why if self._setting == "auto" else None)
         stop: list[bool] = []
         try:
             await to_the_end(lambda: transaction.begin(lambda: bool(stop), tell), lambda: stop.append(True))
@@ -101,23 +103,26 @@ class Coverage:
             return f"other filesystems are mounted in the workspace ({', '.join(inside[:3])})"
         return why
 
-    def apply(self, run: str) -> Settled:
-        """Commit what a run of this host holds."""
-        return apply(self.transactions, run)
+    def apply(self, run: str, spared: Sequence[str]) -> Settled:
+        """Commit what a run of this host holds, unless it may not be committed unasked but for what is `spared`."""
+        return apply(self.transactions, run, spared=spared)
 
     def drop(self, run: str) -> Changes:
         """Throw it away."""
         return drop(self.transactions, run)
 
+    def state(self, run: str) -> ChangesState:
+        """What became of its changes so far, by whoever."""
+        row = self.transactions.ledger.get(run)
+        return "none" if row is None else row.state
+
     def diff_text(self, run: str) -> str:
         """What it would change, to be shown to a person."""
-        from haft.changes.diff import difference
-
         kept = KeptChanges(self.transactions.ledger, self.transactions.blobs)
         try:
             found = kept.find(run)
-            shown = difference(found.entries, lambda each, side: kept.read(found, each, side))
-            return "\n".join(each.text or f"{each.change.path}: {each.note}" for each in shown)
+            every = difference(found.entries, lambda each, side: kept.read(found, each, side))
+            return "".join(_shown(each) for each in every if each.renamed_to is None)
         finally:
             kept.close()
 
@@ -138,7 +143,7 @@ class Coverage:
             return f"a layer cannot lie on {kind}"
         facts = [
             os.uname().release, os.geteuid(), kind, filesystem(transactions.workspace), layer_options(),
-            _boot(), transactions.area.path, transactions.area.moves,
+            boot(), transactions.area.path, transactions.area.moves,
         ]  # fmt: skip
         noted = os.path.join(os.path.dirname(transactions.area.lock), "overlay")
         try:
@@ -167,9 +172,7 @@ class Coverage:
         return problem
 
 
-def _boot() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+def _shown(each: FileDifference) -> str:
+    """The patch of one file, else its name on one line; then what a patch does not tell."""
+    text = each.text or f"{each.change.type} {shown(each.change.path)}\n"
+    return text + (f"({each.note})\n" if each.note else "")

@@ -149,7 +149,8 @@ class DeclaredTransaction:
                     stopped=stopped,
                 )
         finally:
-            remove(self._place)
+            if not transactions.is_left(self._owner.run):
+                remove(self._place)
 
 
 def _umask() -> int:

@@ -47,7 +47,7 @@ class Entry:
             other is not None
             and self.kind == other.kind
             and self.mode == other.mode
-            and (self.content == other.content or UNREADABLE in (self.content, other.content))
+            and (self.content == other.content or (self.kind == "file" and UNREADABLE in (self.content, other.content)))
             and self.size == other.size
             and self.mtime_ns == other.mtime_ns
             and (self.uid, self.gid) == (other.uid, other.gid)

@@ -63,6 +63,7 @@ class Images:
             if place is None:
                 continue
             found = look(self.ours, place, forced=True)
+            self.ours.restore()
             if found is not None and wanted.is_like(found):
                 return place
         return None

@@ -66,6 +66,8 @@ class Capture:
         self._moved_in: list[str] = []
         self._origins: dict[str, str] = {}
         """Directories of the layer that were renamed, and from where."""
+        self._changed: dict[int, int] = {}
+        """When files below changed last, by inode. Reading one that is closed moves that, under all of its names."""
 
     def read(self) -> Captured:
         """Everything that differs. What the layer borrowed from below is copied into it, and its marks are taken off,
@@ -110,7 +112,7 @@ class Capture:
     def _inner_directory(
         self, path: str, status: os.stat_result, under: os.stat_result | None, covered: bool
     ) -> tuple[str, str | None, bool]:
-        marks = self._take_marks(path)
+        marks = self._take_marks(path, off=under is None or not stat.S_ISDIR(under.st_mode))
         if "redirect" in marks:
             self._bring_up(path, self._redirected(path, marks["redirect"]))
             covered = True
@@ -161,12 +163,14 @@ class Capture:
             self._found.entries.append(Altered(inner, self._look(self._workspace, inner, status), None))
 
     def _look(self, tree: Tree, path: str, status: os.stat_result) -> Entry | None:
+        if tree is self._workspace:
+            self._changed.setdefault(status.st_ino, status.st_ctime_ns)
         if not self._digests:
             return entry_from(status)
         return look(tree, path, status, forced=True)
 
     def _check(self, path: str, under: os.stat_result) -> None:
-        if under.st_ctime_ns >= self._stamp:
+        if self._changed.get(under.st_ino, under.st_ctime_ns) >= self._stamp:
             self._found.conflicts.append(path)
 
     def _touched(self, directory: str) -> bool:
@@ -175,8 +179,8 @@ class Capture:
 
     # The marks that the overlay leaves.
 
-    def _take_marks(self, path: str) -> dict[str, bytes]:
-        """What it noted of one thing; taken off, since it means nothing in the workspace."""
+    def _take_marks(self, path: str, *, off: bool = True) -> dict[str, bytes]:
+        """What it noted of one thing; taken `off` what will come into the workspace, where it means nothing."""
         place, name = self._upper.at(path)
         where = os.fsencode(f"/proc/self/fd/{place}/") + os.fsencode(name)
         try:
@@ -189,7 +193,8 @@ class Capture:
         for mark in noted:
             with contextlib.suppress(OSError):
                 marks[mark.split(".", 2)[2]] = os.getxattr(where, mark, follow_symlinks=False)
-            self._take_off(path, where, mark)
+            if off:
+                self._take_off(path, where, mark)
         return marks
 
     def _take_off(self, path: str, where: bytes, mark: str) -> None:

@@ -118,6 +118,15 @@ class Ledger:
         with self._turn, self._database.transaction():
             self._database.execute("UPDATE change_sets SET kept = 0, reason = ? WHERE run = ?", [reason, run])
 
+    def sync(self) -> None:
+        """What was said so far survives power loss from here on."""
+        with self._turn:
+            self._database.sync()
+
+    def since(self, seq: int) -> list[Row]:
+        """Those that were put into the list after one, of all workspaces, oldest first."""
+        return self._rows("seq > ? ORDER BY seq", [seq])
+
     def get(self, run: str) -> Row | None:
         found = self._rows("run = ?", [run])
         return found[0] if found else None

@@ -48,6 +48,7 @@ def _look_into(tree: Tree, path: str, status: os.stat_result, *, forced: bool) -
 
 
 def digest_of_descriptor(descriptor: int) -> str:
+    """Of all that a file holds from where the descriptor stands."""
     digest = hashlib.sha256()
     while chunk := os.read(descriptor, _CHUNK):
         digest.update(chunk)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from haft.changes.entry import Entry
@@ -16,6 +16,8 @@ from haft.contracts import Change, Changes, ChangesState, Conflicting, Engine
 from haft.storage import decode, encode
 
 MANIFEST = "manifest"
+TAKEN_BACK = "taken-back"
+"""The journal of a commit that was taken back, where the disk had no room to write it anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,9 @@ class Manifest:
             for each in self.entries
         ]  # fmt: skip
         body = b"\n".join(lines) + b"\n"
-        temporary = os.path.join(directory, f"{MANIFEST}.tmp")
+        final = os.path.join(directory, MANIFEST)
+        # The first is written in place: half of it is none. One that is there is replaced as a whole.
+        temporary = f"{final}.tmp" if os.path.exists(final) else final
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             rest = memoryview(body + b"%08x\n" % zlib.crc32(body))
@@ -101,13 +105,21 @@ class Manifest:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.rename(temporary, os.path.join(directory, MANIFEST))
+        if temporary != final:
+            os.rename(temporary, final)
 
     @classmethod
     def read(cls, directory: str) -> Manifest | None:
         """None where there is none, or none that is whole."""
+        found = cls._read(os.path.join(directory, MANIFEST))
+        if found is None and (found := cls._read(os.path.join(directory, TAKEN_BACK))) is not None:
+            found = replace(found, notes={**found.notes, "mark": "held"})
+        return found
+
+    @classmethod
+    def _read(cls, path: str) -> Manifest | None:
         try:
-            with open(os.path.join(directory, MANIFEST), "rb") as file:
+            with open(path, "rb") as file:
                 words = file.read()
         except FileNotFoundError:
             return None

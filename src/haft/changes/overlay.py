@@ -15,6 +15,7 @@ from haft.changes.manifest import Manifest
 from haft.changes.places import Tree
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
 from haft.contracts import Changes, Layer, LimitExceeded
+from haft.files import shown
 
 
 def layer_options() -> str:
@@ -87,7 +88,8 @@ class OverlayTransaction:
             )
             return Settled(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
         finally:
-            self.drop()
+            if not transactions.is_left(self._owner.run):
+                self.drop()
 
     def _captured(self, *, digests: bool = True) -> Captured:
         with (
@@ -99,7 +101,7 @@ class OverlayTransaction:
     def _manifest(self, found: Captured) -> Manifest:
         reason = None
         if found.parted:
-            named = ", ".join(found.parted[:3]) + ("" if len(found.parted) <= 3 else ", …")
+            named = ", ".join(map(shown, found.parted[:3])) + ("" if len(found.parted) <= 3 else ", …")
             reason = f"{named}: had other names too (hard links), which keep the old content"
         return Manifest(
             self._owner.run,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import functools
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_
 _MOST_OPEN: Final = 200
 _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCHANGE: Final = 2
+_DAC_OVERRIDE: Final = 1
 
 
 class Tree:
@@ -32,9 +34,9 @@ class Tree:
         self.path = path
         self._root = os.open(path, _PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._open: dict[str, int] = {}
-        self._forced = forced and os.geteuid() != 0
-        self.let_in: dict[str, int] = {}
-        """Directories whose mode was widened, and what it was."""
+        self._forced = forced and is_bound_by_modes()
+        self.let_in: dict[str, tuple[int, int]] = {}
+        """Directories whose mode was widened: what it was, and the inode."""
 
     def __enter__(self) -> Self:
         return self
@@ -44,12 +46,18 @@ class Tree:
     ) -> None:
         self.close()
 
-    def restore(self) -> None:
-        """Put back the modes that were widened, where nobody changed them since."""
-        for path in sorted(self.let_in, reverse=True):
+    def restore(self, beneath: str = "") -> None:
+        """Put back the modes that were widened, of all or of what lies beneath a directory, the innermost first. To be
+        done before things are moved about or given other modes: afterwards something else may lie there."""
+        widened = [path for path in self.let_in if not beneath or path.startswith(f"{beneath}/")]
+        for path in sorted(widened, reverse=True):
+            mode, inode = self.let_in.pop(path)
             with contextlib.suppress(OSError):
-                set_mode(self, path, self.let_in[path])
-        self.let_in.clear()
+                found = self.status(path)
+                if found is not None and found.st_ino == inode:
+                    set_mode(self, path, mode)
+        if widened:
+            self.forget()  # What was reached through them cannot be any more.
 
     def close(self) -> None:
         self.restore()
@@ -87,7 +95,7 @@ class Tree:
     def _enter(self, path: str, descriptor: int) -> None:
         found = os.fstat(descriptor)
         if found.st_mode & 0o700 != 0o700 and found.st_uid == os.geteuid():
-            self.let_in.setdefault(path, stat.S_IMODE(found.st_mode))
+            self.let_in.setdefault(path, (stat.S_IMODE(found.st_mode), found.st_ino))
             _change_mode(descriptor, stat.S_IMODE(found.st_mode) | 0o700)
 
     def at(self, path: str) -> tuple[int, str]:
@@ -217,6 +225,17 @@ def set_time(tree: Tree, path: str, mtime_ns: int) -> None:
     place, name = tree.at(path)
     found = os.stat(name, dir_fd=place, follow_symlinks=False)
     os.utime(name, ns=(found.st_atime_ns, mtime_ns), dir_fd=place, follow_symlinks=False)
+
+
+@functools.cache
+def is_bound_by_modes() -> bool:
+    """Whether modes keep us out of what is ours. Root they do not, unless a container took that from it."""
+    if os.geteuid() != 0:
+        return True
+    with contextlib.suppress(OSError, StopIteration), open("/proc/self/status", "rb") as file:
+        held = next(line for line in file if line.startswith(b"CapEff:"))
+        return not int(held.split()[1], 16) & 1 << _DAC_OVERRIDE
+    return False
 
 
 def _change_mode(descriptor: int, mode: int) -> None:

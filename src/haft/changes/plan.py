@@ -1,7 +1,7 @@
 """From a change set to the steps that bring it about.
 
-Whole trees are moved in one step wherever they come or go whole: a commit of a thousand new files is one rename, and one
-rename is never seen half done.
+Whole trees are moved in one step wherever they come or go whole: a commit of a thousand new files is one rename, and
+one rename is never seen half done.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Plan:
             return
         takes = before is not None
         if before is not None and before.is_directory:
-            if self._sources.leaves_whole(each.path):
+            if after is not None or self._sources.leaves_whole(each.path):
                 self._gone[each.path] = True
             else:
                 takes = False
@@ -67,16 +67,15 @@ class _Plan:
         put = None
         if after is not None:
             put = self._sources.waiting(Altered(each.path, before, after))
-            if after.is_directory:
-                if put is not None:
-                    self._come[each.path] = True
-                else:
-                    self._move("mkdir", each.path, None, after)
-                    self._end("mode", each.path, None, after)
+            if after.is_directory and put is not None:
+                self._come[each.path] = True
         if takes or put is not None:
             number = self._next()
             out = self._out(each.path, number) if takes else None
             self._moves.append(Step(number, "swap", each.path, before if takes else None, after, put, out))
+        if after is not None and after.is_directory and put is None:
+            self._move("mkdir", each.path, None, after)
+            self._end("mode", each.path, None, after)
 
     def steps(self) -> list[Step]:
         """What is done to directories themselves comes last, the innermost first: they have to be entered before."""

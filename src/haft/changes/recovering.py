@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable
 
 from haft.changes.area import known_areas, remove
-from haft.changes.commit import resume
+from haft.changes.commit import resume, undo_unsound
 from haft.changes.manifest import Manifest
-from haft.changes.transactions import Owner, Transactions
+from haft.changes.transactions import UNSYNCED, Owner, Transactions, boot
 
 Tell = Callable[[str, str], None]
 """A run, and what became of its changes."""
@@ -24,19 +24,29 @@ def recover(make: Callable[[str, str], Transactions], home: str, host: str, tell
         try:
             if os.path.isdir(area.workspace):
                 with transactions.locked():
-                    for name in sorted(os.listdir(live)):
-                        if not name.endswith(".layer"):
-                            _recover_run(transactions, name, tell)
+                    names = sorted(os.listdir(live))
+                    recover_left(transactions, tell)
+                    for name in reversed(names):
+                        if name.endswith(UNSYNCED):
+                            _recover_unsynced(transactions, name.removesuffix(UNSYNCED), tell)
                 remove(live)
         finally:
             transactions.close()
+
+
+def recover_left(transactions: Transactions, tell: Tell) -> None:
+    """See to the commits that one host left half done in one workspace. Call it under the lock."""
+    for name in sorted(os.listdir(transactions.live)):
+        if not name.endswith((".layer", UNSYNCED)):
+            _recover_run(transactions, name, tell)
 
 
 def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
     full = os.path.join(transactions.live, run)
     manifest = Manifest.read(full)
     if manifest is None:
-        remove(full)  # It was killed before it had begun.
+        transactions.clear_stations(run)  # It was killed before it had begun.
+        remove(full)
         return
     notes = manifest.notes
     finished = notes.get("mark") == "commit" and resume(transactions.area, f"{transactions.place}/{run}", manifest)
@@ -45,6 +55,7 @@ def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
         tell(run, "its changes were being committed: the commit was finished")
         return
     if notes.get("verb") != "call":
+        transactions.discard_out(run)
         remove(full)
         tell(run, "it was being done when its host was killed: it was taken back")
         return
@@ -55,6 +66,24 @@ def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
         )
     _hold(transactions, run, manifest)
     tell(run, "its changes are held, and none of them is in the workspace")
+
+
+def _recover_unsynced(transactions: Transactions, run: str, tell: Tell) -> None:
+    """A commit that was over, and not yet on the disk: where the machine went down meanwhile, its files may be empty."""
+    with open(os.path.join(transactions.live, f"{run}{UNSYNCED}")) as file:
+        if file.read() == boot():
+            return
+    manifest = Manifest.read(os.path.join(transactions.area.kept, run))
+    if manifest is None:
+        return
+    transactions.enlist(manifest)  # The list may have been lost too.
+    if not undo_unsound(transactions.area, manifest):
+        return
+    before = {"undo": "committed", "redo": "undone"}.get(manifest.notes["verb"])
+    transactions.ledger.set_state(run, "discarded", "the power failed before its files were on the disk")
+    for other in manifest.notes.get("reverses", ()):
+        transactions.ledger.set_state(other, before)  # type: ignore[arg-type]
+    tell(run, "the power failed before its changes were on the disk: they were taken back")
 
 
 def _hold(transactions: Transactions, run: str, manifest: Manifest) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from haft.changes.area import remove
+from haft.changes.blobs import DamagedBlob
 from haft.changes.commit import Refused
 from haft.changes.images import Images
 from haft.changes.ledger import Row
@@ -18,6 +19,7 @@ from haft.changes.staging import Stage
 from haft.changes.transactions import Owner, Transactions
 from haft.changes.undoing import Direction, Reversal, Waiting, reversal
 from haft.contracts import BadUsage, Changes, Conflict, Conflicting, ToolFailed
+from haft.files import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class InTheWay(Conflict):
 
     def __init__(self, direction: Direction, found: Reversed) -> None:
         self.found = found
-        named = [f"`{each.path}` ({each.by})" for each in found.conflicts]
+        named = [f"`{shown(each.path)}` ({each.by})" for each in found.conflicts]
         more = f" and {len(named) - 5} more" if len(named) > 5 else ""
         super().__init__(
             f"it was changed again since: {', '.join(named[:5])}{more}; nothing was touched",
@@ -149,12 +151,13 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
         for path in (each.path for each in plan.entries if each.after is not None):
             sources.require(path)
         if sources.lost:
-            named = ", ".join(f"`{path}`" for path in sources.lost[:3])
+            named = ", ".join(f"`{shown(path)}`" for path in sources.lost[:3])
             raise ToolFailed(
                 f"what {named} held is no longer kept, or was changed where it was kept; nothing was touched"
             )
         manifest = transactions.commit(run, manifest, sources)
     except Refused as refusal:
+        transactions.discard_out(run)
         remove(os.path.join(transactions.live, run))
         raise InTheWay(
             plan.direction, Reversed(tuple(reverses), tuple(plan.actions()), (Conflicting(refusal.path),))

@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from haft.changes.commit import Refused, write_journal
 from haft.changes.looking import look
 from haft.changes.manifest import Altered, Manifest
 from haft.changes.places import Tree
+from haft.changes.steps import from_latin
 from haft.changes.transactions import Mirror, Settled, Transactions, conflict
 from haft.contracts import BadUsage, Changes, Conflicting
 
 
-def apply(transactions: Transactions, run: str) -> Settled:
+def apply(transactions: Transactions, run: str, *, spared: Sequence[str] | None = None) -> Settled:
     """Commit what a run holds. Where its files changed again since anyone looked, nothing is touched, and the change set
-    is from then on one against what is there now."""
+    is from then on one against what is there now. With `spared`, what was granted, it is judged as if it had not been
+    held: a yes to a diff is no grant."""
     area = transactions.area
     with transactions.locked():
         held = os.path.join(area.held, run)
         manifest = Manifest.read(held)
         if manifest is None:
             raise BadUsage(f"{run} holds no changes", hint="`haft log` shows what became of it")
-        moved = _refreshed(transactions, manifest)
-        if moved is not None:
-            fresh, paths = moved
-            write_journal(held, fresh)
-            against = tuple(Conflicting(path) for path in paths)
-            error = conflict(paths, "it changed again since", hint=f"look at `haft diff {run}`, and apply again")
-            return Settled(fresh.changes("held", against), error)
+        manifest, moved = _refreshed(transactions, manifest)
+        if moved:
+            write_journal(held, manifest)
+            against = tuple(Conflicting(path, transactions.who_changed(path, manifest)) for path in moved)
+            error = conflict(moved, "it changed again since", hint=f"look at `haft diff {run}`, and apply again")
+            return Settled(manifest.changes("held", against), error)
+        if spared is not None:
+            conflicts = [from_latin(path) for path in manifest.notes.get("conflicts", ())]
+            objection = transactions.objection(manifest, f"held/{run}/upper", conflicts, spared)
+            if objection is not None:
+                transactions.ledger.set_state(run, "held", objection.message)
+                return Settled(manifest.changes("held", tuple(map(Conflicting, conflicts)), objection.message), objection)
         live = os.path.join(transactions.live, run)
         os.rename(held, live)
         try:
@@ -44,8 +52,9 @@ def apply(transactions: Transactions, run: str) -> Settled:
         return Settled(manifest.changes("committed"))
 
 
-def _refreshed(transactions: Transactions, manifest: Manifest) -> tuple[Manifest, list[str]] | None:
-    """The change set against what is there now, and where that is something else than it was; None where it is not."""
+def _refreshed(transactions: Transactions, manifest: Manifest) -> tuple[Manifest, list[str]]:
+    """The change set against what is there now, and where that is something else than it was. What is the same may be
+    another inode: it was put back from the store, or someone wrote it again."""
     entries: list[Altered] = []
     moved: list[str] = []
     with Tree(transactions.workspace, forced=True) as workspace:
@@ -56,9 +65,8 @@ def _refreshed(transactions: Transactions, manifest: Manifest) -> tuple[Manifest
                 moved.append(each.path)
             if now is not None or each.after is not None:
                 entries.append(Altered(each.path, now, each.after))
-    if not moved:
-        return None
-    return replace(manifest, entries=tuple(entries), notes={**manifest.notes, "began": time.time()}), moved
+    notes = {**manifest.notes, "began": time.time()} if moved else manifest.notes
+    return replace(manifest, entries=tuple(entries), notes=notes), moved
 
 
 def drop(transactions: Transactions, run: str) -> Changes:
@@ -69,6 +77,6 @@ def drop(transactions: Transactions, run: str) -> Changes:
         manifest = Manifest.read(held)
         if manifest is None:
             raise BadUsage(f"{run} holds no changes", hint="`haft log` shows what became of it")
-        transactions.sweep_up(held)
         transactions.ledger.set_state(run, "discarded")
+        transactions.sweep_up(held)
     return manifest.changes("discarded")

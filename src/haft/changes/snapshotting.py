@@ -20,7 +20,8 @@ from haft.changes.snapshot import OverBudget, Snapshot, Snapshots
 from haft.changes.staging import Stage
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, conflict
 from haft.changes.undoing import Reversal, Waiting
-from haft.contracts import Changes, ToolFailed
+from haft.contracts import ToolFailed
+from haft.files import shown
 
 
 class SnapshotTransaction:
@@ -29,8 +30,10 @@ class SnapshotTransaction:
     layer = None
     workspace = None
 
-    def __init__(self, transactions: Transactions, owner: Owner, budget: int) -> None:
+    def __init__(self, transactions: Transactions, owner: Owner, budget: int, why: str | None = None) -> None:
+        """`why` no overlay covers it, where one was wanted."""
         self._transactions = transactions
+        self._why = why
         self._owner = owner
         self._budget = budget
         self._snapshots = Snapshots(os.path.dirname(transactions.area.lock), transactions.blobs)
@@ -47,7 +50,7 @@ class SnapshotTransaction:
             transactions.blobs.sync()
         except OverBudget as error:
             self.release()
-            largest = ", ".join(f"{path} ({size / 1e6:,.0f} MB)" for path, size in error.largest[:3])
+            largest = ", ".join(f"{shown(path)} ({size / 1e6:,.0f} MB)" for path, size in error.largest[:3])
             raise ToolFailed(
                 f"the workspace cannot be covered: {error.needed / 1e6:,.0f} MB would have to be taken in before the call"
                 f" ({largest}), and the store may hold {error.budget / 1e6:,.0f} MB",
@@ -79,20 +82,19 @@ class SnapshotTransaction:
     def _finish(self, fate: Fate, spared: Sequence[str], why: str | None) -> Settled:
         transactions, before = self._transactions, self._before
         assert before is not None
-        entries = self._snapshots.compare(before, transactions.workspace, self._budget, lambda: False)
-        unread = before.unreadable
-        reason = f"{', '.join(unread[:3])} could not be read" if unread else None
+        found = self._snapshots.examine(before, transactions.workspace, self._budget, lambda: False)
+        unread = [*dict.fromkeys([*before.unreadable, *found.unreadable])]
         manifest = Manifest(
             self._owner.run,
             transactions.workspace,
             "snapshot",
-            tuple(entries),
+            tuple(found.altered),
             complete=not unread,
-            reason=reason,
+            reason=self._reason(unread),
             notes={"began": self._began, "owner": self._owner.to_json(), "verb": "call"},
         )
-        if not entries:
-            return Settled(Changes("snapshot", complete=not unread, reason=reason))
+        if not found.altered:
+            return Settled(manifest.changes("none"))
         error = None
         if fate == "commit":
             error = transactions.objection(manifest, None, (), spared)
@@ -104,13 +106,19 @@ class SnapshotTransaction:
             upper = take_back(transactions, self._owner.run, manifest)
         except Refused as refusal:
             self._keep(manifest)
-            more = f"{refusal.path}: {refusal.why}"
+            more = f"{shown(refusal.path)}: {refusal.why}"
             return Settled(manifest.changes("committed"), error or conflict([refusal.path], more))
         if fate == "discard":
             remove(os.path.join(transactions.live, f"{self._owner.run}.layer"))
             return Settled(manifest.changes("discarded"))
         transactions.hold(self._owner, manifest, upper, reason)
         return Settled(manifest.changes("held", reason=reason), error)
+
+    def _reason(self, unread: Sequence[str]) -> str | None:
+        reasons = [f"no overlay: {self._why}"] if self._why is not None else []
+        if unread:
+            reasons.insert(0, f"{', '.join(map(shown, unread[:3]))} could not be read")
+        return "; ".join(reasons) or None
 
     def _keep(self, manifest: Manifest) -> None:
         """It is in the workspace already: only the journal is left to write."""

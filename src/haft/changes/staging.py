@@ -19,8 +19,9 @@ class Stage:
         self._blobs = blobs
         self._count = 0
 
-    def make(self, wanted: Entry) -> str:
-        """Make it, exactly, and say where below the area it lies."""
+    def make(self, wanted: Entry, joined: str | None = None) -> str:
+        """Make it, exactly, and say where below the area it lies. `joined` is where the file was made already that this
+        is to be another name of."""
         os.makedirs(os.path.join(self._area, self._directory), mode=0o700, exist_ok=True)
         place = f"{self._directory}/{self._count}"
         self._count += 1
@@ -28,6 +29,10 @@ class Stage:
             os.unlink(os.path.join(self._area, place))
         with Tree(self._area) as ours:
             where, name = ours.at(place)
+            if joined is not None:
+                source, known = ours.at(joined)
+                os.link(known, name, src_dir_fd=source, dst_dir_fd=where, follow_symlinks=False)
+                return place
             if wanted.kind == "file":
                 assert wanted.content is not None
                 descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=where)

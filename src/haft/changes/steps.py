@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from haft.changes.entry import Entry
-from haft.changes.places import Tree, exchange, move_in, rename, set_mode, set_owner
+from haft.changes.places import Tree, exchange, is_bound_by_modes, move_in, rename, set_mode, set_owner
 
 Verb = Literal["swap", "mode", "mkdir", "rmdir"]
 
@@ -232,6 +232,7 @@ class Ground:
         here = self.workspace.status(path)
         if here is None or not stat.S_ISDIR(here.st_mode):
             raise Interfered(path)
+        self.workspace.restore(path)  # Once it is closed, nothing beneath it can be reached.
         if have is not None and (have.uid, have.gid) != (want.uid, want.gid):
             set_owner(self.workspace, path, want.uid, want.gid)
         set_mode(self.workspace, path, want.mode)
@@ -261,7 +262,7 @@ def _is_unchanged(here: os.stat_result, entry: Entry) -> bool:
 @contextlib.contextmanager
 def _movable(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
     """A directory can only be moved elsewhere by who may write it."""
-    closed = stat.S_ISDIR(status.st_mode) and status.st_mode & 0o200 == 0 and os.geteuid() != 0
+    closed = stat.S_ISDIR(status.st_mode) and status.st_mode & 0o200 == 0 and is_bound_by_modes()
     if closed:
         set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o200)
     yield

@@ -3,14 +3,15 @@ service calls them."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from haft.changes.reversing import Reversed, reverse
+from haft.changes.reversing import InTheWay, Reversed, reverse
 from haft.changes.settling import apply, drop
 from haft.changes.threads import to_the_end
-from haft.changes.transactions import Owner, Settled, Transactions
-from haft.contracts import Answer, Changes, Effects, ToolContext, ToolName, ToolSpec
+from haft.changes.transactions import Owner, Settled, Stopped, Transactions
+from haft.contracts import Answer, Changes, Effects, HaftError, ToolContext, ToolName, ToolSpec
 
 Verb = Literal["undo", "redo", "apply", "drop"]
 
@@ -51,15 +52,31 @@ class ChangesTool:
         return arguments
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        try:
+            return await self._settle(arguments, context)
+        except InTheWay as error:
+            found = error.found
+            changes = Changes(conflicts=found.conflicts)
+            return Answer(failure=error.failure(), result=found.to_json(None), changes=changes)
+        except HaftError as error:
+            return Answer(failure=error.failure(), changes=Changes())  # Nothing was touched.
+
+    async def _settle(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         runs: Sequence[str] = arguments["runs"]
         owner = Owner(context.run, context.who, context.thread)
         transactions = self._transactions
         if self._verb in ("undo", "redo"):
             direction: Any = self._verb
             rows = [transactions.ledger.find(run) for run in runs]
-            done = await to_the_end(
-                lambda: reverse(transactions, direction, rows, owner, force=bool(arguments.get("force")))
-            )
+            stop: list[bool] = []
+            force = bool(arguments.get("force"))
+            try:
+                done = await to_the_end(
+                    lambda: reverse(transactions, direction, rows, owner, force=force, stopped=lambda: bool(stop)),
+                    lambda: stop.append(True),
+                )
+            except Stopped:
+                raise asyncio.CancelledError from None
             return Answer(text=_told(self._verb, done), result=done.to_json(context.run), changes=done.changes)
         run = transactions.ledger.find(runs[0]).run
         if self._verb == "drop":

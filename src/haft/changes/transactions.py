@@ -19,13 +19,14 @@ from typing import Any, Final, Literal
 
 from haft.changes.area import Area, find_area, mounts_inside, remove
 from haft.changes.blobs import Blobs
-from haft.changes.commit import Refused, commit, write_journal
+from haft.changes.commit import OUT, Refused, commit, is_left, remove_inside, sync, write_journal
 from haft.changes.copying import copy
+from haft.changes.images import Originals
 from haft.changes.ledger import Ledger, Row, Verb
 from haft.changes.manifest import Altered, Manifest
 from haft.changes.places import Tree
 from haft.changes.plan import Sources, steps_for
-from haft.changes.steps import INSIDE
+from haft.changes.steps import INSIDE, as_latin
 from haft.contracts import (
     Changes,
     Conflict,
@@ -34,11 +35,14 @@ from haft.contracts import (
     LimitExceeded,
     Limits,
 )
+from haft.files import shown
 
 Fate = Literal["commit", "hold", "discard"]
 
 _SHORTEST, _LONGEST = 0.001, 0.1
+UNSYNCED: Final = ".unsynced"
 _SMALL: Final = 64_000
+_MOST_LINKED: Final = 100_000_000
 _MANY: Final = 100
 """So many new files of so many bytes are kept as they are after a call: a later look at the diff needs them."""
 
@@ -80,8 +84,16 @@ class Transactions:
         host: str,
         limits: Limits,
         guard: Guard,
+        *,
+        synced: bool = False,
     ) -> None:
-        """`home` is the directory for all workspaces in the state home."""
+        """`home` is the directory for all workspaces in the state home. With `synced`, a commit is over when it survives
+        power loss; else it does so a moment later."""
+        self._synced = synced
+        self._unsynced: list[str] = []
+        self._stores = (home, database_path, blobs)
+        self.mend: Callable[[Transactions], None] = lambda _left: None
+        """Sees to commits that were left half done. Called under the lock, with whoever's they are."""
         self.workspace = workspace
         self.blobs = Blobs(blobs)
         self.ledger = Ledger(database_path)
@@ -92,6 +104,8 @@ class Transactions:
         self._area: Area | None = None
         self._sweeper: ThreadPoolExecutor | None = None
         self._making = threading.Lock()
+        self.committed: Callable[[], None] = lambda: None
+        """Called after every commit, by whoever committed: it must not take long."""
         self._mounts: list[str] = []
         """Where in the workspace other filesystems are mounted, as it was when the lock was taken."""
 
@@ -119,10 +133,13 @@ class Transactions:
         if self._sweeper is not None:
             self._sweeper.shutdown(wait=True)
             self._sweeper = None
-        self.ledger.close()
         if self._area is not None:
-            with contextlib.suppress(OSError):
-                os.rmdir(self.live)
+            _quietly(self._sync)
+            if self._host in self._left():
+                _quietly(lambda: os.close(self.take_lock()))
+            if self._host not in self._left():
+                remove(self.live)
+        self.ledger.close()
 
     # The lock.
 
@@ -144,6 +161,7 @@ class Transactions:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     self._mounts = [os.path.relpath(path, self.workspace) for path in mounts_inside(self.workspace)]
+                    self._mend_left()
                     return descriptor
                 except BlockingIOError:
                     if stopped():
@@ -153,6 +171,35 @@ class Transactions:
         except BaseException:
             os.close(descriptor)
             raise
+
+    def _mend_left(self) -> None:
+        """Nobody builds upon half of a commit. Whoever has the lock is the only one who commits: what others seem to be
+        committing was left, by a host that was killed or by one that found the disk full."""
+        for host in self._left():
+            with contextlib.suppress(OSError):  # Who recovers that host will say.
+                if host == self._host:
+                    self.mend(self)
+                    continue
+                dead = Transactions(*self._stores, self.workspace, host, self.limits, self._guard)
+                dead._mounts = self._mounts
+                try:
+                    self.mend(dead)
+                finally:
+                    dead.close()
+
+    def _left(self) -> list[str]:
+        """The hosts that have a journal where commits are under way."""
+        found = []
+        with os.scandir(self.area.live) as hosts:
+            for host in hosts:
+                with contextlib.suppress(OSError), os.scandir(host.path) as runs:
+                    if any(is_left(run.path) for run in runs if not run.name.endswith((".layer", UNSYNCED))):
+                        found.append(host.name)
+        return found
+
+    def is_left(self, run: str) -> bool:
+        """Whether a change set of this host has not come to its end, and waits to be mended."""
+        return is_left(os.path.join(self.live, run))
 
     # How change sets end.
 
@@ -174,8 +221,9 @@ class Transactions:
         manifest = replace(manifest, notes={**manifest.notes, "owner": owner.to_json(), "verb": "call"})
         error = self.objection(manifest, upper, conflicts, spared) if fate == "commit" else None
         against: tuple[Conflicting, ...] = ()
-        if isinstance(error, Conflict):
-            against = tuple(Conflicting(path, self._who_changed(path, manifest)) for path in conflicts)
+        if conflicts:
+            manifest = replace(manifest, notes={**manifest.notes, "conflicts": [as_latin(path) for path in conflicts]})
+            against = tuple(Conflicting(path, self.who_changed(path, manifest)) for path in conflicts)
         if error is not None or fate == "hold":
             reason = why if error is None else error.message
             self.hold(owner, manifest, upper, reason)
@@ -185,8 +233,8 @@ class Transactions:
         try:
             manifest = self.commit(owner.run, manifest, Mirror(upper, self, owner.run))
         except Refused as refusal:
-            self.hold(owner, manifest, upper, f"{refusal.path}: {refusal.why}")
-            found = (Conflicting(refusal.path, self._who_changed(refusal.path, manifest)),)
+            self.hold(owner, manifest, upper, f"{shown(refusal.path)}: {refusal.why}")
+            found = (Conflicting(refusal.path, self.who_changed(refusal.path, manifest)),)
             return Settled(manifest.changes("held", found), conflict([refusal.path], refusal.why))
         self.finish(manifest)
         return Settled(manifest.changes("committed"))
@@ -220,7 +268,7 @@ class Transactions:
             return None
         return self.blobs.open(before.content)
 
-    def _who_changed(self, path: str, manifest: Manifest) -> str:
+    def who_changed(self, path: str, manifest: Manifest) -> str:
         """The last run that committed a change of it since this one began, else someone outside."""
         began = manifest.notes.get("began", 0.0)
         for row in reversed(self.ledger.all(self.workspace, "committed")):
@@ -234,6 +282,13 @@ class Transactions:
     def commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None = None) -> Manifest:
         """Take the steps. The directory of the run is made for it, and stays under `live` until `finish`. What is
         displaced goes there, or with `mirror` to a tree in which it lies as it did in the workspace."""
+        try:
+            return self._commit(run, manifest, sources, mirror)
+        except OSError as error:  # Before the first step: nothing was touched.
+            self.clear_stations(run)
+            raise Refused(manifest.entries[0].path, error.strerror or str(error)) from error
+
+    def _commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None) -> Manifest:
         directory = f"{self.place}/{run}"
         os.makedirs(os.path.join(self.area.path, directory), mode=0o700, exist_ok=True)
         moves = self.area.moves
@@ -246,6 +301,7 @@ class Transactions:
                 return f"{mirror}/{path}" if mirror is not None else f"{directory}/out/{number}"
             return f"{INSIDE}{self._station(path, station)}/{number}.out"
 
+        self._note_unsynced(run)
         steps = steps_for(manifest.entries, sources, out)
         for step in steps:
             for where in (step.out, step.put):
@@ -254,7 +310,22 @@ class Transactions:
         return commit(self.area, directory, manifest, steps)
 
     def finish(self, manifest: Manifest) -> None:
-        """The end mark, and the line in the list."""
+        """The line in the list, and the end mark. In this order: after a crash what still lies under `live` is done
+        again, and the list knows it already."""
+        run = manifest.run
+        self.enlist(manifest)
+        with contextlib.suppress(OSError):  # Whoever takes the lock next finds it, and does it again.
+            os.rename(os.path.join(self.live, run), os.path.join(self.area.kept, run))
+        if self._synced:
+            self._sync()
+        else:
+            self.later(self._sync)
+        self.later(lambda: self._keep_small(manifest))
+        self.later(lambda: self._keep_linked(manifest))
+        self.committed()
+
+    def enlist(self, manifest: Manifest) -> None:
+        """Put a change set that is committed into the list, if it is not there."""
         owner = manifest.notes["owner"]
         run = manifest.run
         verb: Verb = manifest.notes["verb"]
@@ -265,9 +336,24 @@ class Transactions:
             reason=None, at=time.time(), files=len(manifest.entries), kept=True, latest=run,
         )  # fmt: skip
         become: Any = "undone" if verb == "undo" else "committed"
-        os.rename(os.path.join(self.live, run), os.path.join(self.area.kept, run))
         self.ledger.put(row, [(each, become) for each in reverses])
-        self.later(lambda: self._keep_small(manifest))
+
+    def _note_unsynced(self, run: str) -> None:
+        """Until it is on the disk, a commit could be lost with the power: recovery has to look at it then."""
+        place = os.path.join(self.live, f"{run}{UNSYNCED}")
+        with open(place, "w") as file:
+            file.write(boot())
+        with self._making:
+            self._unsynced.append(place)
+
+    def _sync(self) -> None:
+        with self._making:
+            noted, self._unsynced = self._unsynced, []
+        if noted:
+            sync(self.area)
+            for place in noted:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(place)
 
     def hold(self, owner: Owner, manifest: Manifest, upper: str, reason: str | None) -> None:
         """Keep a change set until someone settles it, with its new things under `upper`."""
@@ -279,9 +365,9 @@ class Transactions:
         place = os.path.join(self.area.path, upper)
         if place != os.path.join(full, "upper"):
             os.rename(place, os.path.join(full, "upper"))
-        remove(os.path.join(full, "out"))
-        os.rename(full, os.path.join(self.area.held, run))
+        self.discard_out(run)
         self.ledger.put(self.held_row(manifest, reason))
+        os.rename(full, os.path.join(self.area.held, run))
 
     def held_row(self, manifest: Manifest, reason: str | None) -> Row:
         owner = manifest.notes["owner"]
@@ -303,6 +389,22 @@ class Transactions:
     def _station(self, path: str, name: str) -> str:
         mount = self._elsewhere(path)
         return f"{mount}/{name}" if mount else name
+
+    def clear_stations(self, run: str) -> None:
+        """Those of a commit that was called off before its first step: only copies are in them."""
+        with Tree(self.workspace, forced=True) as workspace:
+            for mount in ("", *self._mounts):
+                with contextlib.suppress(OSError):
+                    remove_inside(workspace, os.path.join(mount, f".haft-{run[2:]}"))
+
+    def discard_out(self, run: str) -> None:
+        """Where a commit displaces things to: empty once it was taken back. What could not be put back is saved."""
+        out = os.path.join(self.live, run, OUT)
+        with contextlib.suppress(OSError):
+            os.rmdir(out)
+        if os.path.isdir(out):
+            os.makedirs(self.area.saved, mode=0o700, exist_ok=True)
+            os.rename(out, os.path.join(self.area.saved, run))
 
     def _make_station(self, place: str) -> None:
         with Tree(self.workspace) as workspace, contextlib.suppress(FileExistsError):
@@ -340,6 +442,31 @@ class Transactions:
     def sweep(self, path: str) -> None:
         """Remove something of ours, later."""
         self.later(lambda: remove(path))
+
+    def _keep_linked(self, manifest: Manifest) -> None:
+        """What was displaced and has other names still can be changed through these: its content is kept apart."""
+        linked = [
+            each
+            for each in manifest.entries
+            if each.before is not None and each.before.kind == "file" and each.before.links > 1
+        ]
+        if not linked:
+            return
+        originals = Originals(self.area.path, manifest.run)
+        budget = _MOST_LINKED
+        with Tree(self.area.path, forced=True) as ours:
+            for each in linked:
+                place = originals.place(each.path)
+                assert each.before is not None
+                budget -= each.before.size
+                if place is None or budget < 0:
+                    continue
+                with contextlib.suppress(OSError):
+                    descriptor = ours.read(place)
+                    try:
+                        self.blobs.put(descriptor, each.before.size)
+                    finally:
+                        os.close(descriptor)
 
     def _keep_small(self, manifest: Manifest) -> None:
         """So that the diff can still be seen when the files have changed again."""
@@ -379,12 +506,19 @@ class Mirror:
 
 def conflict(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conflict:
     """The error of a change set that was not taken in."""
-    named = ", ".join(f"`{path}`" for path in paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    named = ", ".join(f"`{shown(path)}`" for path in paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
     return Conflict(
         f"its changes were not taken in: {named}: {why}",
         hint=hint
         or "nothing is lost: `haft diff RUN` shows them, `haft changes apply RUN` takes them in, `drop` throws them away",
     )
+
+
+def boot() -> str:
+    """Which run of the machine this is: the power has not failed within one."""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+    return ""
 
 
 def _quietly(work: Callable[[], None]) -> None:

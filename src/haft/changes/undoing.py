@@ -1,4 +1,4 @@
-"""Taking back, and bringing back: from the runs to be reversed to a change set of its own, or to what stands in the way.
+"""Taking back, and bringing back: from the runs to be reversed to a change set of its own, or what stands in the way.
 
 Both directions are the same work: every path is to go from the state that it should be in now to another one. Where it
 is not in that state someone has changed it since, and nothing is touched.
@@ -59,40 +59,81 @@ def reversal(
     conflicts: set[str] = set()
     # The newest first when going back, the oldest first when going forth.
     for row in sorted(rows, key=lambda row: row.seq, reverse=direction == "undo"):
-        manifest = Manifest.read(os.path.join(area.path, "kept", row.run))
-        if manifest is None:
+        steps = _steps_of(direction, row, area)
+        if steps is None:
             plan.lost.append(row.run)
             continue
-        for each in manifest.entries:
-            step = each.reversed() if direction == "undo" else each
+        for each in steps:
             if each.path not in have:
-                have[each.path] = step.before
-            elif not _same(want[each.path], step.before):
+                have[each.path] = each.before
+            elif not _same(want[each.path], each.before):
                 conflicts.add(each.path)  # Someone else came between two of them.
-            want[each.path] = step.after
+            want[each.path] = each.after
+    found, settled = _look_at_each(plan, have, want, workspace)
+    conflicts |= found | _in_the_way(plan, workspace)
+    _leave_what_others_use(plan, workspace)
+    workspace.restore()
+    if not force and (conflicts or settled):
+        who = _culprits(conflicts | settled, rows, area, workspace, ledger)
+        # A person may have done by hand what is to be done. A later run may itself be taken back, and must come first.
+        conflicts |= {path for path in settled if who[path] != "outside"}
+        plan.conflicts = [Conflicting(path, who[path]) for path in sorted(conflicts, key=os.fsencode)]
+        workspace.restore()
+    return plan
+
+
+def _steps_of(direction: Direction, row: Row, area: Area) -> list[Altered] | None:
+    """What reversing one run means for each of its paths; None where that is not kept."""
+    manifest = Manifest.read(os.path.join(area.path, "kept", row.run))
+    if manifest is None:
+        return None
+    if direction == "undo":
+        return [each.reversed() for each in manifest.entries]
+    touched = _touched(area, row)
+    # What the undo left alone need not be brought back.
+    return [each for each in manifest.entries if touched is None or each.path in touched]
+
+
+def _look_at_each(
+    plan: Reversal, have: dict[str, Entry | None], want: dict[str, Entry | None], workspace: Tree
+) -> tuple[set[str], set[str]]:
+    """Fill the plan with what is to be done. The paths that are not what they should be, and those that are what they
+    are to become already."""
+    conflicts: set[str] = set()
+    settled: set[str] = set()
     for path in sorted(want, key=os.fsencode):
-        now = look(workspace, path)
+        now = look(workspace, path, forced=True)
         if _same(now, want[path]):
-            continue  # It is as it should be already.
-        if not _same(now, have[path]) and not _fits(now, want[path]):
-            conflicts.add(path)
-        elif want[path] is not None and not _has_room(path, want, workspace):
+            if not _same(now, have[path]) and (now is None or not now.is_directory):
+                settled.add(path)
+            continue
+        if not _same(now, have[path]) or (want[path] is not None and not _has_room(path, want, workspace)):
             conflicts.add(path)
         plan.entries.append(Altered(path, now, want[path]))
-    _leave_what_others_use(plan, workspace)
-    if conflicts and not force:
-        who = _culprits(conflicts, rows, area, workspace, ledger)
-        plan.conflicts = [Conflicting(path, who[path]) for path in sorted(conflicts, key=os.fsencode)]
-    return plan
+    return conflicts, settled
+
+
+def _touched(area: Area, row: Row) -> set[str] | None:
+    """What the undo of a run really changed: some of it may have been so already. None where that is not known."""
+    undo = Manifest.read(os.path.join(area.path, "kept", row.latest)) if row.latest != row.run else None
+    return None if undo is None else {each.path for each in undo.entries}
 
 
 def _same(one: Entry | None, other: Entry | None) -> bool:
     return one is None if other is None else other.is_like(one)
 
 
-def _fits(now: Entry | None, want: Entry | None) -> bool:
-    """Directories get along: one that is there already serves, and one that someone opened or closed may still go."""
-    return now is not None and now.is_directory and (want is None or want.is_directory)
+def _in_the_way(plan: Reversal, workspace: Tree) -> set[str]:
+    """What others have put into directories that are to become something else."""
+    leaving = {each.path for each in plan.entries if each.after is None or not each.after.is_directory}
+    return {
+        inner
+        for each in plan.entries
+        if each.before is not None and each.before.is_directory
+        if each.after is not None and not each.after.is_directory
+        for inner, _status in workspace.walk(each.path)
+        if inner not in leaving
+    }
 
 
 def _has_room(path: str, want: dict[str, Entry | None], workspace: Tree) -> bool:
@@ -143,18 +184,21 @@ def _culprits(paths: Iterable[str], rows: Sequence[Row], area: Area, workspace: 
             each = _met(path, altered)
             if each is not None:
                 open_.discard(path)
-                if _same(look(workspace, each.path), each.after):
+                if _same(look(workspace, each.path, forced=True), each.after):
                     unknown[path] = row.run
     return unknown
 
 
 def _met(path: str, altered: dict[str, Altered]) -> Altered | None:
-    """What a run did to a path, or to a directory that leads to it."""
-    while path:
-        if path in altered:
-            return altered[path]
-        path = os.path.dirname(path)
-    return None
+    """What a run did to a path, or to a directory that led to it and does no more."""
+    each = altered.get(path)
+    above = os.path.dirname(path)
+    while each is None and above:
+        found = altered.get(above)
+        if found is not None and (found.after is None or not found.after.is_directory):
+            each = found
+        above = os.path.dirname(above)
+    return each
 
 
 class Waiting:
@@ -166,11 +210,11 @@ class Waiting:
         workspace: Tree,
         plan: Reversal,
         candidates: Sequence[str],
-        stage: Callable[[Entry], str],
+        stage: Callable[[Entry, str | None], str],
         reachable: Callable[[str, str], str],
     ) -> None:
-        """`stage` makes a thing anew and says where; `reachable` takes a place below the area, and a path, to where it
-        can be renamed from."""
+        """`stage` makes a thing anew, or another name of one, and says where; `reachable` takes a place below the area,
+        and a path, to where it can be renamed from."""
         self._images = images
         self._workspace = workspace
         self._candidates = candidates
@@ -179,6 +223,8 @@ class Waiting:
         self._coming = {each.path: each.after for each in plan.entries if each.after is not None}
         self._leaving = {each.path for each in plan.entries if each.before is not None}
         self._found: dict[str, str] = {}
+        self._joined: dict[Entry, str] = {}
+        """By what they are, inode and all: where files with several names were made."""
         self.lost: list[str] = []
 
     def require(self, path: str) -> None:
@@ -198,11 +244,23 @@ class Waiting:
         if wanted.is_directory:
             place = self._whole(each.path, wanted)
             return None if place is None else self._reachable(place, each.path)
-        place = self._found.get(each.path) or self._stage(wanted)
+        place = self._found.get(each.path) or self._staged(wanted)
         return self._reachable(place, each.path)
 
+    def _staged(self, wanted: Entry) -> str:
+        """Made anew; what was one file under several names is one again, as far as these names come back."""
+        if wanted.kind != "file" or wanted.links < 2:
+            return self._stage(wanted, None)
+        known = self._joined.get(wanted)
+        place = self._stage(wanted, known)
+        self._joined.setdefault(wanted, place)
+        return place
+
     def leaves_whole(self, path: str) -> bool:
-        return all(inner in self._leaving for inner, _status in self._workspace.walk(path))
+        try:
+            return all(inner in self._leaving for inner, _status in self._workspace.walk(path))
+        finally:
+            self._workspace.restore()
 
     def _whole(self, path: str, wanted: Entry) -> str | None:
         """Where a directory lies with exactly what is to come below it."""
@@ -215,9 +273,11 @@ class Waiting:
                 continue
             found = dict(ours.walk(place))
             names = {path + inner[len(place) :] for inner in found}
-            if names == expected and all(
+            fits = names == expected and all(
                 self._coming[path + inner[len(place) :]].is_like(look(ours, inner, below, forced=True))
                 for inner, below in found.items()
-            ):
+            )
+            ours.restore()
+            if fits:
                 return place
         return None

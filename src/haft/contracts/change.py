@@ -70,7 +70,7 @@ class Changes:
     engine: Engine = "none"
     complete: bool = True
     reason: str | None = None
-    """Why the set is not complete, where it is not."""
+    """Why the set is not complete, why it is held, or why not a better engine covered it."""
     state: ChangesState = "none"
     files: tuple[Change, ...] = ()
     conflicts: tuple[Conflicting, ...] = ()

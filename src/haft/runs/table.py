@@ -29,15 +29,19 @@ _RUNS = """
     WHERE runs.ended_at IS NULL  -- A run that has ended never reopens, whatever is replayed in whatever order.
 """
 _EVENTS = """
+    WITH one AS MATERIALIZED (
+        SELECT value ->> '$.record.run' AS run, value -> '$.rest.noted' AS noted FROM json_each(?)
+    )
     INSERT OR REPLACE INTO events (run, seq, at, type, status, facts)
-    SELECT one.value ->> '$.record.run', noted.value ->> 0, noted.value ->> 1, noted.value ->> 2, noted.value ->> 3,
-           noted.value -> 4
-    FROM json_each(?) AS one, json_each(one.value, '$.rest.noted') AS noted
+    SELECT one.run, noted.value ->> 0, noted.value ->> 1, noted.value ->> 2, noted.value ->> 3, noted.value -> 4
+    FROM one, json_each(one.noted) AS noted
 """
 _PATHS = """
+    WITH one AS MATERIALIZED (  -- Or the whole entry would be parsed again for every path of it.
+        SELECT value ->> '$.record.run' AS run, value -> '$.record.changes.files' AS files FROM json_each(?)
+    )
     INSERT OR IGNORE INTO run_paths (path, run)
-    SELECT changed.value ->> 'path', one.value ->> '$.record.run'
-    FROM json_each(?) AS one, json_each(one.value, '$.record.changes.files') AS changed
+    SELECT changed.value ->> 'path', one.run FROM one, json_each(one.files) AS changed
 """
 
 

@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from haft.service.catalogue import fill_catalogue
     from haft.service.changes import ChangesFacade
+    from haft.service.checks import Check
     from haft.service.config import Config, load_config
-    from haft.service.doctor import Check, diagnose
+    from haft.service.doctor import diagnose
     from haft.service.reading import open_changes, open_history, recover_dead_hosts
     from haft.service.record import RecordFacade
     from haft.service.service import ToolService, recover_into, user_name
     from haft.service.settings import SETTINGS, Setting
+    from haft.service.store import StoreFacade
     from haft.service.workspace import check_workspace, find_workspace
 
 _HOMES = {
     "SETTINGS": "settings",
     "ChangesFacade": "changes",
-    "Check": "doctor",
+    "Check": "checks",
     "Config": "config",
     "RecordFacade": "record",
     "Setting": "settings",
+    "StoreFacade": "store",
     "ToolService": "service",
     "check_workspace": "workspace",
     "diagnose": "doctor",
@@ -43,6 +46,7 @@ __all__ = [
     "Config",
     "RecordFacade",
     "Setting",
+    "StoreFacade",
     "ToolService",
     "check_workspace",
     "diagnose",

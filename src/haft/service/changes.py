@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from haft.changes import Transactions
@@ -15,20 +16,33 @@ from haft.changes.blobs import Blobs
 from haft.changes.guard import offences
 from haft.changes.images import Side
 from haft.changes.ledger import Ledger, Row
-from haft.changes.manifest import Altered
+from haft.changes.manifest import Altered, Manifest
 from haft.changes.reading import ChangeSet, KeptChanges
-from haft.changes.recovering import recover
+from haft.changes.recovering import recover, recover_left
+from haft.changes.undoing import Direction
 from haft.contracts import BadUsage, HaftError, HostId, Limits, Walled
+from haft.files import shown
 from haft.files.protected import elsewhere
+from haft.runs import RunRecord
 from haft.sandbox import OWN_PLACES
 from haft.storage import StateHome
 
 _log = logging.getLogger("haft")
 
 
-def transactions_of(home: StateHome, workspace: str, host: str, limits: Limits) -> Transactions:
+def transactions_of(
+    home: StateHome, workspace: str, host: str, limits: Limits, *, synced: bool = False
+) -> Transactions:
     """The change sets of a workspace, made in the name of a host."""
-    return Transactions(home.changes, home.database, home.blobs, workspace, host, limits, guard_of(workspace))
+    transactions = Transactions(
+        home.changes, home.database, home.blobs, workspace, host, limits, guard_of(workspace), synced=synced
+    )
+    transactions.mend = lambda left: recover_left(left, _tell)
+    return transactions
+
+
+def _tell(run: str, what: str) -> None:
+    _log.warning("%s: %s", run, what)
 
 
 def guard_of(workspace: str) -> Callable[[Sequence[Altered], Any, Sequence[str]], HaftError | None]:
@@ -47,7 +61,7 @@ def guard_of(workspace: str) -> Callable[[Sequence[Altered], Any, Sequence[str]]
         let = " ".join(f"`--write {grant}`" for grant in grants[:3])
         return Walled(
             "what could run later on this machine is not taken in unasked",
-            f"`{first.path}`: {first.why}{more}",
+            f"`{shown(first.path)}`: {first.why}{more}",
             (f"call it with {let} to let it; " if let else "")
             + "nothing is lost: `haft diff RUN` shows it all, `haft changes apply RUN` takes it in, `drop` does not",
         )
@@ -61,10 +75,7 @@ def recover_changes(home: StateHome, host: HostId) -> None:
     def make(workspace: str, host: str) -> Transactions:
         return transactions_of(home, workspace, host, Limits())
 
-    def tell(run: str, what: str) -> None:
-        _log.warning("%s: %s", run, what)
-
-    recover(make, home.changes, host, tell)
+    recover(make, home.changes, host, _tell)
 
 
 class ChangesFacade:
@@ -82,15 +93,46 @@ class ChangesFacade:
         """What a file held before or after; None where it is no longer kept."""
         return self._kept.read(found, each, side)
 
+    def brought_up_to_date(self, run: RunRecord) -> RunRecord:
+        """A run, with what became of its changes since it ended."""
+        return brought_up_to_date(self.ledger, run)
+
     def close(self) -> None:
         self._kept.close()
         self.ledger.close()
 
 
-def rows_for(ledger: Ledger, workspace: str, who: str, runs: Sequence[str], thread: str | None) -> list[Row]:
+def brought_up_to_date(ledger: Ledger, run: RunRecord) -> RunRecord:
+    """A run, with what became of its changes since it ended: committed after all, undone, thrown away."""
+    row = ledger.get(run.id)
+    if row is None:
+        return run
+    changes = run.record["changes"]
+    if not changes["files"]:  # Its host was killed before it could say.
+        manifest = Manifest.read(os.path.join(row.area, row.directory))
+        changes = changes if manifest is None else manifest.changes(row.state).to_json()
+    changes = {
+        **changes,
+        "state": row.state,
+        "reason": row.reason or (None if changes["complete"] else changes["reason"]),
+    }
+    if row.state != "held":
+        changes["conflicts"] = []
+    return replace(run, record={**run.record, "changes": changes})
+
+
+def rows_for(
+    ledger: Ledger,
+    workspace: str,
+    who: str,
+    runs: Sequence[str],
+    thread: str | None,
+    direction: Direction = "undo",
+) -> list[Row]:
     """The change sets that an undo means: those named, with the children of one that has no changes of its own; those
-    of a thread; else the last of this user."""
+    of a thread; else the last of this user. For a redo, those named and their children."""
     found: list[Row] = []
+    state = "committed" if direction == "undo" else "undone"
     for name in runs:
         children = ledger.of_parent(name)
         try:
@@ -98,16 +140,20 @@ def rows_for(ledger: Ledger, workspace: str, who: str, runs: Sequence[str], thre
         except HaftError:
             if not children:
                 raise
-        found += [row for row in children if row.state == "committed" and row.files]
+        found += [row for row in children if row.state == state and row.files]
     if thread is not None:
         found += ledger.of_thread(workspace, thread)
         if not found:
             raise BadUsage(f"nothing of thread {thread} is there to undo")
     if not runs and thread is None:
+        if direction == "redo":
+            raise BadUsage("`redo` needs the run that was undone", hint="`haft log` shows the runs there are")
         last = ledger.last(workspace, who)
         if last is None:
             raise BadUsage(f"there is nothing left to undo in {workspace} for {who}")
         found.append(last)
+    if not found:
+        raise BadUsage(f"nothing of {', '.join(runs)} is there to {direction}")
     unique = list({row.run: row for row in found}.values())
     places = {row.workspace for row in unique}
     if len(places) > 1:

@@ -14,8 +14,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final
 
 from haft.audit import verify
 from haft.builtin.ripgrep import find_ripgrep
@@ -24,27 +23,15 @@ from haft.files import Root
 from haft.runs import live_hosts
 from haft.sandbox import Abilities, Mode, Sandbox
 from haft.service.catalogue import fill_catalogue
+from haft.service.changes_checks import coverage_checks, store_checks
+from haft.service.checks import Check, CheckState
 from haft.service.config import load_config
 from haft.service.reading import has_state, recover_dead_hosts
 from haft.storage import Database, StateHome
 
-CheckState = Literal["ok", "warn", "broken"]
 LEAST_PYTHON: Final = (3, 11)
 LITTLE_DISK: Final = 1_000_000_000
 PATIENCE_SECONDS: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding."""
-
-    check: str
-    state: CheckState
-    detail: str
-    hint: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {"check": self.check, "state": self.state, "detail": self.detail, "hint": self.hint}
 
 
 def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> Iterator[Check]:
@@ -62,12 +49,8 @@ def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> 
     yield from _guarded("record", lambda: _record(home))
     yield from _guarded("configuration", lambda: _configuration(workspace, env))
     yield from _guarded("tools", _tools)
-    yield Check(
-        "change tracking",
-        "warn",
-        "only the built-in file tools say what they changed",
-        "commit before you call `shell`",
-    )
+    yield from _guarded("store", lambda: store_checks(home, env))
+    yield from _guarded("change tracking", lambda: coverage_checks(home, workspace, env))
 
 
 def _guarded(name: str, check: Callable[[], Check | Sequence[Check]]) -> Iterator[Check]:

@@ -12,13 +12,14 @@ import dataclasses
 import os
 import pwd
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from haft.audit import Redactor, Trail, secret_values
 from haft.changes import Coverage, Transactions
 from haft.changes.diff import difference
+from haft.changes.ledger import Row
 from haft.changes.reading import KeptChanges
 from haft.changes.reversing import Reversed, look_ahead
 from haft.changes.tools import ChangesTool, Verb
@@ -48,10 +49,11 @@ from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Sc
 from haft.sandbox import Sandbox
 from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
-from haft.service.changes import recover_changes, rows_for, transactions_of
+from haft.service.changes import brought_up_to_date, recover_changes, rows_for, transactions_of
 from haft.service.config import Config, load_config
 from haft.service.misuse import check_call
 from haft.service.record import RecordFacade
+from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.sync import SyncToolService
 from haft.service.workspace import check_workspace
 from haft.storage import StateHome, default_home
@@ -178,8 +180,11 @@ class ToolService:
             lambda: layers[0].layers,
         )
         ending.callback(sandbox.close)
-        transactions = transactions_of(home, root.root, lease.host, limits)
+        transactions = transactions_of(
+            home, root.root, lease.host, limits, synced=self.config.durability == "full"
+        )
         ending.push_async_callback(asyncio.to_thread, transactions.close)
+        ending.callback(Housekeeping(home, bounds_of(self.config, os.environ), transactions).stop)
         coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox.no_layer)
         layers.append(coverage)
         self._transactions = transactions
@@ -279,20 +284,20 @@ class ToolService:
     def undo(self, *runs: str, thread: str | None = None, force: bool = False, who: str | None = None) -> Run:
         """Take back what runs changed, all of them or none; without any, the last of this user. Returns at once with the
         run that does it."""
-        rows = rows_for(self._changes().ledger, self._changes().workspace, who or self.who, runs, thread)
+        rows = self._rows("undo", runs, thread, who or self.who)
         return self._settle("undo", [row.run for row in rows], force=force)
 
     def redo(self, *runs: str, force: bool = False) -> Run:
         """Bring back what was undone; named are the runs that were undone."""
-        return self._settle("redo", [self._changes().ledger.find(run).run for run in runs], force=force)
+        return self._settle("redo", [row.run for row in self._rows("redo", runs, None, self.who)], force=force)
 
     def apply(self, run: str) -> Run:
         """Commit what a run holds."""
-        return self._settle("apply", [self._changes().ledger.find(run).run])
+        return self._settle("apply", [self._here([self._changes().ledger.find(run)])[0].run])
 
     def drop(self, run: str) -> Run:
         """Throw away what a run holds."""
-        return self._settle("drop", [self._changes().ledger.find(run).run])
+        return self._settle("drop", [self._here([self._changes().ledger.find(run)])[0].run])
 
     def look_ahead(
         self,
@@ -302,9 +307,7 @@ class ToolService:
         force: bool = False,
     ) -> Reversed:
         """What an undo or redo would do."""
-        changes = self._changes()
-        rows = rows_for(changes.ledger, changes.workspace, self.who, runs, thread)
-        return look_ahead(changes, direction, rows, force=force)
+        return look_ahead(self._changes(), direction, self._rows(direction, runs, thread, self.who), force=force)
 
     def diff(self, run: str) -> str:
         """What a run changed, as a patch."""
@@ -320,6 +323,17 @@ class ToolService:
     def _changes(self) -> Transactions:
         self._running()
         return self._transactions
+
+    def _rows(self, direction: Direction, runs: Sequence[str], thread: str | None, who: str) -> list[Row]:
+        changes = self._changes()
+        return self._here(rows_for(changes.ledger, changes.workspace, who, runs, thread, direction))
+
+    def _here(self, rows: list[Row]) -> list[Row]:
+        """Only change sets of this workspace can be moved from here."""
+        for row in rows:
+            if row.workspace != self._transactions.workspace:
+                raise BadUsage(f"{row.run} changed {row.workspace}, which is not the workspace of this service")
+        return rows
 
     def _settle(self, verb: Verb, runs: list[str], *, force: bool = False) -> Run:
         arguments: dict[str, Any] = {"runs": runs, **({"force": True} if force else {})}
@@ -338,7 +352,9 @@ class ToolService:
     def run(self, run: str) -> Run | RunRecord:
         """A run of this host that has not ended, or any run as it was kept."""
         live = self._running().live.get(RunId(run))
-        return live if live is not None else self._kept().find(run)
+        if live is not None:
+            return live
+        return brought_up_to_date(self._changes().ledger, self._kept().find(run))
 
     def runs(self, **wanted: Any) -> list[RunRecord]:
         """Runs of this state home, newest first; by tool, status, who, thread, parent, path, since, limit."""
@@ -347,7 +363,10 @@ class ToolService:
                 near = near_miss(name, FILTERS)
                 hint = f"did you mean `{near}`?" if near else f"they are {', '.join(FILTERS)}"
                 raise BadUsage(f"runs are not told apart by `{name}`", hint=hint)
-        return self._kept().runs(Filter(**wanted))
+        found = self._kept().runs(Filter(**wanted))
+        if self._pipeline is None:
+            return found
+        return [brought_up_to_date(self._transactions.ledger, run) for run in found]
 
     def cancel(self, run: str) -> bool:
         """Cancel a run of this host or of another. False when it had ended already."""

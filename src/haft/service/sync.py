@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+from haft.changes.reversing import Reversed
+from haft.changes.undoing import Direction
 from haft.contracts import BadConfig, Event, Listing, Outcome, RunId
 from haft.pipeline import Run
 from haft.runs import RunRecord
@@ -26,6 +28,15 @@ class Service(Protocol):
     async def close(self) -> None: ...
     @property
     def call(self) -> Callable[..., Run]: ...
+    @property
+    def undo(self) -> Callable[..., Run]: ...
+    @property
+    def redo(self) -> Callable[..., Run]: ...
+    def apply(self, run: str) -> Run: ...
+    def drop(self, run: str) -> Run: ...
+    @property
+    def look_ahead(self) -> Callable[..., Reversed]: ...
+    def diff(self, run: str) -> str: ...
     def run(self, run: str) -> Run | RunRecord: ...
     def runs(self, **wanted: Any) -> list[RunRecord]: ...
     def cancel(self, run: str) -> bool: ...
@@ -136,9 +147,36 @@ class SyncToolService:
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> SyncRun:
         """Call a tool. Returns at once with the run."""
-        run = self._on_loop(lambda: self._service.call(name, arguments, **options))
+        return self._started(lambda: self._service.call(name, arguments, **options))
+
+    def _started(self, start: Callable[[], Run]) -> SyncRun:
+        run = self._on_loop(start)
         assert self._loop is not None
         return SyncRun(run, self._loop)
+
+    def undo(self, *runs: str, thread: str | None = None, force: bool = False, who: str | None = None) -> SyncRun:
+        """Take back what runs changed, all of them or none; without any, the last of this user."""
+        return self._started(lambda: self._service.undo(*runs, thread=thread, force=force, who=who))
+
+    def redo(self, *runs: str, force: bool = False) -> SyncRun:
+        """Bring back what was undone; named are the runs that were undone."""
+        return self._started(lambda: self._service.redo(*runs, force=force))
+
+    def apply(self, run: str) -> SyncRun:
+        """Commit what a run holds."""
+        return self._started(lambda: self._service.apply(run))
+
+    def drop(self, run: str) -> SyncRun:
+        """Throw away what a run holds."""
+        return self._started(lambda: self._service.drop(run))
+
+    def look_ahead(self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False) -> Reversed:
+        """What an undo or redo would do."""
+        return self._service.look_ahead(direction, *runs, thread=thread, force=force)
+
+    def diff(self, run: str) -> str:
+        """What a run changed, as a patch."""
+        return self._service.diff(run)
 
     def run(self, run: str) -> SyncRun | RunRecord:
         found = self._on_loop(lambda: self._service.run(run))

@@ -30,7 +30,8 @@ def bash(haft, *words):
 
 def test_commands_and_options(haft):
     assert bash(haft, "haft", "") == [
-        "tools", "log", "show", "output", "watch", "cancel", "audit", "config", "doctor", "completion"
+        "tools", "log", "show", "output", "watch", "cancel", "diff", "undo", "redo", "changes", "store", "audit",
+        "config", "doctor", "completion",
     ]  # fmt: skip
     assert bash(haft, "haft", "tools", "s") == ["show", "search"]
     assert "--source" in bash(haft, "haft", "tools", "list", "--s")
@@ -54,10 +55,22 @@ def test_tools_and_their_parameters(haft):
 
 def test_runs_and_statuses(haft):
     run = haft("tools", "use", "read_file", "--path", "a.txt").json["run"]
-    for command in ("show", "output", "watch", "cancel"):
+    for command in ("show", "output", "watch", "cancel", "diff"):
         assert bash(haft, "haft", command, "r_") == [run]
     assert bash(haft, "haft", "log", "--status", "can") == ["cancellation-requested", "cancelled"]
     assert bash(haft, "haft", "log", "--tool", "sh") == ["shell"]
+
+
+def test_commands_about_changes_offer_the_runs_that_they_can_settle(haft):
+    write = ["tools", "use", "write_file", "--content", "x", "--only", "run", "--path"]
+    undone = haft(*write, "a", "--approve").out.strip()
+    haft("undo")
+    done = haft(*write, "b", "--approve").out.strip()
+    held = haft(*write, "c", "--try").out.strip()
+    assert bash(haft, "haft", "undo", "") == [done]
+    assert bash(haft, "haft", "redo", "r_") == [undone]
+    assert bash(haft, "haft", "changes", "apply", "r_") == [held]
+    assert bash(haft, "haft", "changes", "") == ["list", "apply", "drop"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

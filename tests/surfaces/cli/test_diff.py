@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from haft.changes.entry import Entry
 from haft.changes.manifest import Altered
-from haft.contracts import Conflicting, UnknownRun
-from haft.surfaces.cli.diff import print_changes, print_diff
+from haft.contracts import Conflicting
+from haft.surfaces.cli.diff import print_changes
 from haft.surfaces.cli.globals import Globals
 
 RUN = "r_0123456789abcdef01234567"
@@ -161,12 +160,35 @@ def test_no_changes_print_nothing(capsys):
 
 
 @pytest.mark.parametrize(("words", "begin"), [([], "diff --git"), (["--stat"], " x |"), (["--json"], '{"run":')])
-def test_the_command_reads_what_the_service_keeps(monkeypatch, words, begin):
-    monkeypatch.setattr("haft.service.open_changes", lambda _: Kept({"x": (b"a\n", b"b\n")}), raising=False)
-    done = CliRunner().invoke(print_diff, [RUN, *words], obj=Globals())
-    assert (done.exit_code, done.stdout[: len(begin)]) == (0, begin)
+def test_the_command_reads_what_the_service_keeps(haft, words, begin):
+    run = haft("tools", "use", "write_file", "--path", "x", "--content", "y\n", "--approve").json["run"]
+    done = haft("diff", run[:-2], *words)
+    assert (done.code, done.out[: len(begin)], done.err) == (0, begin, "")
 
 
-def test_without_any_state_there_is_no_such_run(monkeypatch):
-    monkeypatch.setattr("haft.service.open_changes", lambda _: None, raising=False)
-    assert isinstance(CliRunner().invoke(print_diff, [RUN], obj=Globals()).exception, UnknownRun)
+def test_without_any_state_there_is_no_such_run(haft):
+    done = haft("diff", RUN)
+    assert (done.code, done.out) == (2, "") and "there is no run" in done.err
+    assert not haft.home.exists()
+
+
+def test_a_run_without_a_change_set_says_why(haft, tmp_path):
+    reading = haft("tools", "use", "read_file", "--path", "a.txt").json["run"]
+    done = haft("diff", reading)
+    assert (done.code, done.out, done.err) == (0, "", f"{reading} changed nothing\n")
+    untracked = haft("tools", "use", "shell", "--command", "echo > x", "--approve", HAFT_CHANGES_ENGINE="off").json[
+        "run"
+    ]
+    done = haft("diff", untracked)
+    assert (done.code, done.out) == (0, "")
+    assert done.err.splitlines() == [
+        "warning: the change set is not complete: `changes.engine` is `off`",
+        f"no changes of {untracked} are known",
+    ]
+    assert haft("diff", untracked, "--json").json["complete"] is False
+
+
+def test_an_open_run_has_no_diff_yet(haft, ended):
+    ended(haft.start("tools", "use", "shell", "--command", "sleep 300", "--approve"))
+    done = haft("diff", haft.open_run()["id"])
+    assert done.code == 2 and "has not ended yet" in done.err

@@ -53,6 +53,32 @@ def test_outcomes_runs_events_and_records(haft, words):
     fits("audit-export", haft("audit", "export", "--to", "record.jsonl", "--json").json)
 
 
+def test_changes_and_what_became_of_them(haft):
+    def write(*words, content="x"):
+        return haft("tools", "use", "write_file", "--path", "a.txt", "--content", content, "--json", *words).json
+
+    first = write("--approve")
+    fits("outcome", first)
+    fits("diff", haft("diff", first["run"], "--json").json)
+    fits("undo", haft("undo", "--dry-run", "--json").json)
+    fits("undo", haft("undo", "--json").json)
+    fits("undo", haft("redo", first["run"], "--json").json)
+    (haft.workspace / "a.txt").write_text("y")
+    refused = haft("undo", "--json")
+    fits("undo", refused.json)
+    assert refused.json["conflicts"] and refused.code == 5
+    held = write("--try")
+    fits("outcome", held)
+    fits("diff", haft("diff", held["run"], "--json").json)
+    fits("held", haft("changes", "list", "--json").json)
+    (haft.workspace / "a.txt").write_text("z")
+    fits("settled", haft("changes", "apply", held["run"], "--json").json)
+    fits("settled", haft("changes", "apply", held["run"], "--json").json)
+    fits("settled", haft("changes", "drop", write("--try", content="w")["run"], "--json").json)
+    fits("runs", haft("log", "--json").json)
+    fits("diff", haft("diff", haft("tools", "use", "read_file", "--path", "a.txt").json["run"], "--json").json)
+
+
 def test_config_and_doctor(haft):
     (haft.workspace / "haft.toml").write_text("[limits]\nmax_seconds = 9999\n")
     fits("config", haft("config", "show", "--json").json)
@@ -73,6 +99,11 @@ def test_an_open_run_has_the_same_shape(haft, ended):
         ["log", "--limit", "many"],
         ["tools", "use", "read_file", "--pth", "x"],
         ["tols", "list"],
+        ["undo"],
+        ["undo", "r_none"],
+        ["redo"],
+        ["diff", "r_none"],
+        ["changes", "apply", "r_none"],
     ],
 )
 def test_what_cannot_be_answered_is_said_in_json_too(haft, words):

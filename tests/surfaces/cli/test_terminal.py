@@ -2,84 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import subprocess
-import time
-
 import pytest
 
-from .conftest import PATIENCE, PROGRAM
-
 QUESTION = "? [y/N/e(dit)] "
-
-
-class Terminal:
-    """The program on a terminal of its own."""
-
-    def __init__(self, haft, *words, **env):
-        self._master, slave = pty.openpty()
-        self.process = subprocess.Popen(
-            [*PROGRAM, *words],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            cwd=haft.workspace,
-            env={**haft.env, "TERM": "xterm", "COLUMNS": "60", **env},
-            start_new_session=True,
-            preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
-        )
-        os.close(slave)
-        self.seen = ""
-        self._looked_at = 0
-
-    def until(self, text):
-        """Read until `text` comes, after whatever was waited for before."""
-        end = time.monotonic() + PATIENCE
-        while (found := self.seen.find(text, self._looked_at)) < 0:
-            assert time.monotonic() < end, self.seen
-            if not self._read() and text not in self.seen[self._looked_at :]:
-                raise AssertionError(self.seen)
-        self._looked_at = found + len(text)
-
-    def _read(self):
-        if not select.select([self._master], [], [], 0.2)[0]:
-            return True
-        try:
-            data = os.read(self._master, 65536)
-        except OSError:  # the last one hung up
-            return False
-        self.seen += data.decode("utf-8", "replace").replace("\r\n", "\n")
-        return bool(data)
-
-    def type(self, text):
-        os.write(self._master, text.encode())
-
-    def end(self):
-        while self._read():
-            if self.process.poll() is not None and not select.select([self._master], [], [], 0.2)[0]:
-                break
-        return self.process.wait(timeout=PATIENCE)
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        os.close(self._master)
-
-
-@pytest.fixture
-def terminal(haft):
-    opened = []
-
-    def open_(*words, **env):
-        opened.append(Terminal(haft, *words, **env))
-        return opened[-1]
-
-    yield open_
-    for one in opened:
-        one.close()
 
 
 def test_a_call_is_shown_whole_asked_and_runs_live(terminal):

@@ -7,6 +7,7 @@ changes stay held, and any process can settle them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +17,9 @@ from haft.contracts import (
     ApprovalAnswer,
     ApprovalRequest,
     Approver,
+    BadUsage,
     Call,
+    ChangesState,
     Outcome,
     Rejected,
     RunId,
@@ -26,6 +29,7 @@ from haft.contracts import (
 from haft.pipeline.chain import Proceed
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
+from haft.pipeline.stages.transact import named
 from haft.sandbox import Sandbox
 
 
@@ -58,8 +62,12 @@ class Settle:
         try:
             answer = await self._ask(run.call, outcome)
         except asyncio.CancelledError:
-            run.changes = await to_the_end(lambda: self._coverage.drop(call.run))
+            with contextlib.suppress(BadUsage):  # Someone else settled it meanwhile.
+                run.changes = await to_the_end(lambda: self._coverage.drop(call.run))
             raise
+        became = self._coverage.state(call.run)
+        if became != "held":
+            return self._settled_elsewhere(run, outcome, became)
         if answer.approved is not True:
             reason = answer.message or "a person said no"
             changes = await to_the_end(lambda: self._coverage.drop(call.run))
@@ -68,14 +76,29 @@ class Settle:
             failure = Rejected(f"`{call.name}` was tried, and its changes were thrown away: {reason}").failure()
             return revised(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
         run.turn("in-progress", run.call)
-        settled = await to_the_end(lambda: self._coverage.apply(call.run))
+        settled = await to_the_end(lambda: self._coverage.apply(call.run, outcome.walls.writable))
         run.changes = settled.changes
         reason = answer.message or "the approver said yes, having seen the changes"
         decision = replace(call.decision, action="allow", layer="approval", by="person", reason=reason)
         outcome = revised(outcome, changes=settled.changes, decision=decision)
         if settled.error is not None:
-            outcome = revised(outcome, status="error", error=settled.error.failure())
+            outcome = revised(outcome, status="error", error=named(settled.error.failure(), call.run))
         return outcome
+
+    @staticmethod
+    def _settled_elsewhere(run: Run, outcome: Outcome, became: ChangesState) -> Outcome:
+        """Another process was faster than the answer: what it did is done."""
+        asked = run.call.decision
+        assert asked is not None
+        dropped = became == "discarded"
+        reason = f"another process {'threw its changes away' if dropped else 'committed its changes'} meanwhile"
+        run.changes = changes = replace(outcome.changes, state=became, reason=None)
+        decision = replace(asked, action="reject" if dropped else "allow", layer="approval", by="person", reason=reason)
+        outcome = revised(outcome, changes=changes, decision=decision)
+        if not dropped:
+            return outcome
+        failure = Rejected(f"`{run.call.name}` was tried, and {reason}").failure()
+        return revised(outcome, status="rejected-by-user", error=failure)
 
     async def _ask(self, call: Call, outcome: Outcome) -> ApprovalAnswer:
         assert call.tool is not None

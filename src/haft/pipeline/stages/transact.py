@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from haft.changes import Coverage, Fate, Owner, Settled, Stopped, Transaction, to_the_end
-from haft.contracts import Call, Changes, Outcome, RunId, Workspace, revised
+from haft.changes import ChangesTool, Coverage, Fate, Owner, Settled, Stopped, Transaction, to_the_end
+from haft.contracts import Call, Changes, Failure, Outcome, RunId, Workspace, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 
@@ -30,8 +30,8 @@ class Transact:
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         assert call.tool is not None
         assert call.decision is not None
-        if call.tool.spec.effects.readonly:
-            return await proceed(call)
+        if call.tool.spec.effects.readonly or isinstance(call.tool, ChangesTool):
+            return await proceed(call)  # Nothing to cover, or undo and its like: transactions themselves.
         run = self._live[call.run]
         owner = Owner(call.run, call.who, call.thread, call.parent)
 
@@ -65,9 +65,8 @@ class Transact:
         settled = await self._end(run, transaction, fate, call, why)
         run.changes = settled.changes
         if settled.error is not None:
-            named = settled.error.failure()
-            hint = None if named.hint is None else named.hint.replace("RUN", call.run)
-            return revised(outcome, status="error", error=replace(named, hint=hint), changes=settled.changes)
+            failure = named(settled.error.failure(), call.run)
+            return revised(outcome, status="error", error=failure, changes=settled.changes)
         if settled.changes.state == "held" and outcome.error is not None and code in _STOPPED:
             more = f"what it had changed is held: `haft diff {call.run}`, `haft changes apply|drop {call.run}`"
             hint = f"{outcome.error.hint}; {more}" if outcome.error.hint else more
@@ -110,3 +109,8 @@ class Transact:
         else:
             return outcome
         return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}" if error.hint else more))
+
+
+def named(failure: Failure, run: RunId) -> Failure:
+    """The failure with the run in its hint, where commands for it stand."""
+    return failure if failure.hint is None else replace(failure, hint=failure.hint.replace("RUN", run))

@@ -86,6 +86,16 @@ TOOLS: Final = LazyGroup(
     },
 )
 
+CHANGES: Final = LazyGroup(
+    "changes",
+    "Changes that are held back: tried, in conflict, touching a protected path, over a limit.",
+    {
+        "list": ("changes:list_held", "The runs that hold changes, and why."),
+        "apply": ("changes:apply_changes", "Commit what a run holds."),
+        "drop": ("changes:drop_changes", "Throw away what a run holds."),
+    },
+)
+
 AUDIT: Final = LazyGroup(
     "audit",
     "The chained record of every call.",
@@ -102,6 +112,15 @@ CONFIG: Final = LazyGroup(
     {"show": ("config:show_config", "The settings in force, and where each comes from.")},
 )
 
+STORE: Final = LazyGroup(
+    "store",
+    "What is kept of runs: before-images and outputs.",
+    {
+        "show": ("store:show_store", "The disk it takes, and how many runs can be undone."),
+        "prune": ("store:prune_store", "Keep it to its budget and its age."),
+    },
+)
+
 HAFT: Final = LazyGroup(
     "haft",
     "One handle for every agent tool: host, decide, run, record.",
@@ -112,6 +131,11 @@ HAFT: Final = LazyGroup(
         "output": ("output:print_output", "The whole output of a run, as it was kept."),
         "watch": ("watch:watch_run", "Follow a run of any process."),
         "cancel": ("cancel:cancel_runs", "Stop a run of any process."),
+        "diff": ("diff:print_diff", "What a run changed, as a patch."),
+        "undo": ("undo:undo_runs", "Take back exactly what runs changed."),
+        "redo": ("undo:redo_runs", "Bring back what was undone."),
+        "changes": CHANGES,
+        "store": STORE,
         "audit": AUDIT,
         "config": CONFIG,
         "doctor": ("doctor:examine", "What this machine can do and what is broken."),

@@ -1,8 +1,8 @@
 """Asking at the terminal: the whole call as it would run, and a question that only `y` answers with yes.
 
 Arguments are shown in full, never cut, with everything invisible written as an escape: what is agreed to is what is
-seen. What was typed before the question stood there does not answer it. Reading happens in a thread that can be called
-off, so that a cancelled call does not wait for a person.
+seen. Of a call that was tried, its changes are shown instead. What was typed before the question stood there does not
+answer it. Reading happens in a thread that can be called off, so that a cancelled call does not wait for a person.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage
+from haft.surfaces.cli.diff import coloured
+from haft.surfaces.cli.display import Display
 from haft.surfaces.cli.interrupts import Interrupts
 from haft.surfaces.cli.printing import complain, to_json_text
 from haft.surfaces.cli.terminal import is_terminal, styled, visible, width
@@ -26,6 +28,10 @@ from haft.surfaces.cli.walls import walls_words
 from haft.surfaces.cli.written_json import parse_json
 
 QUESTION = "Approve {tool}? [y/N/e(dit)] "
+COMMIT = "Commit? [y/N] "
+MOST_LINES = 200
+"""Of a diff, in a question."""
+MOST_COLUMNS = 1000
 
 
 async def approve_all(_request: ApprovalRequest) -> ApprovalAnswer:
@@ -33,15 +39,40 @@ async def approve_all(_request: ApprovalRequest) -> ApprovalAnswer:
     return ApprovalAnswer(approved=True, message="approved beforehand, by --approve")
 
 
-def approver_here(interrupts: Interrupts, workspace: str) -> Approver | None:
+def approver_here(interrupts: Interrupts, workspace: str, display: Display) -> Approver | None:
     """Whoever sits at the terminal; None where there is no terminal to ask at."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
 
     async def ask(request: ApprovalRequest) -> ApprovalAnswer:
+        if request.diff is not None:
+            return await _asked_after(request, request.diff, display)
         return await _asked(request, interrupts, workspace)
 
     return ask
+
+
+async def _asked_after(request: ApprovalRequest, diff: str, display: Display) -> ApprovalAnswer:
+    """What was tried already: its output, its changes, and whether they shall count."""
+    await display.show_tried(request.output or "")
+    for line in shown_trial(request, diff):
+        sys.stderr.write(f"{line}\n")
+    if (await typed(COMMIT)).strip().lower() == "y":
+        return ApprovalAnswer(approved=True, message="the person at the terminal said yes, having seen the changes")
+    return ApprovalAnswer(approved=False, message="the person at the terminal said no")
+
+
+def shown_trial(request: ApprovalRequest, diff: str) -> Iterator[str]:
+    """The changes as a person reads them, line by line. Long ones are cut, and it is said how to see them all."""
+    yield styled(f"{visible(request.tool)} was tried, and nothing of this is in the workspace yet:", "bold", sys.stderr)
+    text = diff.removesuffix("\n").split("\n")
+    yield from coloured("\n".join(map(_cut, text[:MOST_LINES])), sys.stderr)
+    rest = text[MOST_LINES:]
+    if rest:
+        more = sum(line.startswith("diff --git ") for line in rest)
+        files = f", of {more} more file{'s' if more > 1 else ''}" if more else ""
+        told = f"… {len(rest):_} more lines{files}: `haft diff {request.run}` in another terminal shows all"
+        yield styled(told, "warn", sys.stderr)
 
 
 async def _asked(request: ApprovalRequest, interrupts: Interrupts, workspace: str) -> ApprovalAnswer:
@@ -59,6 +90,10 @@ async def _asked(request: ApprovalRequest, interrupts: Interrupts, workspace: st
             arguments = await _edited(arguments, interrupts)
         except BadUsage as error:
             complain(error.message, "the arguments stay as they were")
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MOST_COLUMNS else f"{line[:MOST_COLUMNS]}… ({len(line):_} characters)"
 
 
 def shown_call(request: ApprovalRequest, arguments: Mapping[str, Any], workspace: str) -> Iterator[str]:

@@ -8,15 +8,15 @@ terminal.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeVar
 
 import click
 
-from haft.contracts import Conflicting, UnknownRun
+from haft.contracts import BadUsage, Change, Conflicting
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import state_home
+from haft.surfaces.cli.place import change_sets, history_with, tell_what_is_logged
 from haft.surfaces.cli.printing import facts, lines, say, warn, writing
 from haft.surfaces.cli.run_names import complete_run
 from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible, width
@@ -24,6 +24,9 @@ from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible, w
 if TYPE_CHECKING:
     from haft.changes.diff import FileDifference
     from haft.changes.manifest import Altered
+    from haft.runs import RunRecord
+
+Form = Literal["patch", "stat"]
 
 
 class ChangeSet(Protocol):
@@ -42,14 +45,34 @@ class ChangeSet(Protocol):
     @property
     def conflicts(self) -> tuple[Conflicting, ...]: ...
     @property
-    def entries(self) -> tuple[Altered, ...]: ...
+    def entries(self) -> Sequence[Any]: ...
 
 
-class KeptChanges(Protocol):
+Kept = TypeVar("Kept", bound=ChangeSet)
+
+
+class KeptChanges(Protocol[Kept]):
     """Where change sets and their content are kept."""
 
-    def find(self, run: str, /) -> ChangeSet: ...
-    def read(self, change_set: ChangeSet, altered: Altered, side: Literal["before", "after"], /) -> BinaryIO | None: ...
+    def find(self, run: str, /) -> Kept: ...
+    def read(self, change_set: Kept, altered: Altered, side: Literal["before", "after"], /) -> BinaryIO | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the record says of the changes of a run, where none of them is kept."""
+
+    run: str
+    state: str
+    engine: str
+    complete: bool
+    reason: str | None
+    files: tuple[FileDifference, ...]
+    conflicts: tuple[Conflicting, ...] = ()
+
+    @property
+    def entries(self) -> tuple[FileDifference, ...]:
+        return self.files
 
 
 @click.command("diff", cls=HaftCommand)
@@ -58,21 +81,48 @@ class KeptChanges(Protocol):
 @click.pass_obj
 def print_diff(said: Globals, run: str, stat: bool) -> None:
     """What a run changed in the files of its workspace, as a patch."""
-    from haft.service import open_changes
+    tell_what_is_logged(said)
+    form: Form = "stat" if stat else "patch"
+    with history_with(run) as kept, change_sets() as changes:
+        record = kept.find(run)
+        if changes is not None and changes.ledger.get(record.id) is not None:
+            print_changes(changes, record.id, said, form)
+        elif record.is_open:
+            raise BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
+        else:
+            recorded = _recorded(record)
+            _print(recorded, recorded.files, said, form)
 
-    kept: KeptChanges | None = open_changes(state_home())
-    if kept is None:
-        raise UnknownRun(run)
-    print_changes(kept, run, said, "stat" if stat else "patch")
 
-
-def print_changes(kept: KeptChanges, run: str, said: Globals, form: Literal["patch", "stat"]) -> None:
+def print_changes(kept: KeptChanges[Kept], run: str, said: Globals, form: Form) -> None:
     """The change set of `run`, as the options want it."""
     from haft.changes.diff import differences
-    from haft.changes.diffstat import stat_lines
 
     found = kept.find(run)
-    each_file = differences(found.entries, lambda altered, side: kept.read(found, altered, side))
+    _print(found, differences(found.entries, lambda altered, side: kept.read(found, altered, side)), said, form)
+
+
+def _recorded(run: RunRecord) -> Recorded:
+    """A run without a change set: it changed nothing, nothing watched it, or its changes were thrown away."""
+    from haft.changes.diff import FileDifference
+
+    changes = run.record["changes"]
+    files = tuple(
+        FileDifference(
+            Change(each["path"], each["type"], each["kind"], each.get("before"), each.get("after")),
+            0,
+            0,
+            None,
+            "what it held is not kept",
+        )
+        for each in changes["files"]
+    )
+    return Recorded(run.id, changes["state"], changes["engine"], changes["complete"], changes["reason"], files)
+
+
+def _print(found: ChangeSet, each_file: Iterable[FileDifference], said: Globals, form: Form) -> None:
+    from haft.changes.diffstat import stat_lines
+
     if said.json:
         facts(_gathered(found, each_file))
         return
@@ -111,7 +161,8 @@ def _tell_state(found: ChangeSet, said: Globals) -> None:
         by = "outside of haft" if conflict.by == "outside" else f"by {conflict.by}"
         say(f"in conflict: {one_line(conflict.path)}, changed {by}")
     if found.state == "held":
-        say(f"held: not in the workspace; `haft changes apply {found.run}` or `haft changes drop {found.run}`")
+        why = f" ({one_line(found.reason)})" if found.complete and found.reason else ""
+        say(f"held: not in the workspace{why}; `haft changes apply {found.run}` or `haft changes drop {found.run}`")
     elif found.state in ("undone", "discarded"):
         say(f"{found.state}: not in the workspace")
 
@@ -135,24 +186,24 @@ def _for_person(each: FileDifference) -> Iterator[str]:
     if each.text is None:
         yield styled(one_line(f"{each.change.type} {each.change.path}"), "bold", sys.stdout)
     else:
-        yield from _coloured(each.text)
+        yield from coloured(each.text, sys.stdout)
     if each.note:
         yield styled(one_line(each.note), "dim", sys.stdout)
 
 
-def _coloured(text: str) -> Iterator[str]:
-    """Line by line. A removed `-- a` looks like a header: only its place in a hunk tells."""
+def coloured(text: str, stream: IO[Any]) -> Iterator[str]:
+    """A patch line by line, for a terminal. A removed `-- a` looks like a header: only its place in a hunk tells."""
     in_hunk = False
     for line in text.removesuffix("\n").split("\n"):
         # Without its newline, a carriage return at the end of a line is made visible too.
         shown = visible(line)
         in_hunk = line.startswith("@@") or (in_hunk and line[:1] in (" ", "+", "-", "\\"))
         if not in_hunk:
-            yield styled(shown, "bold", sys.stdout)
+            yield styled(shown, "bold", stream)
         elif line.startswith(("@@", "\\")):
-            yield styled(shown, "dim", sys.stdout)
+            yield styled(shown, "dim", stream)
         elif line.startswith(("+", "-")):
-            yield styled(shown, "good" if line.startswith("+") else "bad", sys.stdout)
+            yield styled(shown, "good" if line.startswith("+") else "bad", stream)
         else:
             yield shown
 

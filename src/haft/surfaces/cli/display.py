@@ -10,7 +10,7 @@ import asyncio
 import sys
 from typing import Protocol
 
-from haft.contracts import Event, Outcome
+from haft.contracts import Changes, Event, Outcome
 from haft.surfaces.cli.printing import complain, data, facts, say, to_json_text
 from haft.surfaces.cli.progress import Progress
 from haft.surfaces.cli.terminal import is_terminal, visible
@@ -19,7 +19,15 @@ from haft.surfaces.cli.terminal import is_terminal, visible
 class Display(Protocol):
     """Someone who shows a run."""
 
+    @property
+    def for_a_person(self) -> bool: ...
+
     async def show(self, event: Event) -> None: ...
+
+    async def show_tried(self, output: str) -> None:
+        """What a call printed that was tried, before a person is asked about it; on stderr, where it is shown nowhere
+        else."""
+        ...
 
     async def end(self, outcome: Outcome) -> None: ...
 
@@ -27,7 +35,10 @@ class Display(Protocol):
 class Live:
     """For a person: output as it comes, progress below it, nothing at the end unless there is something to say."""
 
+    for_a_person = True
+
     def __init__(self, progress: Progress) -> None:
+        self._blocked = asyncio.Event()
         self._progress = progress
         self._any = False
         self._line_open = False
@@ -40,6 +51,12 @@ class Live:
             await self._write(event.text)
         else:
             self._progress.take(event, may_draw=not self._line_open)
+            if event.type == "status" and event.status == "blocked-on-user":
+                self._blocked.set()
+
+    async def show_tried(self, output: str) -> None:
+        await self._blocked.wait()  # What was printed comes before the question about it.
+        await self._whole(output)
 
     async def _write(self, text: str) -> None:
         if text:
@@ -47,12 +64,17 @@ class Live:
             self._any, self._line_open = True, not text.endswith("\n")
             await asyncio.to_thread(data, visible(text))
 
-    async def end(self, outcome: Outcome) -> None:
+    async def _whole(self, output: str) -> None:
+        """The output of a tool that did not stream it, and its last line ended."""
         self._progress.clear()
         if not self._any:
-            await self._write(outcome.output)
+            await self._write(output)
         if self._line_open:
+            self._line_open = False
             await asyncio.to_thread(data, "\n")
+
+    async def end(self, outcome: Outcome) -> None:
+        await self._whole(outcome.output)
         if outcome.truncated and not self._progress.quiet:
             say(f"the output was long: `haft output {outcome.run_id}` shows all that was kept")
         tell_ended_children(outcome, quiet=self._progress.quiet)
@@ -65,6 +87,8 @@ RAW_FIELDS = ("output", "stderr")
 class Collected:
     """For programs: progress on stderr, and at the end the outcome, or one field of it."""
 
+    for_a_person = False
+
     def __init__(self, progress: Progress, only: str | None, *, json: bool) -> None:
         self._progress = progress
         self._only = only
@@ -72,6 +96,9 @@ class Collected:
 
     async def show(self, event: Event) -> None:
         self._progress.take(event, may_draw=True)
+
+    async def show_tried(self, output: str) -> None:
+        _aside(output)
 
     async def end(self, outcome: Outcome) -> None:
         self._progress.clear()
@@ -87,11 +114,21 @@ class Collected:
 class Streamed:
     """For programs: every event on a line of its own, the outcome last."""
 
+    for_a_person = False
+
     async def show(self, event: Event) -> None:
         await asyncio.to_thread(data, to_json_text(event.to_json()) + "\n")
 
+    async def show_tried(self, output: str) -> None:
+        _aside(output)
+
     async def end(self, outcome: Outcome) -> None:
         """The outcome was the last event."""
+
+
+def _aside(output: str) -> None:
+    if output:
+        say(output.removesuffix("\n"))
 
 
 def raw(text: str) -> None:
@@ -115,3 +152,25 @@ def tell_failure(outcome: Outcome) -> None:
     """Why it failed, on stderr."""
     if outcome.error is not None:
         complain(outcome.error.message, outcome.error.hint)
+
+
+def tell_changes(outcome: Outcome, *, for_a_person: bool) -> None:
+    """What a call changed, and what can be done about it, in one line. Programs read it in the outcome, and are told
+    only what waits for someone."""
+    changes, run = outcome.changes, outcome.run_id
+    if changes.state == "held":
+        if outcome.error is not None and "haft changes" in (outcome.error.hint or ""):
+            return  # The hint has said it.
+        why = f" ({changes.reason})" if changes.reason else ""
+        say(f"{_count(changes)} held, not in the workspace{why}: `haft diff {run}`, then")
+        say(f"  `haft changes apply {run}` to commit, `haft changes drop {run}` to throw away")
+    elif changes.state == "committed" and for_a_person:
+        say(f"changed {_count(changes)} (haft diff {run}, haft undo {run})")
+
+
+def _count(changes: Changes) -> str:
+    files = sum(change.kind != "directory" for change in changes.files)
+    if files:
+        return "1 file" if files == 1 else f"{files:_} files"
+    directories = len(changes.files)
+    return "1 directory" if directories == 1 else f"{directories:_} directories"

@@ -6,22 +6,25 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from haft.contracts import STATUSES, BadUsage, near_miss
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import history, history_with, workspace_of
+from haft.surfaces.cli.place import change_sets, history, history_with, workspace_of
 from haft.surfaces.cli.printing import facts, lines, say, table, to_json_text
 from haft.surfaces.cli.run_names import complete_run, complete_status
-from haft.surfaces.cli.terminal import styled, visible
+from haft.surfaces.cli.terminal import one_line, styled, visible
 from haft.surfaces.cli.times import clock, lasted, since
 from haft.surfaces.cli.tools import complete_names
 from haft.surfaces.cli.walls import limits_lines, walls_lines
 
 if TYPE_CHECKING:
     from haft.runs import RunRecord
+
+MOST_FILES: Final = 100
+"""Changed files that a person is shown."""
 
 
 @click.command("log", cls=HaftCommand)
@@ -53,7 +56,10 @@ def log_runs(said: Globals, /, after: str | None, status: str | None, path: str 
             workspace = workspace_of(said)
             path = _inside(workspace, path)
         chosen = Filter(status=status, since=moment, path=path, workspace=workspace, **wanted)
-        found = [] if kept is None else kept.runs(chosen)
+        with change_sets() as changes:
+            found = [] if kept is None else kept.runs(chosen)
+            if changes is not None:
+                found = [changes.brought_up_to_date(run) for run in found]
     if said.json:
         facts([run.to_json() for run in found])
     elif found:
@@ -75,7 +81,9 @@ def _row(run: RunRecord) -> tuple[str, ...]:
     ended = run.ended_at
     length = lasted((time.time() if ended is None else ended) - run.started_at)
     arguments = to_json_text(run.to_json()["arguments"])
-    return (run.id, clock(run.started_at), run.status, length, run.tool, arguments[:500])
+    became = run.record["changes"]["state"]
+    status = f"{run.status}, {became}" if became in ("held", "discarded", "undone") else run.status
+    return (run.id, clock(run.started_at), status, length, run.tool, arguments[:500])
 
 
 @click.command("show", cls=HaftCommand)
@@ -83,8 +91,10 @@ def _row(run: RunRecord) -> tuple[str, ...]:
 @click.pass_obj
 def show_run(said: Globals, run: str) -> None:
     """One run: its states, decision, limits, walls, arguments, changes. The beginning of its name will do."""
-    with history_with(run) as kept:
+    with history_with(run) as kept, change_sets() as changes:
         record = kept.find(run)
+        if changes is not None:
+            record = changes.brought_up_to_date(record)
     if said.json:
         facts(record.to_json())
     else:
@@ -105,7 +115,7 @@ def _described(run: RunRecord) -> Iterator[str]:
     yield from _decision_lines(outcome["decision"])
     yield from limits_lines(outcome["limits"])
     yield from walls_lines(outcome["walls"], document["workspace"])
-    yield from _change_lines(outcome["changes"])
+    yield from _change_lines(run.id, outcome["changes"])
     if outcome["exitCode"] is not None:
         yield f"exit: {outcome['exitCode']}"
     if outcome["outputBytes"]:
@@ -126,10 +136,29 @@ def _decision_lines(decision: dict[str, Any] | None) -> Iterator[str]:
         yield visible(f"  rule: {decision['rule']} ({decision['source']})")
 
 
-def _change_lines(changes: dict[str, Any]) -> Iterator[str]:
+def _change_lines(run: str, changes: dict[str, Any]) -> Iterator[str]:
     if changes["complete"] and not changes["files"]:
         yield "changes: none"
         return
-    yield "changes:" + ("" if changes["complete"] else f" not all known: {changes['reason']}")
-    for change in changes["files"]:
-        yield visible(f"  {change['type']} {change['path']}")
+    ways = {
+        "committed": f"`haft diff {run}`, `haft undo {run}`",
+        "undone": f"`haft diff {run}`, `haft redo {run}`",
+        "held": f"`haft diff {run}`, `haft changes apply {run}`, `haft changes drop {run}`",
+    }
+    state, reason = changes["state"], changes["reason"]
+    engine = "" if changes["engine"] == "none" else f", by {changes['engine']}"
+    words = [] if state == "none" else [f"{state}{engine}"]
+    if not changes["complete"]:
+        words.append(f"not all known: {reason}")
+    elif reason:
+        words.append(reason)
+    yield visible(f"changes: {'; '.join(words)}")
+    if state in ways:
+        yield f"  {ways[state]}"
+    for change in changes["files"][:MOST_FILES]:
+        yield f"  {change['type']} {one_line(change['path'])}"
+    if len(changes["files"]) > MOST_FILES:
+        yield f"  and {len(changes['files']) - MOST_FILES:_} more"
+    for conflict in changes["conflicts"][:MOST_FILES]:
+        by = "outside of haft" if conflict["by"] == "outside" else f"by {conflict['by']}"
+        yield f"  in conflict: {one_line(conflict['path'])}, changed {by}"

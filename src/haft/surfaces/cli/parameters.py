@@ -13,9 +13,9 @@ from typing import Final
 
 from haft.contracts import BadUsage, near_miss
 
-FLAGS: Final = ("--stream", "--approve", "--network", "--json", "--quiet", "--help", "--version")
+FLAGS: Final = ("--stream", "--approve", "--try", "--network", "--json", "--quiet", "--help", "--version")
 VALUED: Final = ("--args", "--only", "--timeout", "--thread", "--config", "--write", "--workspace")
-LATER: Final = ("--wait", "--try", "--no-cache", "--preview")
+LATER: Final = ("--wait", "--no-cache", "--preview")
 """Options of haft that other versions have: their names are taken all the same, so that no line changes its meaning."""
 SHORT: Final = {"-w": "--workspace", "-q": "--quiet", "-h": "--help"}
 OPTIONS: Final = (*FLAGS, *VALUED)

@@ -13,7 +13,7 @@ from haft.surfaces.cli.printing import warn
 
 if TYPE_CHECKING:
     from haft.runs import History
-    from haft.service import Config
+    from haft.service import ChangesFacade, Config
     from haft.storage import StateHome
 
 
@@ -91,3 +91,16 @@ def history_with(run: str) -> Iterator[History]:
         if opened is None:
             raise UnknownRun(run)
         yield opened
+
+
+@contextlib.contextmanager
+def change_sets() -> Iterator[ChangesFacade | None]:
+    """The change sets there are; None where there is no state yet. Enter `history` first: it cleans up."""
+    from haft.service import open_changes
+
+    opened = open_changes(state_home())
+    try:
+        yield opened
+    finally:
+        if opened is not None:
+            opened.close()

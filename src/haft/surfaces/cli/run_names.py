@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -34,3 +35,27 @@ def complete_run(_ctx: click.Context, _parameter: click.Parameter, incomplete: s
 def complete_status(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The words a run's status may be."""
     return [status for status in STATUSES if status.startswith(incomplete)]
+
+
+def complete_changes(*states: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """A completion with the newest runs whose changes are in one of these states."""
+
+    def complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from haft.contracts import HaftError
+        from haft.service import open_changes
+        from haft.surfaces.cli.place import state_home
+
+        try:
+            kept = open_changes(state_home())
+            if kept is None:
+                return []
+            rows = [row for state in states for row in kept.ledger.all(state=state) if row.verb == "call"]
+            kept.close()
+        except (HaftError, OSError):
+            return []
+        newest = [row for row in reversed(rows) if row.run.startswith(incomplete)][:MOST]
+        return [CompletionItem(row.run, help=f"{row.files} changed, {row.state}") for row in newest]
+
+    return complete

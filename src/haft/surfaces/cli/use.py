@@ -100,6 +100,7 @@ def _refuse_version(name: str | None) -> None:
 @click.option("--only", metavar="FIELD", help="Print this field of the outcome, raw.")
 @click.option("--stream", is_flag=True, help="Print every event on a line of its own, the outcome last.")
 @click.option("--approve", is_flag=True, help="Approve what would ask.")
+@click.option("--try", "trial", is_flag=True, help="Run first, without network; then show the changes, and ask.")
 @click.option("--timeout", metavar="SECONDS", help="End the call after this long.")
 @click.option("--thread", metavar="T", help="The conversation that the call belongs to.")
 @click.option("--config", metavar="K=V", multiple=True, help="A value for the tool; JSON, else text.")
@@ -111,8 +112,9 @@ def _refuse_version(name: str | None) -> None:
 def use_tool(context: click.Context, line: Line) -> None:
     """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; repeated ones
     make an array. What would ask is asked at the terminal, or approved by `--approve`. After a bare `--` everything is
-    a parameter. `--network` and `--write` open walls for this call, and only for it. The outcome is printed as JSON
-    where stdout is no terminal."""
+    a parameter. `--network` and `--write` open walls for this call, and only for it. With `--try` the tool runs, and
+    its changes are committed once you have seen them; where there is no terminal they are held for `haft changes`. The
+    outcome is printed as JSON where stdout is no terminal."""
     said = context.find_object(Globals) or Globals()
     wanted = Wanted.from_line(line)
     from haft.service import ToolService
@@ -123,26 +125,32 @@ def use_tool(context: click.Context, line: Line) -> None:
 
     interrupts = Interrupts((lambda _text: None) if said.quiet else say)
     workspace = workspace_of(said)
-    approver = approve_all if wanted.approve else approver_here(interrupts, workspace)
+    display = _display(wanted, said)
+    approver = approve_all if wanted.approve else approver_here(interrupts, workspace, display)
     service = ToolService.open(workspace, approver=approver, thread=wanted.thread)
     tell_ignored(service.config, said)
     tell_what_is_logged(said)
     specs = {listing.spec.name: listing.spec for listing in service.tools()}
     schema = specs[ToolName(wanted.tool)].input_schema if wanted.tool in specs else {}
     given = arguments(line, wanted.tool, schema)
-    outcome = asyncio.run(_perform(service, wanted, given, said, interrupts))
+    outcome = asyncio.run(_perform(service, wanted, given, display, interrupts))
+    _tell(outcome, display, said, interrupts)
     context.exit(outcome.process_exit_code)
 
 
 async def _perform(
-    service: ToolService, wanted: Wanted, given: dict[str, Any], said: Globals, interrupts: Interrupts
+    service: ToolService, wanted: Wanted, given: dict[str, Any], display: Display, interrupts: Interrupts
 ) -> Outcome:
-    from haft.surfaces.cli.display import tell_failure
-
-    display = _display(wanted, said)
     async with service:
         with interrupts:
-            run = service.call(wanted.tool, given, timeout=wanted.timeout, config=wanted.config, grants=wanted.grants)
+            run = service.call(
+                wanted.tool,
+                given,
+                timeout=wanted.timeout,
+                config=wanted.config,
+                grants=wanted.grants,
+                trial=wanted.trial,
+            )
             interrupts.cancels(run.cancel)
             try:
                 async for event in run:
@@ -154,10 +162,19 @@ async def _perform(
                 run.cancel()
                 await run
                 raise
-    ended_by_us = interrupts.heard and outcome.status == "cancelled"
-    if outcome.error is not None and not said.quiet and not ended_by_us:
-        tell_failure(outcome)
     return outcome
+
+
+def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interrupts) -> None:
+    """What became of it, on stderr."""
+    from haft.surfaces.cli.display import tell_changes, tell_failure
+
+    if said.quiet:
+        return
+    ended_by_us = interrupts.heard and outcome.status == "cancelled"
+    if outcome.error is not None and not ended_by_us:
+        tell_failure(outcome)
+    tell_changes(outcome, for_a_person=display.for_a_person)
 
 
 def _display(wanted: Wanted, said: Globals) -> Display:

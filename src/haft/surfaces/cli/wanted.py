@@ -21,6 +21,8 @@ class Wanted:
     only: str | None
     stream: bool
     approve: bool
+    trial: bool
+    """Run first, ask then."""
     timeout: float | None
     thread: str | None
     config: Mapping[str, Any]
@@ -34,6 +36,7 @@ class Wanted:
             only=_field(line.value("--only")),
             stream=line.flag("--stream"),
             approve=line.flag("--approve"),
+            trial=line.flag("--try"),
             timeout=_seconds(line.value("--timeout")),
             thread=line.value("--thread"),
             config=dict(_pair(text) for text in line.options.get("--config", ())),
@@ -79,14 +82,16 @@ def _pair(text: str) -> tuple[str, Any]:
 
 
 def _place(text: str) -> str:
-    """What `--write` names, as an absolute path. It must be there: nothing can be opened that does not exist."""
+    """What `--write` names, as an absolute path. It must be there, unless it may be in the workspace: nothing else can be
+    opened that does not exist."""
     try:
         place = os.path.abspath(os.path.expanduser(text))
+        may_be_inside = place.startswith(os.getcwd().rstrip("/") + "/")
     except FileNotFoundError as error:
         raise BadUsage(
             "the current directory does not exist any more", hint="`--write` takes full paths too"
         ) from error
-    if not text or not os.path.exists(place):
+    if not text or not (may_be_inside or os.path.exists(place)):
         hint = "make it first, or grant its directory" if text else "`--write .` is the current directory"
         raise BadUsage(f"`--write`: there is no `{text}`", hint=hint)
     return place

@@ -1,0 +1,183 @@
+"""The checks of `haft doctor` about changes: what is kept, what waits, and how calls in this workspace are covered.
+
+Where there is no state home yet, none is made: the trial is made in one that is thrown away, on the disk where the real
+one would lie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from haft.changes import Coverage
+from haft.changes.area import Area, filesystem, mounts_inside, remove, workspace_key
+from haft.changes.measuring import Usage, in_words
+from haft.contracts import NO_GRANTS
+from haft.files import Root
+from haft.runs import Lease
+from haft.sandbox import Mode, Sandbox
+from haft.service.changes import transactions_of
+from haft.service.checks import Check
+from haft.service.config import Config, load_config
+from haft.service.housekeeping import bounds_of
+from haft.service.reading import has_state
+from haft.service.store import DAY, StoreFacade
+from haft.service.workspace import check_workspace
+from haft.storage import StateHome
+
+PATIENCE_SECONDS: Final = 10.0
+MOST_LOOKED_AT: Final = 20_000
+
+
+def store_checks(home: StateHome, env: Mapping[str, str]) -> list[Check]:
+    """How much is kept, and what waits for a person."""
+    if not has_state(home):
+        return [Check("store", "ok", "nothing is kept yet")]
+    store = StoreFacade(home, bounds_of(load_config(None, env), env))
+    try:
+        usage = store.measure()
+    finally:
+        store.close()
+    return [_used(usage), _held(usage)]
+
+
+def _used(usage: Usage) -> Check:
+    words = f"{in_words(usage.used)} of {in_words(usage.budget)} used; {usage.undoable} runs can be undone"
+    if usage.used > usage.budget:
+        hint = "`haft store prune` gives room back, and says which runs can then no longer be undone"
+        return Check("store", "warn", words, f"{hint}; or raise `changes.store_bytes`")
+    return Check("store", "ok", words)
+
+
+def _held(usage: Usage) -> Check:
+    if not usage.held:
+        return Check("held changes", "ok", "none wait")
+    named = [f"{each.run} ({(time.time() - each.since) / DAY:.0f} days)" for each in usage.held]
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    first = usage.held[0].run
+    return Check(
+        "held changes",
+        "warn",
+        f"not in their workspace until someone decides: {', '.join(named[:3])}{more}",
+        f"look at `haft diff {first}`, then `haft changes apply {first}` or `haft changes drop {first}`",
+    )
+
+
+def coverage_checks(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> list[Check]:
+    """Which engine covers calls in this workspace, and what could trip it."""
+    if workspace is None:
+        return [Check("change tracking", "ok", "no workspace here")]
+    config = load_config(workspace, env)
+    if config.changes_engine == "off":
+        hint = "set it to `auto`"
+        return [Check("change tracking", "warn", "`changes.engine` is `off`: nothing can be undone", hint)]
+    workspace = check_workspace(workspace, home.path)
+    with _trial_home(home, workspace) as place:
+        try:
+            area, why = asyncio.run(_tried(place, workspace, config, env))
+        except TimeoutError:
+            return [Check("change tracking", "broken", f"a trial did not end within {PATIENCE_SECONDS:g} s")]
+        how, kind = "moved" if area.moves else "copied", filesystem(area.path) or "filesystem unknown"
+        where = f"what they replace is {how} to {_shown(area, home, place)} ({kind})"
+    inside = mounts_inside(workspace)
+    if why is None and inside:
+        why = f"other filesystems are mounted in the workspace ({', '.join(inside[:3])})"
+    if why is None and config.changes_engine == "snapshot":
+        return [Check("change tracking", "ok", f"by snapshots, as `changes.engine` says; {where}")]
+    if why is not None:
+        hint = "every call that starts processes then looks at the whole workspace, before and after"
+        return [Check("change tracking", "warn", f"by snapshots, as layers cannot be had: {why}; {where}", hint)]
+    return [Check("change tracking", "ok", f"calls work in a layer above the workspace; {where}"), *_owners(workspace)]
+
+
+def _shown(area: Area, home: StateHome, place: StateHome) -> str:
+    return area.path.replace(place.path, home.path, 1) if area.path.startswith(place.path) else area.path
+
+
+@contextlib.contextmanager
+def _trial_home(home: StateHome, workspace: str) -> Iterator[StateHome]:
+    """The state home, or one for the moment."""
+    if os.path.isdir(home.hosts):
+        home.prepare()
+        yield home
+        return
+    above = home.path
+    while not os.path.isdir(above):
+        above = os.path.dirname(above)
+    beside = os.path.join(os.path.dirname(workspace), f".haft-{os.geteuid()}-{workspace_key(workspace)}")
+    known = os.path.lexists(beside)
+    path = tempfile.mkdtemp(prefix=".haft-doctor-", dir=above if os.access(above, os.W_OK | os.X_OK) else None)
+    try:
+        made = StateHome(path)
+        made.prepare()
+        yield made
+    finally:
+        remove(path)
+        if not known:
+            remove(beside)
+
+
+async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[str, str]) -> tuple[Area, str | None]:
+    """Where what is replaced would go, and why no layer can be had, if none can."""
+    lease = Lease(home.hosts)
+    root = Root(workspace)
+    transactions = transactions_of(home, root.root, lease.host, config.limits)
+    coverages: list[Coverage] = []
+    # What is required is judged elsewhere: here it must not keep us from finding out.
+    mode: Mode = "off" if config.sandbox_mode == "off" else "auto"
+    sandbox = Sandbox(
+        workspace, home.path, env, root.open_directory, config.limits, mode, NO_GRANTS, lambda: coverages[0].layers
+    )
+    try:
+        coverages.append(Coverage(transactions, "auto", config.store_bytes, sandbox.no_layer))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            why = None if config.changes_engine == "snapshot" else await coverages[0].no_overlay()
+        return transactions.area, why
+    finally:
+        sandbox.close()
+        await asyncio.to_thread(transactions.close)
+        lease.release()
+
+
+def _owners(workspace: str) -> list[Check]:
+    """Files of others cannot be changed in a layer, unless by root."""
+    if os.geteuid() == 0:
+        return []
+    mine = (os.geteuid(), os.getegid())
+    looked = 0
+    foreign: list[str] = []
+    for path, status in _entries(workspace):
+        looked += 1
+        if (status.st_uid, status.st_gid) != mine:
+            foreign.append(path)
+    beyond = f" of the first {looked:_} looked at" if looked >= MOST_LOOKED_AT else ""
+    if not foreign:
+        return [Check("owners", "ok", f"everything{beyond} in the workspace is of this user and group")]
+    return [
+        Check(
+            "owners",
+            "warn",
+            f"{len(foreign)}{beyond or ' entries'} in the workspace are of another user or group, {foreign[0]} for one:"
+            " a call that changes one fails with EOVERFLOW (Value too large for defined data type)",
+            'make them yours (`chown`), or set `changes.engine = "snapshot"`',
+        )
+    ]
+
+
+def _entries(directory: str) -> Iterator[tuple[str, os.stat_result]]:
+    waiting, left = [directory], MOST_LOOKED_AT
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as found:
+            for entry in found:
+                if not left:
+                    return
+                left -= 1
+                with contextlib.suppress(OSError):
+                    yield entry.path, entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)

@@ -1,0 +1,83 @@
+"""Seeing to the store behind the calls of a host: now and then, in the thread that does what nobody waits for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from haft.changes import Transactions
+from haft.changes.bounds import Bounds, is_due
+from haft.contracts import HaftError
+from haft.service.config import Config, load_config
+from haft.storage import StateHome
+
+if TYPE_CHECKING:
+    from haft.service.store import Tidied
+
+EVERY_COMMITS: Final = 200
+EVERY_SECONDS: Final = 3_600.0
+GRACE_SECONDS: Final = 2.0
+"""How long a host that ends lets a pass go on: hosts of a single call would never get to the end of one."""
+_log = logging.getLogger("haft")
+
+
+def bounds_of(config: Config, env: Mapping[str, str]) -> Bounds:
+    """The bounds as the user set them. The store is of all workspaces: none of them decides, by a file that it holds,
+    what can be undone in the others."""
+    own = load_config(None, env)
+
+    def value(name: str) -> Any:
+        return own.values[name] if config.sources[name] in config.files else config.values[name]
+
+    return Bounds(value("changes.store_bytes"), value("changes.store_days"))
+
+
+class Housekeeping:
+    """Sees to the store now and then, in the thread that does what nobody waits for."""
+
+    def __init__(self, home: StateHome, bounds: Bounds, transactions: Transactions) -> None:
+        self._home = home
+        self._bounds = bounds
+        self._transactions = transactions
+        self._commits = 0
+        self._end: float | None = None
+        transactions.committed = self._committed
+
+    def stop(self) -> None:
+        """The host ends: so does what is under way here, soon."""
+        self._end = time.monotonic() + GRACE_SECONDS
+
+    def _stopped(self) -> bool:
+        return self._end is not None and time.monotonic() >= self._end
+
+    def _committed(self) -> None:
+        if self._commits % EVERY_COMMITS == 0:
+            self._transactions.later(self._tidy)
+        self._commits += 1
+
+    def _tidy(self) -> None:
+        home = self._home
+        if self._stopped() or not is_due(home.changes, self._transactions.ledger, EVERY_COMMITS, EVERY_SECONDS):
+            return
+        from haft.service.store import StoreFacade  # most hosts never need it
+
+        facade = StoreFacade(home, self._bounds)
+        try:
+            self._tell(facade.tidy(self._stopped))
+        except HaftError:
+            pass  # Another process is at it, or the database is busy: there will be another time.
+        finally:
+            facade.close()
+
+    def _tell(self, done: Tidied) -> None:
+        lost = [each.row.run for each in done.pruned.runs if each.row.verb == "call"]
+        if lost:
+            named = ", ".join(lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
+            _log.warning(
+                "%s can no longer be undone: `changes.store_bytes` is %d, `changes.store_days` %g",
+                named,
+                self._bounds.bytes,
+                self._bounds.days,
+            )

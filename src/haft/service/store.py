@@ -1,0 +1,63 @@
+"""The store, as the service offers it: what is kept in a state home, and keeping it within its bounds.
+
+Whoever looks or prunes by hand uses it, and `housekeeping` does behind the calls of a host.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.changes.bounds import Bounds
+from haft.changes.measuring import Usage
+from haft.changes.store import Pruned, Store
+from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
+from haft.storage import StateHome
+
+DAY: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """What pruning did, or would do."""
+
+    pruned: Pruned
+    outputs: Outputs
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.pruned.to_json(), "outputs": dataclasses.asdict(self.outputs)}
+
+
+class StoreFacade:
+    """What is kept in a state home."""
+
+    def __init__(self, home: StateHome, bounds: Bounds) -> None:
+        self._home = home
+        self._bounds = bounds
+        self._store = Store(home.changes, home.database, home.blobs, self._bounds)
+
+    def close(self) -> None:
+        self._store.close()
+
+    def measure(self) -> Usage:
+        """How much of the disk it takes, and what waits."""
+        usage = self._store.measure()
+        usage.outputs = outputs_in(self._home.outputs).bytes
+        return usage
+
+    def prune(self, *, dry_run: bool = False) -> Tidied:
+        """Pack up, and remove what is over the budget or too old; with `dry_run`, only say what would go at most."""
+        if dry_run:
+            return Tidied(self._store.preview(), outputs_in(self._home.outputs, self._oldest()))
+        return Tidied(self._store.prune(), remove_outputs(self._home.outputs, self._oldest()))
+
+    def tidy(self, stopped: Callable[[], bool]) -> Tidied:
+        """The same behind the scenes: calls come first, and nothing is pruned while all keeps to its bounds."""
+        done = self._store.prune(thorough=False, patience=1.0, stopped=stopped)
+        return Tidied(done, remove_outputs(self._home.outputs, self._oldest()))
+
+    def _oldest(self) -> float:
+        return time.time() - self._bounds.days * DAY

@@ -1,0 +1,184 @@
+"""`haft undo` and `haft redo`: runs taken back, or brought back, from any process.
+
+The rooms below decide and move; here a person learns path by path what happened, or who stands in the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import click
+
+from haft.contracts import EXIT_CODES, BadUsage, Outcome, UnknownRun
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import change_sets, history, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.printing import complain, facts, lines, say
+from haft.surfaces.cli.run_names import complete_changes
+from haft.surfaces.cli.settling import MOST, nothing_to, settled, tell_in_the_way
+from haft.surfaces.cli.terminal import one_line
+
+CONFLICT: Final = EXIT_CODES["conflict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be reversed, as the line says it."""
+
+    direction: Literal["undo", "redo"]
+    runs: tuple[str, ...]
+    thread: str | None = None
+    dry_run: bool = False
+    force: bool = False
+
+    @property
+    def past(self) -> str:
+        return "undone" if self.direction == "undo" else "redone"
+
+
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what it would do, and who stands in the way.")
+_FORCE = click.option(
+    "--force", is_flag=True, help="Also where files were changed again since; what it replaces is kept."
+)
+
+
+@click.command("undo", cls=HaftCommand)
+@click.argument(
+    "runs",
+    nargs=-1,
+    metavar="[RUN|BATCH]...",
+    shell_complete=complete_changes("committed"),
+    help="Runs, by their names or the beginnings of them. None: your last one in this workspace.",
+)
+@click.option("--thread", metavar="T", help="All that this conversation changed in this workspace.")
+@_DRY_RUN
+@_FORCE
+@click.pass_context
+def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None, dry_run: bool, force: bool) -> None:
+    """Take back exactly what runs changed, all of them or none. Without a run: your last one in this workspace that
+    changed something and is not undone, so that repeating steps back. Later runs stay where they touched other paths.
+    Where they or a person changed the same ones nothing is touched, and it is said who stands in the way (exit 5).
+    `haft redo` brings it back."""
+    if runs and thread is not None:
+        raise BadUsage("`haft undo` takes runs or `--thread`, not both")
+    _reverse(context, Wanted("undo", runs, thread, dry_run, force))
+
+
+@click.command("redo", cls=HaftCommand)
+@click.argument(
+    "runs",
+    nargs=-1,
+    required=True,
+    metavar="RUN...",
+    shell_complete=complete_changes("undone"),
+    help="The runs that were undone.",
+)
+@_DRY_RUN
+@_FORCE
+@click.pass_context
+def redo_runs(context: click.Context, runs: tuple[str, ...], dry_run: bool, force: bool) -> None:
+    """Bring back what was undone. Named are the runs that were undone, not the undo."""
+    _reverse(context, Wanted("redo", runs, None, dry_run, force))
+
+
+def _reverse(context: click.Context, wanted: Wanted) -> None:
+    said = context.find_object(Globals) or Globals()
+    tell_what_is_logged(said)
+    workspace, wanted = _found(wanted, said)
+    shape, outcome = asyncio.run(_perform(workspace, wanted, said))
+    failure = None if outcome is None else outcome.error
+    if failure is not None and failure.code != "conflict":
+        complain(failure.message, failure.hint)
+        if said.json:
+            facts({"error": failure.to_json()})
+        context.exit(EXIT_CODES.get(failure.code, 1))
+    in_the_way = bool(shape["conflicts"])
+    if said.json:
+        facts(shape)
+    elif not in_the_way:
+        lines(_told(shape, wanted))
+    if in_the_way:
+        _tell_conflict(shape, wanted, said)
+    context.exit(CONFLICT if in_the_way else 0)
+
+
+def _found(wanted: Wanted, said: Globals) -> tuple[str, Wanted]:
+    """The workspace that the runs changed, and the runs by their whole names. A named one is found from anywhere."""
+    from haft.service import user_name
+    from haft.service.changes import rows_for
+
+    here = "" if wanted.runs else os.path.realpath(workspace_of(said))
+    with history() as kept, change_sets() as changes:
+        if kept is None or changes is None:
+            if wanted.runs:
+                raise UnknownRun(wanted.runs[0])
+            raise BadUsage(f"there is nothing to undo in {here}")
+        # A batch is no run: only its calls are.
+        names = [name if name.startswith("b_") else kept.find(name).id for name in wanted.runs]
+        for name in names:
+            if changes.ledger.get(name) is None and not changes.ledger.of_parent(name) and not name.startswith("b_"):
+                raise nothing_to(wanted.direction, kept.find(name))
+        rows = rows_for(changes.ledger, here, user_name(), names, wanted.thread, wanted.direction)
+        return rows[0].workspace, replace(wanted, runs=tuple(names))
+
+
+async def _perform(workspace: str, wanted: Wanted, said: Globals) -> tuple[dict[str, Any], Outcome | None]:
+    """What was done or would be, in its JSON form; and the outcome of the run that did it."""
+    from haft.service import ToolService
+
+    async with ToolService.open(workspace) as service:
+        if wanted.dry_run:
+            found = await asyncio.to_thread(
+                lambda: service.look_ahead(wanted.direction, *wanted.runs, thread=wanted.thread, force=wanted.force)
+            )
+            return found.to_json(None), None
+        if wanted.direction == "undo":
+            run = service.undo(*wanted.runs, thread=wanted.thread, force=wanted.force)
+        else:
+            run = service.redo(*wanted.runs, force=wanted.force)
+        outcome = await settled(run, said)
+        return outcome.result or {}, outcome
+
+
+def _told(shape: dict[str, Any], wanted: Wanted) -> Iterator[str]:
+    named = _named(shape["runs"])
+    if shape["undo"] is None:
+        yield f"would {wanted.direction} {named}"
+    else:
+        yield f"{named} {wanted.past} by {shape['undo']}"
+    yield from _plan_lines(shape["plan"])
+
+
+def _named(runs: Sequence[str]) -> str:
+    return ", ".join(runs) if len(runs) <= 5 else f"{', '.join(runs[:4])} and {len(runs) - 4} more"
+
+
+def _plan_lines(plan: Sequence[dict[str, str]]) -> Iterator[str]:
+    if not plan:
+        yield "  every path is as it should be already"
+    moved = [step for step in plan if step["action"] != "keep"]
+    stays = [step for step in plan if step["action"] == "keep"]
+    for steps, after in ((moved, ""), (stays, ": it holds what others put there")):
+        yield from (f"  {step['action']:<7} {one_line(step['path'])}{after}" for step in steps[:MOST])
+        if len(steps) > MOST:
+            yield f"  and {len(steps) - MOST:_} more"
+
+
+def _tell_conflict(shape: dict[str, Any], wanted: Wanted, said: Globals) -> None:
+    """Who stands in the way, and what would have been done."""
+    conflicts = shape["conflicts"]
+    if not said.quiet:
+        tell_in_the_way(conflicts)
+        say(f"to {wanted.direction} {_named(shape['runs'])} means:")
+        for line in _plan_lines(shape["plan"]):
+            say(line)
+    count = "a path was" if len(conflicts) == 1 else f"{len(conflicts):_} paths were"
+    later = list(dict.fromkeys(each["by"] for each in conflicts if each["by"] != "outside"))
+    first = f"`haft undo {' '.join(later[:5])}` first, or " if later else ""
+    complain(
+        f"{_named(shape['runs'])} cannot be {wanted.past}: {count} changed again since; nothing was touched",
+        f"{first}use `--force`: what it replaces is kept",
+    )

@@ -1,0 +1,199 @@
+"""Hosts that die, or find the disk full, at the n-th thing they do to the disk while a change set is brought about.
+
+A program: for every line of JSON on its input it forks a host, ready at once because everything is imported by then.
+The host does what the line says, says what came of it in one line, and is gone. What counts as a thing done is every call
+that changes a file or directory, seen where Python makes it, in the thread that settles the changes and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import functools
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from haft.changes import area, commit, declared, ledger, overlay, places, snapshotting, tools
+from haft.service import ToolService, recover_dead_hosts
+from haft.service import changes as service_changes
+from haft.service import service as service_module
+from haft.storage import StateHome
+
+DONE_TO_THE_DISK = (
+    "rename", "mkdir", "rmdir", "unlink", "chmod", "chown", "fchmod", "fchown", "symlink", "link", "mknod", "utime",
+    "write", "pwrite", "ftruncate", "fsync", "removexattr",
+)  # fmt: skip
+TAKES_ROOM = (
+    "rename", "renameat2", "mkdir", "symlink", "link", "mknod", "write", "pwrite", "ftruncate", "fsync", "open",
+)  # fmt: skip
+NEEDS_ROOM = ("mkdir", "symlink", "mknod", "write", "pwrite", "open")
+"""What a full disk refuses from then on; a rename mostly goes through."""
+
+
+class Meter:
+    """Counts what is done, and does something else at the n-th."""
+
+    def __init__(self, at: int, how: str) -> None:
+        self.at = at
+        self.how = how
+        self.count = 0
+        self.struck = False
+        self.seen: list[str] = []
+        self._here = threading.local()
+
+    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What this does is counted."""
+
+        @functools.wraps(function)
+        def counted(*words: Any, **named: Any) -> Any:
+            outer = getattr(self._here, "on", False)
+            self._here.on = True
+            try:
+                return function(*words, **named)
+            finally:
+                self._here.on = outer
+
+        return counted
+
+    def step(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def stepping(*words: Any, **named: Any) -> Any:
+            creates = name != "open" or words[1] & os.O_CREAT
+            if getattr(self._here, "on", False) and creates:
+                answer = self.tick(name)
+                if answer is not None:
+                    return answer
+            return function(*words, **named)
+
+        return stepping
+
+    def tick(self, name: str) -> Any:
+        if self.how == "kill":
+            self.count += 1
+            self.seen.append(name)
+            if self.count == self.at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        elif name in (TAKES_ROOM if self.how == "full" else NEEDS_ROOM):
+            self.count += 1
+            self.seen.append(name)
+            if self.count == self.at or (self.how == "full-on" and self.count > self.at > 0):
+                self.struck = True
+                if name == "renameat2":
+                    import ctypes
+
+                    ctypes.set_errno(errno.ENOSPC)
+                    return -1
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return None
+
+    def install(self) -> None:
+        for name in (*DONE_TO_THE_DISK, "open"):
+            setattr(os, name, self.step(name, getattr(os, name)))
+        call = places._renameat2()
+        if call is not None:
+            places._found[0] = self.step("renameat2", call)
+        for method in ("put", "set_state"):
+            setattr(ledger.Ledger, method, self.step(f"ledger.{method}", getattr(ledger.Ledger, method)))
+        for kind in (overlay.OverlayTransaction, declared.DeclaredTransaction, snapshotting.SnapshotTransaction):
+            kind.finish = self.around(kind.finish)  # type: ignore[method-assign]
+        for name in ("reverse", "apply", "drop"):
+            setattr(tools, name, self.around(getattr(tools, name)))
+        service_changes.recover = self.around(service_changes.recover)
+        service_module.recover_changes = self.around(service_module.recover_changes)
+
+
+async def yes(_request: Any) -> bool:
+    return True
+
+
+async def live(order: dict[str, Any]) -> dict[str, Any]:
+    """Do what is to be done first, and then, under the meter, what the host may die of."""
+    if order.get("copies"):
+        area.reaches = lambda *_places: False  # type: ignore[assignment]
+    meter = Meter(order["at"], order.get("how", "kill"))
+    runs: list[str] = []
+    if order["do"][0] == "recover":
+        meter.install()
+        recover_dead_hosts(StateHome(order["home"]))
+        return {"ops": meter.count, "seen": meter.seen}
+    settings = {"changes.engine": order.get("engine", "auto"), "limits.max_seconds": 300}
+    async with ToolService.open(
+        order["workspace"], approver=yes, home=order["home"], installed=False, settings=settings
+    ) as service:
+
+        async def do(verb: str, *words: Any) -> Any:
+            if verb in ("undo", "redo", "apply", "drop"):
+                run = getattr(service, verb)(*(runs[word] if isinstance(word, int) else word for word in words))
+            elif verb == "write":
+                run = service.call("write_file", {"path": words[0], "content": words[1]})
+            else:
+                run = service.call("shell", {"command": words[0]})
+            say({"run": run.id})
+            runs.append(run.id)
+            return await run
+
+        for each in order.get("first", ()):
+            outcome = await do(*each)
+            say({"first": [outcome.status, outcome.changes.state, outcome.error and outcome.error.message]})
+        say({"ready": True})
+        meter.install()
+        if order.get("unsynced"):  # Dies as soon as it has answered, before anything is swept up.
+            service._transactions._sync = lambda: None
+            await do(*order["do"])
+            os.kill(os.getpid(), signal.SIGKILL)
+        outcome = await do(*order["do"])
+        found = {
+            "ops": meter.count,
+            "seen": meter.seen,
+            "struck": meter.struck,
+            "status": outcome.status,
+            "state": outcome.changes.state,
+            "engine": outcome.changes.engine,
+            "error": outcome.error and [outcome.error.code, outcome.error.message],
+        }
+        meter.at, meter.how = 0, "kill"
+    return found
+
+
+def say(words: dict[str, Any]) -> None:
+    os.write(1, json.dumps(words).encode() + b"\n")
+
+
+async def warm_up() -> None:
+    """Import whatever is imported late."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.mkdir(f"{directory}/workspace")
+        home = f"{directory}/home"
+        async with ToolService.open(f"{directory}/workspace", approver=yes, home=home, installed=False) as service:
+            await service.call("shell", {"command": "true"})
+            await service.call("write_file", {"path": "x", "content": "x"})
+            await service.undo()
+            service.runs()
+
+
+def main() -> None:
+    os.fsync = lambda _descriptor: None  # type: ignore[assignment]  # What counts is that it was asked for.
+    commit.sync_filesystem = lambda _descriptor: None
+    asyncio.run(warm_up())
+    for line in sys.stdin:
+        order = json.loads(line)
+        host = os.fork()
+        if host == 0:
+            try:
+                say({"done": asyncio.run(live(order))})
+            except BaseException:
+                say({"failed": traceback.format_exc()})
+            os._exit(0)
+        _pid, status = os.waitpid(host, 0)
+        say({"gone": os.waitstatus_to_exitcode(status)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""`haft changes`: what runs hold back, settled by other processes than the one that made it."""
+
+from __future__ import annotations
+
+
+def tried(haft, path="n.txt", content="x\n"):
+    words = ["tools", "use", "write_file", "--path", path, "--content", content, "--try", "-q", "--only", "run"]
+    return haft(*words).out.strip()
+
+
+def state(haft, run):
+    return haft("show", run, "--json").json["outcome"]["changes"]["state"]
+
+
+def test_what_is_held_is_listed_with_its_reason(haft):
+    assert haft("changes", "list", "--json").json == []
+    assert not haft.home.exists()
+    run = tried(haft)
+    (one,) = haft("changes", "list", "--json").json
+    assert (one["run"], one["tool"], one["files"], one["reason"]) == (run, "write_file", 1, "it was only tried")
+    assert one["workspace"] == str(haft.workspace)
+    assert haft("changes", "list").out.split("  ")[0] == run
+    assert haft("changes", "list", "-w", str(haft.home), "--json").json == []
+    assert " done, held " in haft("log").out
+    shown = haft("show", run).out
+    assert "changes: held" in shown and f"`haft changes drop {run}`" in shown
+
+
+def test_apply_commits_and_can_be_undone(haft):
+    run = tried(haft)
+    assert not (haft.workspace / "n.txt").exists()
+    done = haft("changes", "apply", run[:-1])
+    assert (done.code, done.out) == (0, f"{run}: 1 path committed\n")
+    assert done.err == f"`haft undo {run}` takes it back\n"
+    assert (haft.workspace / "n.txt").read_text() == "x\n"
+    assert state(haft, run) == "committed"
+    assert haft("changes", "list").err == "no run holds changes\n"
+    again = haft("changes", "apply", run)
+    assert again.code == 2 and f"{run} holds no changes: they are committed" in again.err
+    assert haft("undo", "--json").json["runs"] == [run]
+
+
+def test_drop_throws_away(haft):
+    run = tried(haft)
+    assert haft("changes", "drop", run).out == f"{run}: 1 path thrown away\n"
+    assert not (haft.workspace / "n.txt").exists()
+    assert state(haft, run) == "discarded"
+    assert "were thrown away" in haft("undo", run).err
+    assert "they are thrown away" in haft("changes", "apply", run).err
+    gone = haft("diff", run)
+    assert gone.code == 1 and "it was thrown away" in gone.err
+
+
+def test_apply_overwrites_nothing_that_changed_since_until_it_was_looked_at(haft):
+    run = tried(haft, "a.txt")
+    (haft.workspace / "a.txt").write_text("a person\n")
+    refused = haft("changes", "apply", run)
+    assert (refused.code, refused.out) == (5, "")
+    assert "in the way: a.txt, changed outside of haft" in refused.err
+    assert (haft.workspace / "a.txt").read_text() == "a person\n"
+    assert state(haft, run) == "held"
+    assert "-a person\n+x\n" in haft("diff", run).out, "the diff is one against what is there now"
+    done = haft("changes", "apply", run, "--json").json
+    assert (done["run"], done["state"], done["files"], done["conflicts"]) == (run, "committed", 1, [])
+    assert haft("show", done["settledBy"], "--json").json["tool"] == "apply"
+    haft("undo", run)
+    assert (haft.workspace / "a.txt").read_text() == "a person\n"
+
+
+def test_a_conflict_in_json(haft):
+    run = tried(haft, "a.txt")
+    (haft.workspace / "a.txt").write_text("a person\n")
+    refused = haft("changes", "apply", run, "--json")
+    assert refused.code == 5
+    assert (refused.json["state"], refused.json["conflicts"]) == ("held", [{"path": "a.txt", "by": "outside"}])
+
+
+def test_a_protected_path_is_held_and_says_how_to_go_on(haft):
+    said = haft("tools", "use", "shell", "--command", "mkdir -p .git/hooks; echo x > .git/hooks/pre-push", "--approve")
+    assert said.code == 1 and said.json["changes"]["state"] == "held"
+    run = said.json["run"]
+    assert said.err.count(f"haft changes apply {run}") == 1
+    assert not (haft.workspace / ".git").exists()
+    assert haft("changes", "apply", run).code == 0
+    assert (haft.workspace / ".git" / "hooks" / "pre-push").exists()
+
+
+def test_runs_that_hold_nothing_say_why(haft):
+    reading = haft("tools", "use", "read_file", "--path", "a.txt").json["run"]
+    for verb in ("apply", "drop"):
+        said = haft("changes", verb, reading)
+        assert (said.code, said.err) == (2, f"error: there is nothing to {verb}: {reading} changed nothing\n")
+        assert "there is no run called" in haft("changes", verb, "r_00000").err
+
+
+def test_what_a_killed_host_was_committing_is_shown_as_it_ended(haft):
+    """Its document was written before the end; what became of its changes stands in the ledger alone."""
+    from haft.changes.ledger import Ledger
+    from haft.runs import RunRecord
+    from haft.service.changes import brought_up_to_date
+
+    run = haft("tools", "use", "write_file", "--path", "n", "--content", "x", "--approve").json["run"]
+    document = haft("show", run, "--json").json
+    record = {"run": run, "changes": {**document["outcome"]["changes"], "files": [], "state": "none"}}
+    ledger = Ledger(str(haft.home / "haft.db"))
+    found = brought_up_to_date(ledger, RunRecord(record, {}))
+    ledger.close()
+    assert found.record["changes"] == document["outcome"]["changes"]
