@@ -1,9 +1,9 @@
 """Hosts that die, or find the disk full, at the n-th thing they do to the disk while a change set is brought about.
 
 A program: for every line of JSON on its input it forks a host, ready at once because everything is imported by then.
-The host does what the line says, says what came of it in one line, and is gone. What counts as a thing done is every call
-that changes a file or directory, seen where Python makes it, in the thread that settles the changes and nowhere else.
-"""
+The host does what the line says, says what came of it in one line, and is gone. What counts as a thing done is every
+call that changes a file or directory, seen where Python makes it, in the thread that settles the changes and nowhere
+else."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ async def yes(request):
 
 async def main():
     async with ToolService.open(sys.argv[1], approver=yes, home=sys.argv[2], installed=False) as service:
-        run = service.call("shell", {"command": "echo started; until grep -q now go; do sleep 0.02; done; echo went on; "
-                                                "exec sleep 600"})
+        run = service.call("shell", {"command": "echo started; until grep -q now go; do sleep 0.02; done; "
+                                                "echo went on; exec sleep 600"})
         async for event in run:
             if event.type == "stdout":
                 os.write(1, (run.id + "\\n").encode())

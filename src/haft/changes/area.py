@@ -140,6 +140,15 @@ def _beside(workspace: str) -> str | None:
     return None
 
 
+def identity(workspace: str) -> tuple[int, int]:
+    """Which directory it is, and not what a link in its place leads to."""
+    try:
+        found = os.lstat(workspace)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
 def reaches(workspace: str, path: str) -> bool:
     """Whether a rename reaches from one directory to the other. Two mounts of one filesystem have the same device, and
     yet it does not: the mounts themselves are compared."""
@@ -188,17 +197,47 @@ def mounts_inside(workspace: str) -> list[str]:
 
 
 def remove(path: str) -> None:
-    """A directory of ours with everything in it, whatever modes the call gave it."""
-    shutil.rmtree(path, ignore_errors=True)
-    if os.path.lexists(path):
-        _open_all(path)
+    """A directory of ours with everything in it, whatever modes the call gave it, however deep."""
+    with contextlib.suppress(RecursionError):
         shutil.rmtree(path, ignore_errors=True)
+    if os.path.lexists(path):
+        with contextlib.suppress(OSError):
+            _flatten(path)
 
 
-def _open_all(path: str) -> None:
-    for here, directories, _files in os.walk(path):
-        for name in directories:
-            inner = os.path.join(here, name)
-            if not os.path.islink(inner):
-                with contextlib.suppress(OSError):
-                    os.chmod(inner, 0o700)
+def _flatten(path: str) -> None:
+    """Empty a directory whose insides are closed or too deep for others: each directory comes up to the top, and goes
+    there. No path is ever longer than two names."""
+    top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    os.fchmod(top, 0o700)
+    try:
+        count = 0
+        while names := os.listdir(top):
+            for name in names:
+                count = _empty(top, name, count)
+    finally:
+        os.close(top)
+    os.rmdir(path)
+
+
+def _empty(top: int, name: str, count: int) -> int:
+    """Remove a file, or a directory once its directories have come up to the top."""
+    if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
+        os.unlink(name, dir_fd=top)
+        return count
+    os.chmod(name, 0o700, dir_fd=top)  # A directory: nobody else is here who could put a link in its place.
+    inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+    try:
+        with os.scandir(inner) as found:
+            entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+        for below, is_directory in entries:
+            if is_directory:
+                os.chmod(below, 0o700, dir_fd=inner)
+                os.rename(below, f"{os.getpid()}.{count}.up", src_dir_fd=inner, dst_dir_fd=top)
+                count += 1
+            else:
+                os.unlink(below, dir_fd=inner)
+    finally:
+        os.close(inner)
+    os.rmdir(name, dir_fd=top)
+    return count

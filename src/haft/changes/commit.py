@@ -45,7 +45,7 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
     os.makedirs(os.path.join(full, OUT), mode=0o700, exist_ok=True)
     with Tree(area.workspace, forced=True) as workspace, Tree(area.path, forced=True) as ours:
         closed = _closed(workspace, steps)
-        ground = Ground(workspace, ours)
+        ground = Ground(workspace, ours, {each.path: each.before for each in manifest.entries})
         manifest, steps = _known_by_inode(ground, manifest, steps)
         notes = {
             **manifest.notes,
@@ -86,7 +86,7 @@ def _known_by_inode(ground: Ground, manifest: Manifest, steps: Sequence[Step]) -
                 raise Refused(step.path, "what was to come in is not there any more")
             if status.st_ino != step.after.inode:
                 inodes[step.path] = status.st_ino
-                step = replace(step, after=replace(step.after, inode=status.st_ino))  # noqa: PLW2901
+                step = replace(step, after=replace(step.after, inode=status.st_ino))
         known.append(step)
     if inodes:
         entries = tuple(

@@ -13,7 +13,7 @@ import stat
 import sys
 from typing import Final
 
-from haft.changes.places import Tree, set_mode, set_owner, set_time
+from haft.changes.places import Tree, set_mode, set_owner, set_time, two_places
 
 _FICLONE: Final = 0x40049409
 _PIECE: Final = 1 << 24
@@ -78,9 +78,8 @@ def _copy_one(source: Tree, path: str, status: os.stat_result, target: Tree, ont
 
 
 def _link(target: Tree, known: str, onto: str) -> None:
-    from_place, from_name = target.at(known)
-    to_place, to_name = target.at(onto)
-    os.link(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place, follow_symlinks=False)
+    with two_places(target, known, target, onto) as (from_place, from_name, to_place, to_name):
+        os.link(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place, follow_symlinks=False)
 
 
 def copy_content(inlet: int, outlet: int) -> None:

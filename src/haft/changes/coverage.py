@@ -11,13 +11,14 @@ from typing import Literal, Protocol
 
 from haft.changes.area import UNFIT, filesystem, mounts_inside
 from haft.changes.declared import DeclaredTransaction
-from haft.changes.diff import FileDifference, difference
+from haft.changes.diff import FileDifference, differences
+from haft.changes.looking import Stopped
 from haft.changes.overlay import OverlayTransaction, layer_options
 from haft.changes.reading import KeptChanges
-from haft.changes.snapshotting import SnapshotTransaction
 from haft.changes.settling import apply, drop
+from haft.changes.snapshotting import SnapshotTransaction
 from haft.changes.threads import to_the_end
-from haft.changes.transactions import Fate, Owner, Settled, Stopped, Transactions, boot
+from haft.changes.transactions import Fate, Owner, Settled, Transactions, boot
 from haft.contracts import BadConfig, Changes, ChangesState, HaftError, Layer, ToolSpec, Workspace
 from haft.files import shown
 
@@ -26,6 +27,8 @@ Setting = Literal["auto", "overlay", "snapshot", "off"]
 Trial = Callable[[Layer], Awaitable["str | None"]]
 """Starts something above the workspace; why that cannot be done, if it cannot."""
 
+MOST_SHOWN = 1_000_000
+"""Letters of a diff that a person is shown to decide by."""
 OFF = Changes(complete=False, reason="`changes.engine` is `off`")
 IN_PROCESS = Changes(complete=False, reason="it runs in this process, where nothing watches what it changes")
 
@@ -52,7 +55,7 @@ class Coverage:
         self._setting = setting
         self._budget = budget
         self._trial = trial
-        self._overlay: str | None | Literal[False] = False
+        self._overlay: str | Literal[False] | None = False
         """Why there is none; None where there is, False where nobody asked yet."""
         self._asking = asyncio.Lock()
 
@@ -121,8 +124,16 @@ class Coverage:
         kept = KeptChanges(self.transactions.ledger, self.transactions.blobs)
         try:
             found = kept.find(run)
-            every = difference(found.entries, lambda each, side: kept.read(found, each, side))
-            return "".join(_shown(each) for each in every if each.renamed_to is None)
+            pieces: list[str] = []
+            size = 0
+            for each in differences(found.entries, lambda each, side: kept.read(found, each, side)):
+                if each.renamed_to is None:
+                    pieces.append(_shown(each))
+                    size += len(pieces[-1])
+                if size > MOST_SHOWN:
+                    pieces.append(f"… and more, {len(found.entries)} paths in all: `haft diff {run}` shows them\n")
+                    break
+            return "".join(pieces)
         finally:
             kept.close()
 

@@ -1,8 +1,7 @@
 """The declared engine: tools that write through the workspace they are handed, file by file.
 
-What they write waits beside the workspace until the call is over, and is then committed like everything else. Until then
-only the tool itself sees it.
-"""
+What they write waits beside the workspace until the call is over, and is then committed like everything else. Until
+then only the tool itself sees it."""
 
 from __future__ import annotations
 
@@ -13,12 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
-from haft.changes.area import remove
+from haft.changes.area import identity, remove
 from haft.changes.looking import look
 from haft.changes.manifest import Altered, Manifest
 from haft.changes.places import Tree
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
-from haft.contracts import Changes, LimitExceeded, Replaced, Workspace
+from haft.contracts import Changes, Conflict, LimitExceeded, Replaced, Workspace
 
 
 class DeclaredTransaction:
@@ -37,6 +36,7 @@ class DeclaredTransaction:
         self._place: str | None = None
         self._lock = threading.Lock()
         self._began = time.time()
+        self._root = identity(transactions.workspace)
 
     # As workspace.
 
@@ -137,6 +137,11 @@ class DeclaredTransaction:
             if fate == "discard":
                 return Settled(manifest.changes("discarded"))
             with transactions.locked(stopped):
+                if identity(transactions.workspace) != self._root:
+                    error = Conflict(
+                        "the workspace was replaced by another one while the call ran; nothing was written"
+                    )
+                    return Settled(manifest.changes("discarded", reason=error.message), error)
                 moved = [path for path, seen in self._expected.items() if self._inner.identity(path) != seen]
                 return transactions.settle(
                     self._owner,

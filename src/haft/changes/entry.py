@@ -1,8 +1,7 @@
 """The state of one path, exactly: what it is, what it holds, and everything that an undo has to bring back.
 
-An `Entry` is taken from the disk by `looking`, kept in manifests, and compared with what lies there later. Two entries are
-the same when nothing that is promised to be exact differs; who the file's inode is does not count.
-"""
+An `Entry` is taken from the disk by `looking`, kept in manifests, and compared with what lies there later. Two entries
+are the same when nothing that is promised to be exact differs; who the file's inode is does not count."""
 
 from __future__ import annotations
 
@@ -36,6 +35,8 @@ class Entry:
     """Which one it was, for those who look soon enough; no part of its state."""
     links: int = 1
     """How many names the file had."""
+    ctime_ns: int = 0
+    """When it changed last in any way, for those who look soon enough; 0 where we may have changed it ourselves."""
 
     @property
     def is_directory(self) -> bool:
@@ -55,7 +56,8 @@ class Entry:
 
     def to_json(self) -> list[Any]:
         return [
-            self.kind, self.mode, self.uid, self.gid, self.size, self.mtime_ns, self.content, self.inode, self.links
+            self.kind, self.mode, self.uid, self.gid, self.size, self.mtime_ns, self.content, self.inode, self.links,
+            self.ctime_ns,
         ]  # fmt: skip
 
     @classmethod
@@ -64,6 +66,7 @@ class Entry:
 
 
 def kind_of(mode: int) -> ChangeKind:
+    """What lies there, by its mode."""
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):
@@ -85,6 +88,7 @@ def entry_from(status: os.stat_result, content: str | None = None) -> Entry:
             content,
             status.st_ino,
             status.st_nlink,
+            status.st_ctime_ns if status.st_nlink == 1 else 0,
         )
     if kind == "directory":
         return Entry(kind, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, inode=status.st_ino)

@@ -83,22 +83,23 @@ class Images:
         if wanted is None or wanted.kind != "file":
             return None
         if held is not None and side == "after":
-            return _opened(self.ours, f"{held}/{each.path}")
+            return opened(self.ours, f"{held}/{each.path}")
         if wanted.content and wanted.content != UNREADABLE and self.blobs.has(wanted.content):
             return self.blobs.open(wanted.content)
         found = look(workspace, each.path)
         if found is not None and found.kind == "file" and found.content == wanted.content:
-            return _opened(workspace, each.path)
+            return opened(workspace, each.path)
         for run in runs:
             place = self.originals(run).place(each.path)
             if place is not None:
                 kept = look(self.ours, place, forced=True)
                 if kept is not None and kept.kind == "file" and kept.content == wanted.content:
-                    return _opened(self.ours, place)
+                    return opened(self.ours, place)
         return None
 
 
-def _opened(tree: Tree, path: str) -> BinaryIO | None:
+def opened(tree: Tree, path: str) -> BinaryIO | None:
+    """A file, for reading; None where there is none."""
     try:
         return os.fdopen(tree.read(path), "rb")
     except OSError:

@@ -12,18 +12,24 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from haft.changes.copying import copy
-from haft.changes.entry import Entry, entry_from
+from haft.changes.entry import UNREADABLE, Entry, entry_from
 from haft.changes.looking import look
 from haft.changes.manifest import Altered
 from haft.changes.places import Tree, set_mode
 
+LARGE: Final = 1_000_000
 DEEPEST: Final = 400
 """Directories within directories: beyond this no program could name what lies there."""
-_PREFIXES: Final = ("trusted.overlay.", "user.overlay.")
+
+
+def mark_prefix() -> str:
+    """How the marks of our own overlays begin. A call can set others as it likes, and they mean nothing."""
+    return "trusted.overlay." if os.geteuid() == 0 else "user.overlay."
 
 
 class TooDeep(Exception):
@@ -53,17 +59,47 @@ def take_stamp(directory: str) -> int:
         time.sleep(0.0005)
 
 
+def read_large(upper: Tree, most: int, stopped: Callable[[], bool]) -> dict[int, str]:
+    """The digests of the large files of a layer, by inode, read while nobody waits. Of those that hold more than `most`
+    bytes together, holes included, the rest is not read: what a call can make in a moment could be read for days."""
+    known: dict[int, str] = {}
+    left = most or None
+    for path, status in upper.walk(""):
+        if not stat.S_ISREG(status.st_mode) or status.st_size < LARGE:
+            continue
+        if left is not None:
+            left -= status.st_size
+        if left is not None and left < 0:
+            known[status.st_ino] = UNREADABLE
+        elif (found := look(upper, path, status, forced=True, stopped=stopped)) is not None and found.content:
+            known[status.st_ino] = found.content
+    return known
+
+
 class Capture:
     """One reading of one layer."""
 
-    def __init__(self, workspace: Tree, upper: Tree, stamp: int, *, digests: bool = True) -> None:
-        """Without `digests`, files are told of and not read."""
+    def __init__(
+        self,
+        workspace: Tree,
+        upper: Tree,
+        stamp: int,
+        *,
+        digests: bool = True,
+        known: Mapping[int, str] | None = None,
+        stopped: Callable[[], bool] | None = None,
+    ) -> None:
+        """Without `digests`, files are told of and not read. `known` are those of new files that were read before, by
+        inode."""
         self._digests = digests
+        self._known = known or {}
+        self._stopped = stopped
         self._workspace = workspace
         self._upper = upper
         self._stamp = stamp
         self._found = Captured()
-        self._moved_in: list[str] = []
+        self._prefix = mark_prefix()
+        self._moved_in: list[tuple[str, bytes]] = []
         self._origins: dict[str, str] = {}
         """Directories of the layer that were renamed, and from where."""
         self._changed: dict[int, int] = {}
@@ -79,11 +115,21 @@ class Capture:
                 raise TooDeep
             waiting += self._directory(path, below, covered)
         found = self._found
-        if self._moved_in and not any(each.after is None for each in found.entries):
-            # Copied up from here, and not here any more, nor taken from elsewhere: someone removed them meanwhile.
-            found.conflicts += [path for path in self._moved_in if self._touched(os.path.dirname(path))]
+        found.conflicts += self._vanished()
         found.entries.sort(key=lambda each: os.fsencode(each.path))
         found.conflicts = sorted(set(found.conflicts), key=os.fsencode)
+        return found
+
+    def _vanished(self) -> list[str]:
+        """Files that were changed in place and are not there any more: someone removed them meanwhile. One that the
+        call renamed looks the same, but then the name it had is gone by the call itself."""
+        gone = {each.before.inode for each in self._found.entries if each.after is None and each.before is not None}
+        found = []
+        for path, origin in self._moved_in:
+            inode = int.from_bytes(origin[21:25], "little") if len(origin) >= 25 and origin[4] == 1 else None
+            renamed = inode in gone if inode is not None else bool(gone)
+            if not renamed and self._touched(os.path.dirname(path)):
+                found.append(path)
         return found
 
     def _directory(self, path: str, below: str | None, covered: bool) -> list[tuple[str, str | None, bool]]:
@@ -128,6 +174,7 @@ class Capture:
             return path, None, True
         before = entry_from(under)
         if not before.is_like(after):
+            self._check(path, under)  # Whose mode it is cannot be told where others were at work in it.
             self._found.entries.append(Altered(path, before, after))
         return path, path, covered
 
@@ -136,7 +183,7 @@ class Capture:
         after = self._look(self._upper, path, status)
         if under is None:
             if "origin" in marks:
-                self._moved_in.append(path)
+                self._moved_in.append((path, marks["origin"]))
             self._found.entries.append(Altered(path, None, after))
             return
         before = self._look(self._workspace, path, under)
@@ -167,7 +214,9 @@ class Capture:
             self._changed.setdefault(status.st_ino, status.st_ctime_ns)
         if not self._digests:
             return entry_from(status)
-        return look(tree, path, status, forced=True)
+        if tree is self._upper and status.st_ino in self._known:
+            return entry_from(status, self._known[status.st_ino])
+        return look(tree, path, status, forced=True, stopped=self._stopped)
 
     def _check(self, path: str, under: os.stat_result) -> None:
         if self._changed.get(under.st_ino, under.st_ctime_ns) >= self._stamp:
@@ -184,7 +233,7 @@ class Capture:
         place, name = self._upper.at(path)
         where = os.fsencode(f"/proc/self/fd/{place}/") + os.fsencode(name)
         try:
-            noted = [mark for mark in os.listxattr(where, follow_symlinks=False) if mark.startswith(_PREFIXES)]
+            noted = [mark for mark in os.listxattr(where, follow_symlinks=False) if mark.startswith(self._prefix)]
         except OSError as error:
             if error.errno in (errno.ENOTSUP, errno.EPERM):
                 return {}
@@ -213,7 +262,7 @@ class Capture:
         """Where in the workspace a directory was, that the call renamed: from the top, or beside where it lies now."""
         target = os.fsdecode(words)
         if target.startswith("/"):
-            return target.strip("/")
+            return target.strip("/")  # A `..` in it would be refused by the tree.
         above = self._lower(os.path.dirname(path))
         return f"{above}/{target}" if above else target
 

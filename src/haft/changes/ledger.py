@@ -97,7 +97,7 @@ class Ledger:
                 return
             self._database.execute("DELETE FROM change_sets WHERE run = ?", [row.run])
             self._database.execute(
-                f"INSERT INTO change_sets ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO change_sets ({_COLUMNS}) VALUES ({', '.join('?' * 16)})",  # noqa: S608  names of ours
                 [
                     None, row.run, row.workspace, row.area, row.who, row.thread, row.parent, row.verb,
                     encode(list(row.reverses)).decode(), row.engine, row.state, row.reason, row.at or time.time(),

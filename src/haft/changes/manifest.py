@@ -155,9 +155,10 @@ def renames(entries: Iterable[Altered]) -> dict[str, str]:
     gone: dict[tuple[str, str], list[str]] = {}
     for each in entries:
         before = each.before
-        if each.after is None and before is not None and before.kind in ("file", "link") and before.content:
-            if before.kind == "link" or before.size:
-                gone.setdefault((before.kind, before.content), []).append(each.path)
+        if each.after is not None or before is None or not before.content:
+            continue
+        if before.kind == "link" or (before.kind == "file" and before.size):
+            gone.setdefault((before.kind, before.content), []).append(each.path)
     found: dict[str, str] = {}
     if not gone:
         return found

@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from haft.changes.layer import Capture, Captured, TooDeep, take_stamp
+from haft.changes.area import identity
+from haft.changes.entry import UNREADABLE
+from haft.changes.layer import Capture, Captured, TooDeep, read_large, take_stamp
 from haft.changes.manifest import Manifest
 from haft.changes.places import Tree
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
-from haft.contracts import Changes, Layer, LimitExceeded
+from haft.contracts import Changes, Conflict, Layer, LimitExceeded
 from haft.files import shown
 
 
@@ -39,7 +41,8 @@ class OverlayTransaction:
         self._upper = os.path.join(self._place, "upper")
         os.mkdir(self._place, 0o700)
         os.mkdir(self._upper, 0o700)
-        root = os.stat(transactions.workspace)
+        root = os.lstat(transactions.workspace)
+        self._root = root.st_dev, root.st_ino
         mine = os.stat(self._upper)
         if (root.st_uid, root.st_gid) != (mine.st_uid, mine.st_gid) and os.geteuid() == 0:
             os.chown(self._upper, root.st_uid, root.st_gid)
@@ -68,8 +71,24 @@ class OverlayTransaction:
         try:
             if fate == "discard":
                 return Settled(self._manifest(self._captured(digests=False)).changes("discarded"))
+            most = transactions.limits.max_written_bytes
+            with Tree(self._upper, forced=True) as upper:
+                known = read_large(upper, most, stopped)
             with transactions.locked(stopped):
-                found = self._captured()
+                if identity(transactions.workspace) != self._root:
+                    return self._elsewhere()
+                found = self._captured(known, stopped)
+                if fate == "commit" and UNREADABLE in known.values():
+                    what = "its new files are too large together to be looked at, holes included"
+                    return transactions.settle(
+                        self._owner,
+                        self._manifest(found),
+                        os.path.relpath(self._upper, transactions.area.path),
+                        "hold",
+                        why=what,
+                        error=LimitExceeded("max_written_bytes", most, what),
+                        conflicts=found.conflicts,
+                    )
                 return transactions.settle(
                     self._owner,
                     self._manifest(found),
@@ -91,12 +110,22 @@ class OverlayTransaction:
             if not transactions.is_left(self._owner.run):
                 self.drop()
 
-    def _captured(self, *, digests: bool = True) -> Captured:
+    def _elsewhere(self) -> Settled:
+        error = Conflict("the workspace was replaced by another one while the call ran: its changes were thrown away")
+        return Settled(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
+
+    def _captured(
+        self,
+        known: Mapping[int, str] | None = None,
+        stopped: Callable[[], bool] | None = None,
+        *,
+        digests: bool = True,
+    ) -> Captured:
         with (
             Tree(self._transactions.workspace, forced=True) as workspace,
             Tree(self._upper, forced=True) as upper,
         ):
-            return Capture(workspace, upper, self._stamp, digests=digests).read()
+            return Capture(workspace, upper, self._stamp, digests=digests, known=known, stopped=stopped).read()
 
     def _manifest(self, found: Captured) -> Manifest:
         reason = None

@@ -12,6 +12,7 @@ import errno
 import functools
 import os
 import stat
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Final, Self
@@ -32,8 +33,8 @@ class Tree:
     def __init__(self, path: str, *, forced: bool = False) -> None:
         """`forced` lets us into directories of ours that their own mode keeps us out of, until `restore`."""
         self.path = path
-        self._root = os.open(path, _PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._open: dict[str, int] = {}
+        self._root = os.open(path, _REACH)
+        self._open: OrderedDict[str, int] = OrderedDict()
         self._forced = forced and is_bound_by_modes()
         self.let_in: dict[str, tuple[int, int]] = {}
         """Directories whose mode was widened: what it was, and the inode."""
@@ -78,19 +79,26 @@ class Tree:
             return self._root
         known = self._open.get(path)
         if known is not None:
+            self._open.move_to_end(path)
             return known
-        if len(self._open) >= _MOST_OPEN:
-            self.forget()
-        above, name = os.path.split(path)
-        place = self._root
+        words = path.split("/")
+        if any(word in ("", ".", "..") for word in words):
+            raise OSError(errno.EINVAL, "not a path beneath a directory", path)
+        count, place = len(words) - 1, self._root
+        while count and (above := self._open.get("/".join(words[:count]))) is None:
+            count -= 1
+        if count and above is not None:
+            place = above
         # One name at a time: nothing on the way may be a link.
-        if above:
-            place = self.directory(above)
-        found = os.open(name, _REACH, dir_fd=place)
-        if self._forced:
-            self._enter(path, found)
-        self._open[path] = found
-        return found
+        for last in range(count, len(words)):
+            here = "/".join(words[: last + 1])
+            place = os.open(words[last], _REACH, dir_fd=place)
+            if self._forced:
+                self._enter(here, place)
+            self._open[here] = place
+        while len(self._open) > max(_MOST_OPEN, len(words)):
+            os.close(self._open.popitem(last=False)[1])
+        return place
 
     def _enter(self, path: str, descriptor: int) -> None:
         found = os.fstat(descriptor)
@@ -99,8 +107,11 @@ class Tree:
             _change_mode(descriptor, stat.S_IMODE(found.st_mode) | 0o700)
 
     def at(self, path: str) -> tuple[int, str]:
-        """The directory that holds `path`, and its name there."""
+        """The directory that holds `path`, and its name there. The descriptor is good until the next one is asked
+        for."""
         above, name = os.path.split(path)
+        if name in ("", ".", ".."):
+            raise OSError(errno.EINVAL, "not a path beneath a directory", path)
         return self.directory(above), name
 
     def status(self, path: str) -> os.stat_result | None:
@@ -150,27 +161,36 @@ class Tree:
             waiting += reversed(below)
 
 
+@contextlib.contextmanager
+def two_places(source: Tree, path: str, target: Tree, onto: str) -> Iterator[tuple[int, str, int, str]]:
+    """Both ends of a move: directory and name of each. Reaching the second may let go of the first, so that is held."""
+    from_place, from_name = source.at(path)
+    held = os.dup(from_place)
+    try:
+        yield (held, from_name, *target.at(onto))
+    finally:
+        os.close(held)
+
+
 def move_in(source: Tree, path: str, target: Tree, onto: str) -> None:
     """Move one thing to where nothing is. `FileExistsError` where something is after all."""
     call = _renameat2()
-    from_place, from_name = source.at(path)
-    to_place, to_name = target.at(onto)
-    if call is not None:
-        if call(from_place, os.fsencode(from_name), to_place, os.fsencode(to_name), _RENAME_NOREPLACE) == 0:
-            return
-        number = ctypes.get_errno()
-        if number not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
-            raise OSError(number, os.strerror(number), onto)
-    if target.status(onto) is not None:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), onto)
-    os.rename(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place)
+    with two_places(source, path, target, onto) as (from_place, from_name, to_place, to_name):
+        if call is not None:
+            if call(from_place, os.fsencode(from_name), to_place, os.fsencode(to_name), _RENAME_NOREPLACE) == 0:
+                return
+            number = ctypes.get_errno()
+            if number not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise OSError(number, os.strerror(number), onto)
+        if target.status(onto) is not None:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), onto)
+        os.rename(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place)
 
 
 def rename(source: Tree, path: str, target: Tree, onto: str) -> None:
     """Move one thing. Replaces a file, never a directory that holds something."""
-    from_place, from_name = source.at(path)
-    to_place, to_name = target.at(onto)
-    os.rename(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place)
+    with two_places(source, path, target, onto) as (from_place, from_name, to_place, to_name):
+        os.rename(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place)
 
 
 def exchange(source: Tree, path: str, target: Tree, onto: str) -> bool:
@@ -178,11 +198,10 @@ def exchange(source: Tree, path: str, target: Tree, onto: str) -> bool:
     call = _renameat2()
     if call is None:
         return False
-    from_place, from_name = source.at(path)
-    to_place, to_name = target.at(onto)
-    if call(from_place, os.fsencode(from_name), to_place, os.fsencode(to_name), _RENAME_EXCHANGE) == 0:
-        return True
-    number = ctypes.get_errno()
+    with two_places(source, path, target, onto) as (from_place, from_name, to_place, to_name):
+        if call(from_place, os.fsencode(from_name), to_place, os.fsencode(to_name), _RENAME_EXCHANGE) == 0:
+            return True
+        number = ctypes.get_errno()
     if number in (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP, errno.EPERM):
         return False
     raise OSError(number, os.strerror(number), onto)

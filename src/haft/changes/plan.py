@@ -94,8 +94,10 @@ class _Plan:
     @staticmethod
     def _is_in(marked: dict[str, bool], path: str) -> bool:
         """Whether a directory, or one above it, is marked."""
-        known = marked.get(path)
-        if known is None:
-            known = _Plan._is_in(marked, os.path.dirname(path))
-            marked[path] = known
+        unknown = []
+        while (known := marked.get(path)) is None:
+            unknown.append(path)
+            path = os.path.dirname(path)
+        for each in unknown:
+            marked[each] = known
         return known

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 from haft.changes.area import known_areas, remove
-from haft.changes.commit import resume, undo_unsound
+from haft.changes.commit import OUT, resume, undo_unsound, write_journal
 from haft.changes.manifest import Manifest
 from haft.changes.transactions import UNSYNCED, Owner, Transactions, boot
 
@@ -38,15 +40,24 @@ def recover_left(transactions: Transactions, tell: Tell) -> None:
     """See to the commits that one host left half done in one workspace. Call it under the lock."""
     for name in sorted(os.listdir(transactions.live)):
         if not name.endswith((".layer", UNSYNCED)):
-            _recover_run(transactions, name, tell)
+            try:
+                _recover_run(transactions, name, tell)
+            except Exception as error:  # One that cannot be understood keeps nobody from the others.
+                _save(transactions, name)
+                tell(
+                    name,
+                    f"what it was doing cannot be understood ({error}); its files are in {transactions.area.saved}",
+                )
 
 
 def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
     full = os.path.join(transactions.live, run)
     manifest = Manifest.read(full)
     if manifest is None:
-        transactions.clear_stations(run)  # It was killed before it had begun.
-        remove(full)
+        transactions.clear_stations(run)
+        if os.path.isdir(os.path.join(full, OUT)) and os.listdir(os.path.join(full, OUT)):
+            raise ValueError("its journal is damaged")
+        remove(full)  # It was killed before it had begun.
         return
     notes = manifest.notes
     finished = notes.get("mark") == "commit" and resume(transactions.area, f"{transactions.place}/{run}", manifest)
@@ -59,17 +70,28 @@ def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
         remove(full)
         tell(run, "it was being done when its host was killed: it was taken back")
         return
-    if finished:  # Taken back while it ran in the workspace itself: now it waits.
+    if "then" in notes:  # It ran in the workspace itself, and was being taken back.
         entries = tuple(each.reversed() for each in manifest.entries)
-        manifest = Manifest(
-            run, manifest.workspace, manifest.engine, entries, manifest.complete, manifest.reason, notes
-        )
+        notes = {name: value for name, value in notes.items() if name not in ("opened", "then")}
+        manifest = replace(manifest, entries=entries, notes={**notes, "mark": "commit", "steps": []})
+        if not finished:
+            write_journal(full, manifest)
+            transactions.finish(manifest)
+            tell(run, "its changes could not be taken back: the commit was finished")
+            return
     _hold(transactions, run, manifest)
     tell(run, "its changes are held, and none of them is in the workspace")
 
 
+def _save(transactions: Transactions, run: str) -> None:
+    os.makedirs(transactions.area.saved, mode=0o700, exist_ok=True)
+    with contextlib.suppress(OSError):
+        os.rename(os.path.join(transactions.live, run), os.path.join(transactions.area.saved, run))
+
+
 def _recover_unsynced(transactions: Transactions, run: str, tell: Tell) -> None:
-    """A commit that was over, and not yet on the disk: where the machine went down meanwhile, its files may be empty."""
+    """A commit that was over, and not yet on the disk: where the machine went down meanwhile, its files may be
+    empty."""
     with open(os.path.join(transactions.live, f"{run}{UNSYNCED}")) as file:
         if file.read() == boot():
             return

@@ -6,19 +6,19 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 from haft.changes.area import remove
 from haft.changes.blobs import DamagedBlob
 from haft.changes.commit import Refused
-from haft.changes.images import Images
+from haft.changes.images import Images, opened
 from haft.changes.ledger import Row
-from haft.changes.manifest import Manifest
+from haft.changes.manifest import Altered, Manifest
 from haft.changes.places import Tree
 from haft.changes.staging import Stage
 from haft.changes.transactions import Owner, Transactions
 from haft.changes.undoing import Direction, Reversal, Waiting, reversal
-from haft.contracts import BadUsage, Changes, Conflict, Conflicting, ToolFailed
+from haft.contracts import BadUsage, Changes, Conflict, Conflicting, HaftError, ToolFailed, Walled
 from haft.files import shown
 
 
@@ -102,7 +102,7 @@ def reverse(
         plan = reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
         if plan.conflicts:
             raise InTheWay(direction, _told(plan))
-        return _reverse(transactions, plan, owner, workspace)
+        return _reverse(transactions, plan, owner, workspace, force=force)
 
 
 class InTheWay(Conflict):
@@ -118,7 +118,7 @@ class InTheWay(Conflict):
         )
 
 
-def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace: Tree) -> Reversed:
+def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace: Tree, *, force: bool) -> Reversed:
     run, area = owner.run, transactions.area
     if plan.lost:
         raise ToolFailed(f"{', '.join(plan.lost)} can no longer be reversed: what it changed is no longer kept")
@@ -155,7 +155,11 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
             raise ToolFailed(
                 f"what {named} held is no longer kept, or was changed where it was kept; nothing was touched"
             )
+        if not force and (error := _objection(transactions, plan, images, workspace, candidates)) is not None:
+            raise error
         manifest = transactions.commit(run, manifest, sources)
+    except DamagedBlob as damaged:
+        raise ToolFailed(f"what is kept is damaged, and nothing was touched: {damaged}") from damaged
     except Refused as refusal:
         transactions.discard_out(run)
         remove(os.path.join(transactions.live, run))
@@ -168,6 +172,32 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
         remove(os.path.join(area.path, layer))
     transactions.finish(manifest)
     return _told(plan, manifest.changes("committed"))
+
+
+def _objection(
+    transactions: Transactions, plan: Reversal, images: Images, workspace: Tree, candidates: Sequence[str]
+) -> HaftError | None:
+    """What an undo puts back was there before. But it may bring something to life that was left lying meanwhile, and a
+    redo brings things in again that were judged when other things lay beside them."""
+
+    def read(each: Altered, side: str) -> BinaryIO | None:
+        if side == "before":
+            return opened(workspace, each.path)
+        after = each.after
+        if after is None or after.kind != "file" or not after.content:
+            return None
+        if images.blobs.has(after.content):
+            return images.blobs.open(after.content)
+        place = images.original(each.path, after, candidates)
+        return None if place is None else opened(images.ours, place)
+
+    restored = {each.path for each in plan.entries} if plan.direction == "undo" else set()
+    error = transactions.guard(plan.entries, read, (), restored)
+    if error is None:
+        return None
+    return Walled(
+        f"this {plan.direction} would bring in what could run later on this machine", error.message, "`--force` does it"
+    )
 
 
 def _candidates(rows: Sequence[Row], transactions: Transactions) -> list[str]:

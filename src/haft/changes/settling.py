@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -17,9 +18,9 @@ from haft.contracts import BadUsage, Changes, Conflicting
 
 
 def apply(transactions: Transactions, run: str, *, spared: Sequence[str] | None = None) -> Settled:
-    """Commit what a run holds. Where its files changed again since anyone looked, nothing is touched, and the change set
-    is from then on one against what is there now. With `spared`, what was granted, it is judged as if it had not been
-    held: a yes to a diff is no grant."""
+    """Commit what a run holds. Where its files changed again since anyone looked, nothing is touched, and the change
+    set is from then on one against what is there now. With `spared`, what was granted, it is judged as if it had not
+    been held: a yes to a diff is no grant."""
     area = transactions.area
     with transactions.locked():
         held = os.path.join(area.held, run)
@@ -37,7 +38,9 @@ def apply(transactions: Transactions, run: str, *, spared: Sequence[str] | None 
             objection = transactions.objection(manifest, f"held/{run}/upper", conflicts, spared)
             if objection is not None:
                 transactions.ledger.set_state(run, "held", objection.message)
-                return Settled(manifest.changes("held", tuple(map(Conflicting, conflicts)), objection.message), objection)
+                return Settled(
+                    manifest.changes("held", tuple(map(Conflicting, conflicts)), objection.message), objection
+                )
         live = os.path.join(transactions.live, run)
         os.rename(held, live)
         try:
@@ -47,7 +50,8 @@ def apply(transactions: Transactions, run: str, *, spared: Sequence[str] | None 
             os.rename(live, held)
             error = conflict([refusal.path], refusal.why)
             return Settled(manifest.changes("held", (Conflicting(refusal.path),)), error)
-        transactions.sweep_up(os.path.join(live, "upper"))
+        with contextlib.suppress(OSError):
+            transactions.sweep_up(os.path.join(live, "upper"))
         transactions.finish(manifest)
         return Settled(manifest.changes("committed"))
 

@@ -18,9 +18,9 @@ from haft.changes.manifest import Manifest
 from haft.changes.places import Tree
 from haft.changes.snapshot import OverBudget, Snapshot, Snapshots
 from haft.changes.staging import Stage
-from haft.changes.transactions import Fate, Owner, Settled, Transactions, conflict
+from haft.changes.transactions import Fate, Owner, Settled, Transactions
 from haft.changes.undoing import Reversal, Waiting
-from haft.contracts import ToolFailed
+from haft.contracts import Changes, ToolFailed
 from haft.files import shown
 
 
@@ -52,7 +52,7 @@ class SnapshotTransaction:
             self.release()
             largest = ", ".join(f"{shown(path)} ({size / 1e6:,.0f} MB)" for path, size in error.largest[:3])
             raise ToolFailed(
-                f"the workspace cannot be covered: {error.needed / 1e6:,.0f} MB would have to be taken in before the call"
+                f"the workspace cannot be covered: {error.needed / 1e6:,.0f} MB would have to be taken in first"
                 f" ({largest}), and the store may hold {error.budget / 1e6:,.0f} MB",
                 hint="raise `changes.store_bytes`, move large files out of the workspace, or set"
                 ' `changes.engine = "off"` and do without undo',
@@ -76,6 +76,13 @@ class SnapshotTransaction:
         """Look at what changed, and see it to its end."""
         try:
             return self._finish(fate, spared, why)
+        except (OSError, RecursionError, ValueError) as error:
+            # The call was in the workspace itself: what it did is there, and nobody may think that nothing happened.
+            failure = ToolFailed(
+                f"what the call changed could not be seen to its end ({error}): it is in the workspace for good",
+                hint="look at the workspace before you go on",
+            )
+            return Settled(Changes("snapshot", complete=False, reason=failure.message), failure)
         finally:
             self.release()
 
@@ -104,10 +111,13 @@ class SnapshotTransaction:
         reason = why if error is None else error.message
         try:
             upper = take_back(transactions, self._owner.run, manifest)
-        except Refused as refusal:
-            self._keep(manifest)
-            more = f"{shown(refusal.path)}: {refusal.why}"
-            return Settled(manifest.changes("committed"), error or conflict([refusal.path], more))
+        except (Refused, OSError, RecursionError, ValueError) as refusal:
+            self._keep(manifest)  # It is there, and can be undone by whoever mends what stood in the way.
+            failure = ToolFailed(
+                f"the changes should not stay ({reason}), and could not be taken back: {refusal}",
+                hint=f"they are in the workspace: look at `haft diff {self._owner.run}`",
+            )
+            return Settled(manifest.changes("committed", reason=failure.message), failure)
         if fate == "discard":
             remove(os.path.join(transactions.live, f"{self._owner.run}.layer"))
             return Settled(manifest.changes("discarded"))

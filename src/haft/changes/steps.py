@@ -1,8 +1,8 @@
 """The single moves of a commit, each of which can be taken, taken again, and taken back.
 
-A step looks at what is there before it acts, and knows what it wants by inode: so after a crash the same steps are taken
-again from the first, and those that were done already do nothing. What a step displaces lies in `out`, under its number.
-"""
+A step looks at what is there before it acts, and knows what it wants by inode: so after a crash the same steps are
+taken again from the first, and those that were done already do nothing. What a step displaces lies in `out`, under its
+number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -64,15 +64,18 @@ def as_latin(text: str) -> str:
 
 
 def from_latin(text: str) -> str:
+    """And back."""
     return os.fsdecode(text.encode("latin-1"))
 
 
 class Ground:
     """The workspace and its area, in which steps are taken."""
 
-    def __init__(self, workspace: Tree, area: Tree) -> None:
+    def __init__(self, workspace: Tree, area: Tree, before: Mapping[str, Entry | None] | None = None) -> None:
+        """`before` is what was at each path when it was looked at, also within directories that leave as a whole."""
         self.workspace = workspace
         self.area = area
+        self._before = before
 
     def advance(self, step: Step) -> None:
         """Take a step, as far as it was not taken. `Interfered` where someone else was there; then it was not taken."""
@@ -108,7 +111,7 @@ class Ground:
             self._mend(step.path, here, step.after)
             return
         if step.out is not None and self.status(step.out) is None:
-            if here is None or step.before is None or not _is_unchanged(here, step.before):
+            if here is None or step.before is None or not _is_untouched(here, step.before):
                 raise Interfered(step.path)
             if step.put is not None and waiting is not None and self._exchange(step, here, waiting):
                 return
@@ -154,10 +157,21 @@ class Ground:
             self.workspace.forget()
             self._restore_mode(out, where, here)
         taken = out.status(where)
-        if taken is None or taken.st_ino != here.st_ino:
+        if taken is None or taken.st_ino != here.st_ino or not self._is_as_seen(step.path, taken, out, where):
             with contextlib.suppress(OSError):
                 move_in(out, where, self.workspace, step.path)
             raise Interfered(step.path)
+
+    def _is_as_seen(self, path: str, taken: os.stat_result, out: Tree, where: str) -> bool:
+        """Whether a directory that left holds what it held when it was looked at, and nothing that someone put there or
+        wrote since."""
+        if self._before is None or not stat.S_ISDIR(taken.st_mode):
+            return True
+        for inner, status in out.walk(where):
+            seen = self._before.get(path + inner[len(where) :])
+            if seen is None or not _is_untouched(status, seen):
+                return False
+        return True
 
     def _put_in(self, step: Step, waiting: os.stat_result) -> None:
         assert step.put is not None
@@ -194,9 +208,10 @@ class Ground:
 
     def _mend(self, path: str, here: os.stat_result | None, wanted: Entry | None) -> None:
         """A directory that had to be opened to be moved."""
-        if here is not None and wanted is not None and wanted.is_directory:
-            if stat.S_IMODE(here.st_mode) != wanted.mode:
-                set_mode(self.workspace, path, wanted.mode)
+        if here is None or wanted is None or not wanted.is_directory:
+            return
+        if stat.S_IMODE(here.st_mode) != wanted.mode:
+            set_mode(self.workspace, path, wanted.mode)
 
     @staticmethod
     def _restore_mode(tree: Tree, path: str, meant: os.stat_result) -> None:
@@ -250,6 +265,11 @@ class Ground:
 
 def _is(here: os.stat_result | None, entry: Entry | None) -> bool:
     return here is not None and entry is not None and here.st_ino == entry.inode
+
+
+def _is_untouched(here: os.stat_result, entry: Entry) -> bool:
+    """The same, of something that was not moved since it was looked at: moving it counts as a change too."""
+    return _is_unchanged(here, entry) and (not entry.ctime_ns or here.st_ctime_ns == entry.ctime_ns)
 
 
 def _is_unchanged(here: os.stat_result, entry: Entry) -> bool:

@@ -1,5 +1,5 @@
-"""Undo, redo, apply and drop as tools: their runs are recorded like all others. No agent can name them; whoever holds the
-service calls them."""
+"""Undo, redo, apply and drop as tools: their runs are recorded like all others. No agent can name them; whoever holds
+the service calls them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from haft.changes.looking import Stopped
 from haft.changes.reversing import InTheWay, Reversed, reverse
 from haft.changes.settling import apply, drop
 from haft.changes.threads import to_the_end
-from haft.changes.transactions import Owner, Settled, Stopped, Transactions
+from haft.changes.transactions import Owner, Settled, Transactions
 from haft.contracts import Answer, Changes, Effects, HaftError, ToolContext, ToolName, ToolSpec
 
 Verb = Literal["undo", "redo", "apply", "drop"]

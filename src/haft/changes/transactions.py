@@ -12,7 +12,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -23,6 +23,7 @@ from haft.changes.commit import OUT, Refused, commit, is_left, remove_inside, sy
 from haft.changes.copying import copy
 from haft.changes.images import Originals
 from haft.changes.ledger import Ledger, Row, Verb
+from haft.changes.looking import Stopped
 from haft.changes.manifest import Altered, Manifest
 from haft.changes.places import Tree
 from haft.changes.plan import Sources, steps_for
@@ -68,10 +69,6 @@ class Settled:
     error: HaftError | None = None
 
 
-class Stopped(Exception):
-    """The call was cancelled before anything was changed."""
-
-
 class Transactions:
     """The change sets of one workspace, as one host makes them."""
 
@@ -87,8 +84,8 @@ class Transactions:
         *,
         synced: bool = False,
     ) -> None:
-        """`home` is the directory for all workspaces in the state home. With `synced`, a commit is over when it survives
-        power loss; else it does so a moment later."""
+        """`home` is the directory for all workspaces in the state home. With `synced`, a commit is over when it
+        survives power loss; else it does so a moment later."""
         self._synced = synced
         self._unsynced: list[str] = []
         self._stores = (home, database_path, blobs)
@@ -100,7 +97,7 @@ class Transactions:
         self.limits = limits
         self._home = home
         self._host = host
-        self._guard = guard
+        self.guard = guard
         self._area: Area | None = None
         self._sweeper: ThreadPoolExecutor | None = None
         self._making = threading.Lock()
@@ -180,7 +177,7 @@ class Transactions:
                 if host == self._host:
                     self.mend(self)
                     continue
-                dead = Transactions(*self._stores, self.workspace, host, self.limits, self._guard)
+                dead = Transactions(*self._stores, self.workspace, host, self.limits, self.guard)
                 dead._mounts = self._mounts
                 try:
                     self.mend(dead)
@@ -213,13 +210,16 @@ class Transactions:
         conflicts: Sequence[str] = (),
         spared: Sequence[str] = (),
         why: str | None = None,
+        error: HaftError | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Settled:
-        """End a change set whose new things wait in `upper`, a place below the area. Call it under the lock."""
+        """End a change set whose new things wait in `upper`, a place below the area. Call it under the lock. With an
+        `error` it is held, whatever else may be said of it."""
         if not manifest.entries:
             return Settled(manifest.changes("none"))
         manifest = replace(manifest, notes={**manifest.notes, "owner": owner.to_json(), "verb": "call"})
-        error = self.objection(manifest, upper, conflicts, spared) if fate == "commit" else None
+        if error is None and fate == "commit":
+            error = self.objection(manifest, upper, conflicts, spared)
         against: tuple[Conflicting, ...] = ()
         if conflicts:
             manifest = replace(manifest, notes={**manifest.notes, "conflicts": [as_latin(path) for path in conflicts]})
@@ -260,7 +260,7 @@ class Transactions:
                 except OSError:
                     return None
 
-            return self._guard(manifest.entries, read, spared)
+            return self.guard(manifest.entries, read, spared, frozenset())
 
     def _blob(self, each: Altered) -> Any:
         before = each.before
@@ -296,7 +296,7 @@ class Transactions:
 
         def out(path: str, number: int) -> str:
             if mirror is not None:
-                os.makedirs(os.path.join(self.area.path, mirror, os.path.dirname(path)), mode=0o700, exist_ok=True)
+                self._make_below(mirror, os.path.dirname(path))
             if moves and not self._elsewhere(path):
                 return f"{mirror}/{path}" if mirror is not None else f"{directory}/out/{number}"
             return f"{INSIDE}{self._station(path, station)}/{number}.out"
@@ -309,12 +309,21 @@ class Transactions:
                     self._make_station(os.path.dirname(where[len(INSIDE) :]))
         return commit(self.area, directory, manifest, steps)
 
+    def _make_below(self, place: str, path: str) -> None:
+        """Directories below the area, one name at a time: a path may be longer than one call can name."""
+        with Tree(self.area.path, forced=True) as ours:
+            for word in path.split("/") if path else ():
+                place = f"{place}/{word}"
+                where, name = ours.at(place)
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=where)
+
     def finish(self, manifest: Manifest) -> None:
         """The line in the list, and the end mark. In this order: after a crash what still lies under `live` is done
         again, and the list knows it already."""
         run = manifest.run
-        self.enlist(manifest)
-        with contextlib.suppress(OSError):  # Whoever takes the lock next finds it, and does it again.
+        with contextlib.suppress(OSError):  # Where it fails, whoever takes the lock next finds it and does it again.
+            self.enlist(manifest)
             os.rename(os.path.join(self.live, run), os.path.join(self.area.kept, run))
         if self._synced:
             self._sync()
@@ -485,8 +494,9 @@ class Transactions:
                         os.close(descriptor)
 
 
-Guard = Callable[[Sequence[Altered], Callable[[Altered, str], Any], Sequence[str]], "HaftError | None"]
-"""Whether a change set touches what would run later on the host: the error that says so."""
+Guard = Callable[[Sequence[Altered], Callable[[Altered, str], Any], Sequence[str], Collection[str]], "HaftError | None"]
+"""Whether a change set touches what would run later on the host: the error that says so. The last are paths of which
+nothing is said."""
 
 
 class Mirror:
@@ -506,11 +516,13 @@ class Mirror:
 
 def conflict(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conflict:
     """The error of a change set that was not taken in."""
-    named = ", ".join(f"`{shown(path)}`" for path in paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    named = ", ".join(f"`{shown(path)}`" for path in paths[:3]) + (
+        f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    )
     return Conflict(
         f"its changes were not taken in: {named}: {why}",
         hint=hint
-        or "nothing is lost: `haft diff RUN` shows them, `haft changes apply RUN` takes them in, `drop` throws them away",
+        or "nothing is lost: `haft diff RUN` shows them, `haft changes apply RUN` takes them in, `drop` does not",
     )
 
 

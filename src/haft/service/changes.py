@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
@@ -19,6 +19,7 @@ from haft.changes.ledger import Ledger, Row
 from haft.changes.manifest import Altered, Manifest
 from haft.changes.reading import ChangeSet, KeptChanges
 from haft.changes.recovering import recover, recover_left
+from haft.changes.transactions import Guard
 from haft.changes.undoing import Direction
 from haft.contracts import BadUsage, HaftError, HostId, Limits, Walled
 from haft.files import shown
@@ -45,14 +46,17 @@ def _tell(run: str, what: str) -> None:
     _log.warning("%s: %s", run, what)
 
 
-def guard_of(workspace: str) -> Callable[[Sequence[Altered], Any, Sequence[str]], HaftError | None]:
+def guard_of(workspace: str) -> Guard:
     """What may not come into a workspace unasked."""
     inside = workspace.rstrip("/") + "/"
     own = [os.path.relpath(path, workspace) for path in OWN_PLACES if path.startswith(inside)]
 
-    def guard(entries: Sequence[Altered], read: Any, spared: Sequence[str]) -> HaftError | None:
+    def guard(
+        entries: Sequence[Altered], read: Any, spared: Sequence[str], passed_over: Collection[str]
+    ) -> HaftError | None:
         free = [path.removeprefix(inside) for path in spared if path.startswith(inside)]
         found = offences(entries, read, workspace=workspace, spared=free, own=[*own, *elsewhere(workspace)])
+        found = [each for each in found if each.path not in passed_over]
         if not found:
             return None
         first = found[0]

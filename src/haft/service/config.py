@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from haft.contracts import BadConfig, Limits, near_miss
 from haft.pipeline.stages import Durability
-from haft.service.settings import BY_NAME, ChangesEngine, SETTINGS, SandboxMode, Setting, WHY_NOT
+from haft.service.settings import BY_NAME, SETTINGS, WHY_NOT, ChangesEngine, SandboxMode, Setting
 
 MOST_BYTES = 1_000_000
 WORKSPACE_FILES = ("haft.toml", "haft.json")

@@ -51,9 +51,9 @@ from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.changes import brought_up_to_date, recover_changes, rows_for, transactions_of
 from haft.service.config import Config, load_config
+from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.misuse import check_call
 from haft.service.record import RecordFacade
-from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.sync import SyncToolService
 from haft.service.workspace import check_workspace
 from haft.storage import StateHome, default_home
@@ -180,9 +180,7 @@ class ToolService:
             lambda: layers[0].layers,
         )
         ending.callback(sandbox.close)
-        transactions = transactions_of(
-            home, root.root, lease.host, limits, synced=self.config.durability == "full"
-        )
+        transactions = transactions_of(home, root.root, lease.host, limits, synced=self.config.durability == "full")
         ending.push_async_callback(asyncio.to_thread, transactions.close)
         ending.callback(Housekeeping(home, bounds_of(self.config, os.environ), transactions).stop)
         coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox.no_layer)
@@ -282,8 +280,8 @@ class ToolService:
     # Changes.
 
     def undo(self, *runs: str, thread: str | None = None, force: bool = False, who: str | None = None) -> Run:
-        """Take back what runs changed, all of them or none; without any, the last of this user. Returns at once with the
-        run that does it."""
+        """Take back what runs changed, all of them or none; without any, the last of this user. Returns at once with
+        the run that does it."""
         rows = self._rows("undo", runs, thread, who or self.who)
         return self._settle("undo", [row.run for row in rows], force=force)
 

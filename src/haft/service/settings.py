@@ -16,7 +16,7 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
     "lower": "a workspace may lower limits, not raise them",
     "lower-but-zero-is-none": "a workspace may lower limits, not raise them",
     "stricter": "a workspace may make the sandbox stricter, not looser",
-    "stays-on": "a workspace may not turn off what keeps its changes",
+    "stays-on": "a workspace may not choose a weaker way to know its changes",
     "close": "a workspace may close the network, not open it",
 }
 """Why a value of a workspace is set aside."""
@@ -54,7 +54,7 @@ class Setting:
             case "stricter":
                 return SANDBOX_MODES.index(value) < SANDBOX_MODES.index(than)
             case "stays-on":
-                return bool(value == "off" and than != "off")
+                return bool(value != than and value in ("off", "snapshot"))
             case "close":
                 return bool(value and not than)
             case "any":

@@ -52,6 +52,15 @@ class Decide:
                 f"`{call.name}` cannot be tried with network: what it does there cannot be taken back",
                 hint="call it without --try, or without --network",
             )
+        grants = call.grants | decision.grants
+        if grants.write and call.tool.spec.hosting != "in-process":
+            walls = await self._sandbox.confine("workspace", grants)
+            inside = walls.writable[0].rstrip("/") + "/" if walls.writable else "/"
+            if any(not path.startswith(inside) for path in walls.writable[1:]):
+                raise BadUsage(
+                    f"`{call.name}` cannot be tried with writing outside the workspace: that cannot be taken back",
+                    hint="call it without --try, or without that --write",
+                )
         why_not = await self._coverage.can_try(call.tool.spec)
         if why_not is None:
             return replace(decision, action="try")

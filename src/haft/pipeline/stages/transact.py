@@ -1,9 +1,8 @@
 """Changes and watches: makes the call a transaction, and sees what it changed to its end.
 
-A tool that came to its own end, well or badly, has its changes committed. One that was stopped by a limit has them held:
-nothing is lost, and nothing half done counts unasked. One that was cancelled has them thrown away. What is tried is held
-until someone has seen it.
-"""
+A tool that came to its own end, well or badly, has its changes committed. One that was stopped by a limit has them
+held: nothing is lost, and nothing half done counts unasked. One that was cancelled has them thrown away. What is tried
+is held until someone has seen it."""
 
 from __future__ import annotations
 

@@ -82,8 +82,8 @@ def _pair(text: str) -> tuple[str, Any]:
 
 
 def _place(text: str) -> str:
-    """What `--write` names, as an absolute path. It must be there, unless it may be in the workspace: nothing else can be
-    opened that does not exist."""
+    """What `--write` names, as an absolute path. It must be there, unless it may be in the workspace: nothing else can
+    be opened that does not exist."""
     try:
         place = os.path.abspath(os.path.expanduser(text))
         may_be_inside = place.startswith(os.getcwd().rstrip("/") + "/")
