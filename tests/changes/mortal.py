@@ -122,7 +122,7 @@ async def live(order: dict[str, Any]) -> dict[str, Any]:
     if order["do"][0] == "recover":
         meter.install()
         recover_dead_hosts(StateHome(order["home"]))
-        return {"ops": meter.count, "seen": meter.seen}
+        return {"ops": meter.count, "seen": meter.seen, "struck": meter.struck}
     settings = {"changes.engine": order.get("engine", "auto"), "limits.max_seconds": 300}
     async with ToolService.open(
         order["workspace"], approver=yes, home=order["home"], installed=False, settings=settings

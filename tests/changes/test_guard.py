@@ -179,6 +179,58 @@ def rebase_half_done(git, ws, other):
     assert (ws / ".git/rebase-merge/git-rebase-todo").exists()
 
 
+def rebases_half_done_with_options(git, ws, other):
+    git("config", "user.name", "O'Br!en")
+    git("checkout", "-qb", "side", "HEAD~1")
+    put(ws, "2.txt", "otherwise\n")
+    git("add", ".")
+    git("commit", "-qm", "side", GIT_AUTHOR_NAME="O'Br!en")
+    put(ws, "1.txt", "not yet\n")
+    options = ("-X", "patience", "-X", "find-renames=50%", "-X", "ignore-space-change")
+    git("rebase", "-q", "--autostash", "-s", "ort", *options, "main", fine=False)
+    for name in ("strategy", "strategy_opts", "autostash", "author-script"):
+        assert (ws / ".git/rebase-merge" / name).exists()
+    git("worktree", "add", "-q", "-b", "third", "trees/w", "side")
+    tree = ws / "trees/w"
+    git("rebase", "-q", "--apply", "--whitespace=fix", "-C1", "main", cwd=tree, fine=False)
+    assert (ws / ".git/worktrees/w/rebase-apply/apply-opt").exists()
+
+
+def picked_half_done_with_options(git, ws, other):
+    git("checkout", "-qb", "side", "HEAD~1")
+    for number in (2, 3):
+        put(ws, f"{number}.txt", "otherwise\n")
+        git("add", ".")
+        git("commit", "-qm", "side")
+    git("checkout", "-q", "main")
+    (ws / ".git/rr-cache").mkdir()
+    git("cherry-pick", "-x", "-s", "-X", "patience", "--strategy=recursive", "main..side", fine=False)
+    assert "strategy" in (ws / ".git/sequencer/opts").read_text()
+    assert (ws / ".git/MERGE_RR").read_bytes()
+
+
+def bisect_half_done(git, ws, other):
+    put(ws, "it's/x.txt")
+    git("add", ".")
+    git("commit", "-qm", "3")
+    git("bisect", "start", "HEAD", "HEAD~2", "--", "it's", "2.txt")
+    assert (ws / ".git/BISECT_NAMES").exists()
+
+
+def index_of_every_kind(git, ws, other):
+    put(ws, "a/.hidden/é~1/..x")
+    put(ws, "x" * 200 + "/" + "y" * 200)
+    git("add", ".")
+    for version in "234":
+        git("update-index", "--index-version", version)
+    git("update-index", "--split-index")
+    put(ws, "a/more")
+    git("add", ".")
+    git("init", "-q", "--object-format=sha256", "long")
+    put(ws, "long/x/y")
+    git("add", ".", cwd=ws / "long")
+
+
 def submodule(git, ws, other):
     git("submodule", "--quiet", "add", other, "libs/other")
     git("commit", "-qm", "sub")
@@ -285,7 +337,8 @@ def config_touched(git, ws, other):
 @pytest.mark.parametrize(
     "work",
     [
-        commit, branches, who, merge, rebase, rebase_half_done, submodule, submodule_taken_in, worktree,
+        commit, branches, who, merge, rebase, rebase_half_done, rebases_half_done_with_options,
+        picked_half_done_with_options, bisect_half_done, index_of_every_kind, submodule, submodule_taken_in, worktree,
         worktree_of_a_nested_repository, worktree_with_a_submodule, worktree_moved, nested_with_submodules,
         remotes_and_branches_renamed, left_in_the_middle, sparse, nested, stash_and_gc, config_touched,
     ],
@@ -331,6 +384,11 @@ HARMLESS = {
     "no repository": ["config", "hooks/pre-commit", "src/hooks/use.ts", "x/config", "x/HEAD", "modules/x/config"],
     "samples": [".git/hooks/pre-commit.sample", "x/.git/hooks/a.sample"],
     "insides": [".git/refs/heads/config", ".git/logs/refs/heads/hooks/x", ".git/info/exclude", ".git/refs/.mcp.json"],
+    "the work itself": [
+        "package.json", "Makefile", "pyproject.toml", "conftest.py", "Cargo.toml", ".cargo/x", ".yarn/cache/x.zip",
+        ".yarn/install-state.gz", ".config/other", "x.workspace", "code-workspace", ".haft-notes", ".haft-1-x",
+    ],
+    "half done by name": ["rebase-merge/strategy", "MERGE_RR", "index", "sequencer/opts", "logs/x", ".git/index.lock"],
     "strange": ["a\nb/c", "é/ü", "-rf", "x" * 200],
 }  # fmt: skip
 
@@ -369,7 +427,9 @@ PLANTED = [
     ".g\u200cit/hooks/x",
     ".git/HOOKS/x", "HAFT.TOML", "x/.EnvRC", ".git/remotes/origin", ".git/branches/x",
     ".git/worktrees/w/hooks/x", ".git/worktrees/w/modules/m/commondir/.git/hooks/x", "node_modules/x/.envrc",
-    ".vscode/.git/hooks/x", ".git/x/.git/hooks/y",
+    ".vscode/.git/hooks/x", ".git/x/.git/hooks/y", "x/My.Code-Workspace", "x/.config/fish/conf.d/a.fish",
+    "home/.config/fish/functions/ls.fish", "a/.devcontainer/devcontainer.json", "crates/x/.cargo/config.toml",
+    "web/.yarn/releases/yarn.cjs", "a/b/Mise.TOML",
 ]  # fmt: skip
 
 
@@ -557,6 +617,7 @@ def test_a_repository_that_is_made_in_two_calls_is_found(lying, where, tmp_path)
     put(tmp_path, f"{where}/HEAD", "ref: refs/heads/main\n")
     (found,) = second.offences()
     assert (found.path, f"{where}/{lying}" in found.why) == (f"{where}/HEAD", True)
+    assert found.enlivens
 
 
 def test_a_repository_around_the_workspace_opens_nothing(tmp_path):
@@ -579,6 +640,194 @@ def test_a_half_done_rebase_with_a_command_is_found(ws, git, place):
     put(ws, "1.txt", "changed")
     os.utime(ws / ".git/rebase-merge/git-rebase-todo")
     assert later.offences() == []
+
+
+@pytest.mark.parametrize("touched", ["config", "hooks/pre-commit"])
+@pytest.mark.parametrize("how", ["touched", "added to"])
+@pytest.mark.parametrize("where", ["docs", ".git/modules/x", ".git/x"])
+def test_what_was_left_lying_is_judged_also_where_it_is_touched(touched, how, where, tmp_path):
+    put(tmp_path, f"{where}/{touched}", EVIL, 0o755)
+    between = Between(tmp_path)
+    bare(tmp_path, where)
+    if how == "touched":
+        os.utime(tmp_path / where / touched, (1, 1))
+    else:
+        put(tmp_path, f"{where}/{touched}", EVIL + "# nothing\n", 0o755)
+    assert f"{where}/{touched}" in between.paths()
+
+
+def test_a_repository_that_is_made_in_two_calls_and_harmless_is_let_pass(tmp_path):
+    put(tmp_path, "docs/config", FRESH)
+    put(tmp_path, "docs/hooks/pre-commit.sample")
+    put(tmp_path, "docs/.envrc")
+    between = Between(tmp_path)
+    bare(tmp_path, "docs")
+    os.utime(tmp_path / "docs/config", (1, 1))
+    assert between.offences() == []
+
+
+def test_what_lies_where_a_repository_is_made_is_not_judged_by_halves(tmp_path, monkeypatch):
+    monkeypatch.setattr("haft.changes.grounds.MOST_LYING", 10)
+    for number in range(20):
+        put(tmp_path, f"docs/{number}")
+    between = Between(tmp_path)
+    bare(tmp_path, "docs")
+    assert between.paths() == ["docs/HEAD"]
+
+
+LYING = ["hooks", "config", "config.worktree", "commondir", "rebase-merge", "objects", "logs", "logs/HEAD", "refs",
+         "COMMIT_EDITMSG", "index"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LYING)
+@pytest.mark.parametrize("where", ["docs", ".git/modules/x"])
+def test_a_link_in_what_becomes_a_repository_is_found(name, where, tmp_path):
+    (tmp_path / where / name).parent.mkdir(parents=True)
+    (tmp_path / where / name).symlink_to("../scripts")
+    between = Between(tmp_path)
+    put(tmp_path, f"{where}/HEAD", "ref: refs/heads/main\n")
+    for other in {"objects", "refs"} - {name}:
+        (tmp_path / where / other).mkdir()
+    (found,) = between.offences()
+    assert (found.path, f"{where}/{name}" in found.why) == (f"{where}/HEAD", True)
+
+
+@pytest.mark.parametrize("name", [*LYING, "refs/heads/x", "hooks/x.sample", "info/attributes"])
+@pytest.mark.parametrize("where", [".git", "sub/.git", "docs"])
+def test_a_link_in_a_repository_is_found(name, where, tmp_path):
+    put(tmp_path, f"{where}/HEAD", "ref: refs/heads/main\n")
+    for other in {"objects", "refs"} - {name}:
+        (tmp_path / where / other).mkdir()
+    between = Between(tmp_path)
+    (tmp_path / where / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / where / name).symlink_to("/nowhere")
+    assert between.paths() == [f"{where}/{name}"]
+
+
+STATES = {
+    "rebase-merge/strategy": ["x/y", "../x", "evil", "ort evil"],
+    "rebase-merge/strategy_opts": ["--exec=evil", "evil"],
+    "rebase-merge/gpg_sign_opt": ["--exec", "-S-evil", "evil", "-Sa\nb"],
+    "rebase-merge/autostash": ["--index", "evil"],
+    "rebase-merge/author-script": ["evil", "GIT_AUTHOR_NAME='a'; evil", "GIT_AUTHOR_NAME=$(evil)", "PATH='x'"],
+    "rebase-merge/git-rebase-todo.backup": ["exec evil"],
+    "rebase-apply/strategy": ["x/y"],
+    "rebase-apply/apply-opt": [
+        "'--unsafe-paths'", "'--directory=../x'", "'--directory=/etc'", "--build-fake-ancestor=x",
+    ],
+    "rebase-apply/author-script": ["evil"],
+    "sequencer/opts": [
+        "[options]\n\tstrategy = x/y\n", "[options]\n\tgpg-sign = -evil\n", "[options]\n\tstrategy-option = evil\n",
+        "[core]\n\teditor = evil\n", "evil",
+    ],
+    "sequencer/todo": ["pick 1\n\tx evil"],
+    "BISECT_NAMES": ["$(evil)", "'a' ; evil", "'a"],
+    "BISECT_START": ["--evil"],
+    "BISECT_TERMS": ["a;evil\nb", "-a\nb"],
+    "MERGE_AUTOSTASH": ["--index"],
+    "MERGE_RR": ["evil", f"{'0' * 40}\t../x\0", f"{'0' * 40}\t/etc/x\0", f"{'0' * 40}\ta/.git/x\0"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "words"), [(name, each) for name, some in STATES.items() for each in some])
+@pytest.mark.parametrize("where", [".git", "sub/.git", ".git/worktrees/w"])
+def test_what_is_half_done_and_would_run_something_is_found(name, words, where, tmp_path):
+    between = Between(tmp_path)
+    put(tmp_path, f"{where}/{name}", words)
+    assert between.paths() == [f"{where}/{name}"]
+    os.utime(tmp_path / where / name, (1, 1))
+    (tmp_path / where / name).unlink()
+    assert between.offences() == []
+
+
+@pytest.mark.parametrize("version", "24")
+@pytest.mark.parametrize("instead", [".git/hooks", ".GIT/hooks", "../../hoo", "/home/hook", "a//b/hooks", "git~1/hook"])
+def test_an_index_that_would_write_where_no_file_belongs_is_found(version, instead, ws, git):
+    put(ws, "xgit/hooks/post-checkout", HOOK, 0o755)
+    git("add", ".")
+    git("update-index", "--index-version", version)
+    between = Between(ws)
+    words = (ws / ".git/index").read_bytes()[:-20].replace(b"xgit/hooks", instead.encode())
+    (ws / ".git/index").write_bytes(words + hashlib.sha1(words).digest())
+    assert between.paths() == [".git/index"]
+
+
+@pytest.mark.parametrize("leads", ["out", "back"])
+@pytest.mark.parametrize("when", ["before", "with it", "not yet"])
+def test_a_repository_that_is_reached_over_a_link_is_found(leads, when, ws, git, place):
+    submodule(git, ws, place / "other")
+    (place / "evil/.git/modules/x").mkdir(parents=True)
+    (place / "ws/evil").mkdir()
+    target = place / "evil" if leads == "out" else ws
+    if when == "before":
+        (ws / "link").symlink_to(target)
+    between = Between(ws)
+    put(ws, "sub/.git", "gitdir: ../link/.git/modules/x\n")
+    put(ws, "more/.git", f"gitdir: {ws}/link/.git/modules/x\n")
+    if when == "with it":
+        (ws / "link").symlink_to(target)
+    assert between.paths() == ["more/.git", "sub/.git"]
+
+
+def test_a_worktree_or_submodule_that_says_it_is_behind_a_link_is_found(ws, git, place):
+    submodule(git, ws, place / "other")
+    (ws / "link").symlink_to(place)
+    between = Between(ws)
+    git("config", "core.worktree", "../../../../link/x", cwd=ws / "libs/other")
+    put(ws, ".git/worktrees/w/commondir", "../../../link/../.git\n")
+    put(ws, ".git/worktrees/w/gitdir", f"{ws}/link/x/.git\n")
+    put(ws, ".git/worktrees/v/gitdir", f"../../../../{ws.name}/x/.git\n")
+    assert between.paths() == [
+        ".git/modules/libs/other/config", ".git/worktrees/v/gitdir", ".git/worktrees/w/commondir",
+        ".git/worktrees/w/gitdir",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("hooks", [".husky", "hooks", "../shared/hooks", "via/hooks"])
+def test_hooks_that_a_nested_repository_has_elsewhere_are_protected(hooks, ws, git, place):
+    submodule(git, ws, place / "other")
+    worktree(git, ws, place / "other")
+    git("clone", "-q", place / "other", "apps/one")
+    git("clone", "-q", "--bare", place / "other", "apps/bare")
+    tops = [ws / "apps/one", ws / "libs/other", ws / "apps/bare", ws / "trees/w"]
+    found = []
+    for top in tops:
+        git("config", "core.hooksPath", hooks, cwd=top)
+        (top / "real").mkdir()
+        (top / "via").symlink_to("real")
+        where = (top / hooks).resolve().relative_to(ws)
+        put(ws, f"{where}/pre-commit", HOOK, 0o755)
+        put(ws, f"{where}/old", HOOK, 0o755)
+        put(ws, f"{top.relative_to(ws)}/src/x.py")
+        found.append(f"{where}/pre-commit")
+    between = Between(ws)
+    for top in tops:
+        put(ws, f"{top.relative_to(ws)}/src/x.py", "changed\n")
+    assert between.offences() == []
+    for path in found:
+        put(ws, path, "#!/bin/sh\nevil\n", 0o755)
+        (ws / path).with_name("old").unlink(missing_ok=True)
+    assert sorted(between.paths()) == sorted(set(found))
+    assert {each.why for each in between.offences()} == {"git runs or obeys what lies there"}
+
+
+def test_what_haft_keeps_beside_a_workspace_is_closed_to_every_grant(tmp_path):
+    area = ".haft-1000-0123456789abcdef0123"
+    put(tmp_path, f"{area}/kept/r_1/manifest")
+    put(tmp_path, f"{area}/lock")
+    put(tmp_path, f"deep/er/{area}/lock")
+    between = Between(tmp_path)
+    put(tmp_path, f"{area}/kept/r_1/manifest", "evil")
+    put(tmp_path, f"deep/er/{area}/kept/r_2/out/1")
+    (tmp_path / area / "lock").unlink()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / area.upper()).symlink_to("/nowhere")
+    (tmp_path / f"other-{area}").mkdir()
+    assert {each.grant for each in between.offences(spared=["**", area, "deep/**"])} == {None}
+    files = {each for each in between.paths() if not (tmp_path / each).is_dir()}
+    assert files == {
+        f"{area}/kept/r_1/manifest", f"{area}/lock", f"deep/er/{area}/kept/r_2/out/1", f"sub/{area.upper()}"
+    }  # fmt: skip
 
 
 # ── other kinds, deletions, grants, own ──────────────────────────────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ from haft.changes.copying import copy
 from haft.changes.entry import UNREADABLE, Entry
 from haft.changes.looking import look
 from haft.changes.manifest import MANIFEST, TAKEN_BACK, Manifest
+from haft.changes.opened import Opened
 from haft.changes.places import Tree, is_bound_by_modes, rename, set_mode
 from haft.changes.steps import INSIDE, Ground, Interfered, Step, as_latin, from_latin
 from haft.files.syncing import sync_filesystem
@@ -43,7 +44,11 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
     where someone interfered or the machine refused, with everything taken back."""
     full = os.path.join(area.path, directory)
     os.makedirs(os.path.join(full, OUT), mode=0o700, exist_ok=True)
-    with Tree(area.workspace, forced=True) as workspace, Tree(area.path, forced=True) as ours:
+    live = os.path.dirname(full)
+    with (
+        Tree(area.workspace, forced=True, opened=Opened(live)) as workspace,
+        Tree(area.path, forced=True, opened=Opened(live)) as ours,
+    ):
         closed = _closed(workspace, steps)
         ground = Ground(workspace, ours, {each.path: each.before for each in manifest.entries})
         manifest, steps = _known_by_inode(ground, manifest, steps)
@@ -176,9 +181,13 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
     """After a crash: finish the commit, or take it back where that cannot be done. Whether it was finished."""
     steps = steps_of(manifest)
     full = os.path.join(area.path, directory)
-    with Tree(area.workspace, forced=True) as workspace, Tree(area.path, forced=True) as ours:
+    live = os.path.dirname(full)
+    with (
+        Tree(area.workspace, forced=True, opened=Opened(live)) as workspace,
+        Tree(area.path, forced=True, opened=Opened(live)) as ours,
+    ):
         ground = Ground(workspace, ours)
-        opened = {from_latin(path): mode for path, mode in manifest.notes.get(_OPENED, ())}
+        closed = {from_latin(path): mode for path, mode in manifest.notes.get(_OPENED, ())}
         try:
             if not _is_home(ground, directory, steps):
                 if not _is_sound(ground, steps):
@@ -193,7 +202,7 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
             _mark_taken_back(full, manifest)
             done = False
         workspace.restore()
-        for path, mode in opened.items():
+        for path, mode in closed.items():
             if not any(step.verb == "mode" and step.path == path for step in steps):
                 with contextlib.suppress(OSError):
                     set_mode(workspace, path, mode)

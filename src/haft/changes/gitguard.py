@@ -7,15 +7,17 @@ anything, and whoever checks it out gets it.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
+from haft.changes import gitindex
 from haft.changes.gitrules import is_free, is_free_in_modules, offending
-from haft.changes.grounds import PARTS, Ground, Grounds
+from haft.changes.gitstates import AT_TOP, IN_STEPS, is_free_option
+from haft.changes.grounds import Ground, Grounds
 from haft.changes.manifest import Altered
-from haft.changes.offence import A_LINK, Offence, Read, is_gone, is_link
+from haft.changes.offence import A_LINK, Offence, is_gone, is_link
+from haft.changes.outlook import Outlook
 from haft.files import shown
 from haft.files.gitconfig import Malformed, Setting, parsed
 from haft.files.protected import folded
@@ -25,6 +27,7 @@ MOST_BYTES: Final = 256 * 1024
 _LONGEST_POINTER: Final = 4096
 _LONGEST_KEY: Final = 80
 _COMMAND: Final = re.compile(rb"^[ \t]*(?:exec|x)[ \t\r].*$", re.MULTILINE)
+_TODO: Final = ("git-rebase-todo", "todo")
 _OBEYED: Final = "git runs what it says"
 _ELSEWHERE: Final = "it says whose hooks and settings git obeys"
 
@@ -32,20 +35,9 @@ _ELSEWHERE: Final = "it says whose hooks and settings git obeys"
 class GitGuard:
     """The part of the guard that knows git."""
 
-    def __init__(self, workspace: str, grounds: Grounds, read: Read) -> None:
-        self._workspace = workspace
+    def __init__(self, outlook: Outlook, grounds: Grounds) -> None:
+        self._outlook = outlook
         self._grounds = grounds
-        self._read = read
-
-    def came_alive(self, entry: Altered, directory: str, ground: Ground) -> Offence | None:
-        """A directory that only now becomes a repository, with things in it that nobody judged when they came. Those
-        called `.git` were guarded all along."""
-        if ground.kind == "git" and not ground.submodule:
-            return None
-        if not self._grounds.is_repository(directory) or self._grounds.is_repository(directory, "before"):
-            return None
-        lying = self._grounds.left_lying(directory)
-        return None if lying is None else Offence(entry.path, f"it makes git obey `{shown(lying)}`", entry.path)
 
     def dot_git(self, entry: Altered, directory: str) -> Offence | None:
         """A `.git` that is or was no directory. At the top, whose repository it is stays as it was; below, it may point
@@ -69,41 +61,67 @@ class GitGuard:
         if name == "commondir" or (name == "gitdir" and ground.kind == "worktree"):
             is_fine = is_gone(entry) or self._is_worktree(entry, name, ground)
             return None if is_fine else Offence(path, _ELSEWHERE, path)
-        return Offence(path, A_LINK, path) if name in PARTS and is_link(entry) else None
+        if name == "index" or name.startswith("sharedindex."):
+            return None if is_gone(entry) else self._index(entry)
+        return self._left_half_done(entry, AT_TOP.get(name))
 
     def steps(self, entry: Altered, name: str) -> Offence | None:
-        """A rebase that is left half done is taken up on the host, commands in it included."""
-        if name not in ("git-rebase-todo", "todo") or is_gone(entry):
+        """What is left half done is taken up on the host, commands in it included."""
+        if is_gone(entry):
             return None
-        content = self._content(entry, "after", MOST_BYTES)
+        if name == "opts":
+            return self._settings(entry, is_free_option)
+        if name.startswith(_TODO):
+            return self._todo(entry)
+        return self._left_half_done(entry, IN_STEPS.get(name))
+
+    def _index(self, entry: Altered) -> Offence | None:
+        content = self._outlook.content(entry, "after", gitindex.MOST_BYTES)
+        if content is not None and gitindex.is_sound(content):
+            return None
+        return Offence(entry.path, "git would write what it names where no file belongs", entry.path)
+
+    def _todo(self, entry: Altered) -> Offence | None:
+        content = self._outlook.content(entry, "after", MOST_BYTES)
         if content is not None:
-            known = _COMMAND.findall(self._content(entry, "before", MOST_BYTES) or b"")
+            known = _COMMAND.findall(self._outlook.content(entry, "before", MOST_BYTES) or b"")
             if all(command in known for command in _COMMAND.findall(content)):
                 return None
         return Offence(entry.path, "git runs the commands in it when the rebase goes on", entry.path)
+
+    def _left_half_done(self, entry: Altered, is_fine: Callable[[str], bool] | None) -> Offence | None:
+        if is_fine is None or is_gone(entry):
+            return None
+        content = self._outlook.content(entry, "after", MOST_BYTES)
+        if content is not None and is_fine(_text(content).removesuffix("\n")):
+            return None
+        return Offence(entry.path, "git obeys it when what is half done goes on", entry.path)
 
     def _is_kept(self, entry: Altered, directory: str) -> bool:
         line = self._line(entry)
         if line is None or not line.startswith("gitdir: "):
             return False
-        target = self._inside(line.removeprefix("gitdir: "), directory)
-        ground = None if target is None else self._grounds.of(target)
-        return ground is not None and (ground.kind in ("modules", "worktree") or ground.submodule)
+        target = self._outlook.led_to(line.removeprefix("gitdir: "), directory)
+        # What is not there yet could come as a link.
+        if target is None or self._outlook.kind(target) != "directory":
+            return False
+        ground = self._grounds.of(target)
+        return ground.kind in ("modules", "worktree") or ground.submodule
 
     def _is_worktree(self, entry: Altered, name: str, ground: Ground) -> bool:
         """Whether a worktree says what git would: where its repository is, and where its own `.git` is."""
         line = self._line(entry) if ground.kind == "worktree" else None
-        target = None if line is None else self._inside(line, ground.base)
+        target = None if line is None else self._outlook.led_to(line, ground.base)
         return target is not None and (target == ground.owner if name == "commondir" else target.endswith("/.git"))
 
     def _is_own_tree(self, setting: Setting, ground: Ground) -> bool:
         """Where the files of a submodule are, seen from its git directory."""
         is_tree = setting.key == "core.worktree" and ground.submodule
-        return is_tree and self._inside(setting.value, ground.base) is not None
+        return is_tree and bool(self._outlook.led_to(setting.value, ground.base))
 
     def _settings(self, entry: Altered, is_free: Callable[[Setting], bool]) -> Offence | None:
         path = entry.path
-        content = self._content(entry, "after", MOST_BYTES)
+        content = self._outlook.content(entry, "after", MOST_BYTES)
         if content is None:
             return Offence(path, A_LINK if is_link(entry) else f"{_OBEYED}, and it cannot be judged", path)
         try:
@@ -115,31 +133,15 @@ class GitGuard:
 
     def _settings_before(self, entry: Altered) -> list[Setting]:
         try:
-            return list(parsed(_text(self._content(entry, "before", MOST_BYTES) or b"")))
+            return list(parsed(_text(self._outlook.content(entry, "before", MOST_BYTES) or b"")))
         except Malformed:
             return []
 
     def _line(self, entry: Altered) -> str | None:
         """The only line of a file; None of any other."""
-        content = self._content(entry, "after", _LONGEST_POINTER)
+        content = self._outlook.content(entry, "after", _LONGEST_POINTER)
         line = None if content is None else _text(content).rstrip("\r\n")
         return line if line and "\n" not in line and "\0" not in line else None
-
-    def _inside(self, named: str, directory: str) -> str | None:
-        """A place as a path in the workspace; None if it is not in it. Taken by its letters: links are judged where
-        they are made."""
-        place = os.path.normpath(os.path.join(self._workspace, directory, named))
-        return place[len(self._workspace) + 1 :] if place.startswith(self._workspace + "/") else None
-
-    def _content(self, entry: Altered, when: Literal["before", "after"], most: int) -> bytes | None:
-        """Of a file; None of anything else, and of what is too long."""
-        there = entry.before if when == "before" else entry.after
-        file = self._read(entry, when) if there is not None and there.kind == "file" else None
-        if file is None:
-            return None
-        with file:
-            content = file.read(most + 1)
-        return content if len(content) <= most else None
 
 
 def _text(content: bytes) -> str:

@@ -24,13 +24,17 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from haft.changes.gitguard import GitGuard
-from haft.changes.grounds import MAKES, TOP, Ground, Grounds, folded_path, named, why
+from haft.changes.grounds import MAKES, PLAIN, Ground, Grounds, named
 from haft.changes.manifest import Altered
+from haft.changes.naming import is_area, why
 from haft.changes.offence import A_LINK, Offence, Read, is_directory_only, is_gone, is_link, is_same
-from haft.files.protected import folded
+from haft.changes.outlook import Outlook
+from haft.files import shown
+from haft.files.protected import ENDINGS, folded
 
 __all__ = ["Offence", "Read", "is_spared", "offences"]
 
+_ENDINGS: Final = tuple(ENDINGS)
 _RAISED: Final = stat.S_ISUID | stat.S_ISGID
 
 
@@ -68,9 +72,11 @@ def _is_opened(path: str, grants: Sequence[Sequence[str]]) -> bool:
 
 class _Judge:
     def __init__(self, entries: Sequence[Altered], read: Read, workspace: str, own: Sequence[str]) -> None:
-        self._grounds = Grounds(workspace, entries, own)
-        self._git = GitGuard(workspace, self._grounds, read)
+        outlook = Outlook(workspace, entries, read)
+        self._grounds = Grounds(outlook, own)
+        self._git = GitGuard(outlook, self._grounds)
         self._mattering = self._grounds.mattering
+        self._looked_over: set[str] = set()
 
     def offence(self, entry: Altered) -> Offence | None:
         """The first thing that is wrong with one path. Most of any change set leaves after a look at its name."""
@@ -82,48 +88,91 @@ class _Judge:
         directory, _, last = entry.path.rpartition("/")
         ground = self._grounds.of(directory)
         name = folded(last)
-        if ground.kind == "plain" and name not in self._mattering and ground.named is None:
+        if (
+            ground is PLAIN
+            and name not in self._mattering
+            and not name.endswith(_ENDINGS)
+            and not name.startswith(".haft-")
+            and (after is None or after.kind != "link" or self._grounds.repository(directory, ground) is None)
+        ):
             return None
-        if name in MAKES and entry.before is None and (found := self._git.came_alive(entry, directory, ground)):
+        return self._looked_at(entry, directory, name, ground)
+
+    def _looked_at(self, entry: Altered, directory: str, name: str, ground: Ground) -> Offence | None:
+        if ground.kind == "area" or (is_area(name) and not ground.hidden):
+            return Offence(entry.path, "haft keeps there what it must not lose", None)
+        repository = self._grounds.repository(directory, ground)
+        if name in MAKES and repository and repository.fresh and (found := self._came_alive(entry, directory)):
             return found
+        is_fresh = ground.fresh or (repository is not None and repository.fresh)
+        if is_fresh and entry.after is not None:
+            entry = Altered(entry.path, None, entry.after)  # It counts from now on, whenever it came.
         if is_directory_only(entry) or _is_unchanged(entry):
             return None
-        return self._of_its_place(entry, name, ground) or self._of_git(entry, directory, name, ground)
+        return self._of_its_place(entry, name, ground) or self._of_git(entry, directory, name, ground, repository)
+
+    def _came_alive(self, entry: Altered, directory: str) -> Offence | None:
+        """A directory that only now becomes a repository, with things in it that nobody judged when they came. Those
+        called `.git` were guarded all along."""
+        if directory in self._looked_over:
+            return None
+        self._looked_over.add(directory)
+        for each in self._grounds.lying(directory):
+            if each is None:
+                too_much = "it makes a repository of what holds too much to be judged"
+                return Offence(entry.path, too_much, entry.path, enlivens=True)
+            if self._is_obeyed(each):
+                return Offence(entry.path, f"it makes git obey `{shown(each.path)}`", entry.path, enlivens=True)
+        return None
+
+    def _is_obeyed(self, entry: Altered) -> bool:
+        """Whether something that lies in a new repository would be an offence, had it come now."""
+        directory, _, last = entry.path.rpartition("/")
+        ground = self._grounds.of(directory)
+        name = folded(last)
+        repository = self._grounds.repository(directory, ground)
+        if ground.fresh and ground.kind in ("closed", "hooks"):
+            return self._of_its_place(entry, name, ground) is not None
+        is_fresh = ground.fresh or (repository is not None and repository.fresh)
+        return is_fresh and self._of_git(entry, directory, name, ground, repository) is not None
 
     def _of_its_place(self, entry: Altered, name: str, ground: Ground) -> Offence | None:
         path = entry.path
-        if self._grounds.is_own(path):
-            return Offence(path, "haft runs what lies there", path)
+        if (why_own := self._grounds.own(path)) is not None:
+            return Offence(path, why_own, path) if self._grounds.is_kept(path) or not is_gone(entry) else None
         if is_link(entry) and self._grounds.leads_to_own(path):
             return Offence(path, A_LINK, path)
         if ground.kind == "closed":
-            is_kept = self._grounds.is_own(ground.base) or folded_path(ground.base) in TOP
+            is_kept = self._grounds.is_kept(ground.base)
             return Offence(path, ground.why, ground.base) if is_kept or not is_gone(entry) else None
         if ground.kind == "hooks":
-            is_harmless = name.endswith(".sample") or (is_gone(entry) and folded(ground.base) != ".git")
+            is_sample = name.endswith(".sample") and not is_link(entry)
+            is_harmless = is_sample or (is_gone(entry) and folded(ground.base) != ".git")
             return None if is_harmless else Offence(path, "git runs it as a hook", path)
-        return _by_name(entry, name, ground)
+        return self._by_name(entry, name, ground)
 
-    def _of_git(self, entry: Altered, directory: str, name: str, ground: Ground) -> Offence | None:
+    def _by_name(self, entry: Altered, name: str, ground: Ground) -> Offence | None:
+        rest = named(ground, name)
+        ends = not ground.hidden and name.endswith(_ENDINGS)
+        if not ends and (rest is None or (rest and not is_link(entry))):
+            return None
+        if is_gone(entry) and not self._grounds.is_kept(entry.path):
+            return None
+        return Offence(entry.path, A_LINK if is_link(entry) else why(entry.path), entry.path)
+
+    def _of_git(
+        self, entry: Altered, directory: str, name: str, ground: Ground, repository: Ground | None
+    ) -> Offence | None:
         if name == ".git":
             return self._git.dot_git(entry, directory)
+        if is_link(entry) and (ground.hidden or repository is not None or ground.kind in ("inside", "steps")):
+            # Git makes none there, and writes through those that are: a log that is a link ends in any file.
+            return Offence(entry.path, A_LINK, entry.path)
         if ground.kind == "steps":
             return self._git.steps(entry, name)
-        if ground.kind in ("modules", "worktrees"):
-            return Offence(entry.path, A_LINK, entry.path) if is_link(entry) else None
         if name == ".gitmodules" and not ground.hidden:
             return self._git.modules(entry)
-        repository = self._grounds.repository(directory, ground)
         return None if repository is None else self._git.in_repository(entry, name, repository)
-
-
-def _by_name(entry: Altered, name: str, ground: Ground) -> Offence | None:
-    rest = named(ground, name)
-    if rest is None or (rest and not is_link(entry)):
-        return None
-    if is_gone(entry) and folded_path(entry.path) not in TOP:
-        return None
-    return Offence(entry.path, A_LINK if is_link(entry) else why(entry.path), entry.path)
 
 
 def _special(entry: Altered) -> Offence | None:

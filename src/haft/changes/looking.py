@@ -54,6 +54,7 @@ def _look_into(
         if not forced or status.st_uid != os.geteuid():
             return entry_from(status, UNREADABLE)
         widened = True
+        tree.note(path, status)
         set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o400)
         try:
             descriptor = tree.read(path)

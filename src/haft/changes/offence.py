@@ -24,6 +24,8 @@ class Offence:
     """A clause whose `it` is the path."""
     grant: str | None
     """The write grant that would let it pass; None where nothing does."""
+    enlivens: bool = False
+    """Whether it is harmless itself, and makes something count that lies there already."""
 
 
 def is_same(entry: Altered) -> bool:

@@ -122,7 +122,7 @@ class OverlayTransaction:
         digests: bool = True,
     ) -> Captured:
         with (
-            Tree(self._transactions.workspace, forced=True) as workspace,
+            self._transactions.tree() as workspace,
             Tree(self._upper, forced=True) as upper,
         ):
             return Capture(workspace, upper, self._stamp, digests=digests, known=known, stopped=stopped).read()

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Final, Self
 
+from haft.changes.opened import Opened
+
 _PATH: Final[int] = getattr(os, "O_PATH", os.O_RDONLY)
 _REACH: Final = _PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -30,8 +32,10 @@ _DAC_OVERRIDE: Final = 1
 class Tree:
     """A directory and what lies beneath it, by paths relative to it."""
 
-    def __init__(self, path: str, *, forced: bool = False) -> None:
-        """`forced` lets us into directories of ours that their own mode keeps us out of, until `restore`."""
+    def __init__(self, path: str, *, forced: bool = False, opened: Opened | None = None) -> None:
+        """`forced` lets us into directories of ours that their own mode keeps us out of, until `restore`. `opened` takes
+        a note of each, for whoever comes after a crash."""
+        self._opened = opened
         self.path = path
         self._root = os.open(path, _REACH)
         self._open: OrderedDict[str, int] = OrderedDict()
@@ -62,6 +66,8 @@ class Tree:
 
     def close(self) -> None:
         self.restore()
+        if self._opened is not None:
+            self._opened.clear()
         self.forget()
         if self._root >= 0:
             os.close(self._root)
@@ -104,7 +110,13 @@ class Tree:
         found = os.fstat(descriptor)
         if found.st_mode & 0o700 != 0o700 and found.st_uid == os.geteuid():
             self.let_in.setdefault(path, (stat.S_IMODE(found.st_mode), found.st_ino))
+            self.note(path, found)
             _change_mode(descriptor, stat.S_IMODE(found.st_mode) | 0o700)
+
+    def note(self, path: str, found: os.stat_result) -> None:
+        """Before a mode is widened for a moment."""
+        if self._opened is not None:
+            self._opened.note(self.path, path, stat.S_IMODE(found.st_mode), found.st_ino)
 
     def at(self, path: str) -> tuple[int, str]:
         """The directory that holds `path`, and its name there. The descriptor is good until the next one is asked

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import replace
 
 from haft.changes.area import known_areas, remove
 from haft.changes.commit import OUT, resume, undo_unsound, write_journal
 from haft.changes.manifest import Manifest
+from haft.changes.opened import OPENED, left_open
+from haft.changes.places import Tree, set_mode
 from haft.changes.transactions import UNSYNCED, Owner, Transactions, boot
+from haft.contracts import StorageFailed
+
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What a machine says that has no room or no rest at the moment."""
 
 Tell = Callable[[str, str], None]
 """A run, and what became of its changes."""
@@ -38,16 +46,34 @@ def recover(make: Callable[[str, str], Transactions], home: str, host: str, tell
 
 def recover_left(transactions: Transactions, tell: Tell) -> None:
     """See to the commits that one host left half done in one workspace. Call it under the lock."""
+    _close_again(transactions.live)
     for name in sorted(os.listdir(transactions.live)):
-        if not name.endswith((".layer", UNSYNCED)):
+        if not name.endswith((".layer", UNSYNCED, OPENED)):
             try:
                 _recover_run(transactions, name, tell)
+            except (OSError, StorageFailed) as error:
+                if isinstance(error, StorageFailed) or error.errno in _PASSING:
+                    raise  # The next one may have more luck: it must find everything as it is.
+                _save(transactions, name)
+                tell(name, f"it cannot be seen to ({error}); its files are in {transactions.area.saved}")
             except Exception as error:  # One that cannot be understood keeps nobody from the others.
                 _save(transactions, name)
                 tell(
                     name,
                     f"what it was doing cannot be understood ({error}); its files are in {transactions.area.saved}",
                 )
+
+
+def _close_again(live: str) -> None:
+    """Give back their modes to directories and files that were open for a moment. Before anything else: what is still
+    to be done may give them others."""
+    for root, path, mode, inode in left_open(live):
+        with contextlib.suppress(OSError), Tree(root, forced=True) as tree:
+            found = tree.status(path)
+            wider = found is not None and stat.S_IMODE(found.st_mode) & ~mode
+            if found is not None and found.st_ino == inode and wider and not wider & ~0o700:
+                set_mode(tree, path, mode)
+                tree.let_in.pop(path, None)
 
 
 def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:

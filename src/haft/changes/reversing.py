@@ -70,7 +70,7 @@ def check(direction: Direction, rows: Sequence[Row]) -> None:
 def look_ahead(transactions: Transactions, direction: Direction, rows: Sequence[Row], *, force: bool) -> Reversed:
     """What it would do, without doing it."""
     check(direction, rows)
-    with transactions.locked(), Tree(transactions.workspace, forced=True) as workspace:
+    with transactions.locked(), transactions.tree() as workspace:
         plan = reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
         return _told(plan)
 
@@ -96,7 +96,7 @@ def reverse(
 ) -> Reversed:
     """Do it, as the run `owner`. `Conflict` where someone stands in the way; nothing was touched then."""
     check(direction, rows)
-    with transactions.locked(stopped), Tree(transactions.workspace, forced=True) as workspace:
+    with transactions.locked(stopped), transactions.tree() as workspace:
         rows = [transactions.ledger.get(row.run) or row for row in rows]
         check(direction, rows)  # Another process may have been faster.
         plan = reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)

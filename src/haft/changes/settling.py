@@ -11,7 +11,6 @@ from dataclasses import replace
 from haft.changes.commit import Refused, write_journal
 from haft.changes.looking import look
 from haft.changes.manifest import Altered, Manifest
-from haft.changes.places import Tree
 from haft.changes.steps import from_latin
 from haft.changes.transactions import Mirror, Settled, Transactions, conflict
 from haft.contracts import BadUsage, Changes, Conflicting
@@ -61,7 +60,7 @@ def _refreshed(transactions: Transactions, manifest: Manifest) -> tuple[Manifest
     another inode: it was put back from the store, or someone wrote it again."""
     entries: list[Altered] = []
     moved: list[str] = []
-    with Tree(transactions.workspace, forced=True) as workspace:
+    with transactions.tree() as workspace:
         for each in manifest.entries:
             now = look(workspace, each.path, forced=True)
             same = now is None if each.before is None else each.before.is_like(now)

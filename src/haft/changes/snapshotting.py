@@ -15,7 +15,6 @@ from haft.changes.area import remove
 from haft.changes.commit import Refused, write_journal
 from haft.changes.images import Images
 from haft.changes.manifest import Manifest
-from haft.changes.places import Tree
 from haft.changes.snapshot import OverBudget, Snapshot, Snapshots
 from haft.changes.staging import Stage
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
@@ -149,7 +148,7 @@ def take_back(transactions: Transactions, run: str, manifest: Manifest) -> str:
     stage = Stage(transactions.area.path, f"{layer}/in", transactions.blobs)
     images = Images(transactions.area, transactions.blobs)
     try:
-        with Tree(transactions.workspace, forced=True) as workspace:
+        with transactions.tree() as workspace:
             sources = Waiting(
                 images, workspace, plan, (), stage.make, lambda place, path: transactions.reachable(run, place, path)
             )

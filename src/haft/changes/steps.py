@@ -284,5 +284,6 @@ def _movable(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
     """A directory can only be moved elsewhere by who may write it."""
     closed = stat.S_ISDIR(status.st_mode) and status.st_mode & 0o200 == 0 and is_bound_by_modes()
     if closed:
+        tree.note(path, status)
         set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o200)
     yield

@@ -25,6 +25,7 @@ from haft.changes.images import Originals
 from haft.changes.ledger import Ledger, Row, Verb
 from haft.changes.looking import Stopped
 from haft.changes.manifest import Altered, Manifest
+from haft.changes.opened import OPENED, Opened
 from haft.changes.places import Tree
 from haft.changes.plan import Sources, steps_for
 from haft.changes.steps import INSIDE, as_latin
@@ -35,6 +36,7 @@ from haft.contracts import (
     HaftError,
     LimitExceeded,
     Limits,
+    StorageFailed,
 )
 from haft.files import shown
 
@@ -125,6 +127,10 @@ class Transactions:
         """The same, below the area."""
         return f"live/{self._host}"
 
+    def tree(self) -> Tree:
+        """The workspace, to be looked at even where its modes forbid it."""
+        return Tree(self.workspace, forced=True, opened=Opened(self.live))
+
     def close(self) -> None:
         """Finish what is swept up behind the scenes."""
         if self._sweeper is not None:
@@ -173,7 +179,7 @@ class Transactions:
         """Nobody builds upon half of a commit. Whoever has the lock is the only one who commits: what others seem to be
         committing was left, by a host that was killed or by one that found the disk full."""
         for host in self._left():
-            with contextlib.suppress(OSError):  # Who recovers that host will say.
+            with contextlib.suppress(OSError, StorageFailed):  # Who recovers that host will say.
                 if host == self._host:
                     self.mend(self)
                     continue
@@ -190,7 +196,7 @@ class Transactions:
         with os.scandir(self.area.live) as hosts:
             for host in hosts:
                 with contextlib.suppress(OSError), os.scandir(host.path) as runs:
-                    if any(is_left(run.path) for run in runs if not run.name.endswith((".layer", UNSYNCED))):
+                    if any(is_left(run.path) for run in runs if not run.name.endswith((".layer", UNSYNCED, OPENED))):
                         found.append(host.name)
         return found
 
@@ -322,7 +328,7 @@ class Transactions:
         """The line in the list, and the end mark. In this order: after a crash what still lies under `live` is done
         again, and the list knows it already."""
         run = manifest.run
-        with contextlib.suppress(OSError):  # Where it fails, whoever takes the lock next finds it and does it again.
+        with contextlib.suppress(OSError, StorageFailed):  # Whoever takes the lock next finds it, and does it again.
             self.enlist(manifest)
             os.rename(os.path.join(self.live, run), os.path.join(self.area.kept, run))
         if self._synced:
@@ -401,7 +407,7 @@ class Transactions:
 
     def clear_stations(self, run: str) -> None:
         """Those of a commit that was called off before its first step: only copies are in them."""
-        with Tree(self.workspace, forced=True) as workspace:
+        with self.tree() as workspace:
             for mount in ("", *self._mounts):
                 with contextlib.suppress(OSError):
                     remove_inside(workspace, os.path.join(mount, f".haft-{run[2:]}"))

@@ -55,17 +55,22 @@ def known_to_git(home: str, env: Mapping[str, str]) -> str:
     )
 
 
-def read_plain(path: str, most: int) -> str:
-    """The beginning of a regular file that is no link; nothing of anything else. In a workspace anything may lie under
-    a name: a pipe would be waited for."""
+def plain_bytes(path: str, most: int) -> bytes | None:
+    """The beginning of a regular file that is no link; None of anything else. In a workspace anything may lie under a
+    name: a pipe would be waited for."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
-            return ""
+            return None
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
         with open(os.open(path, flags), "rb") as file:
-            return file.read(most).decode("utf-8", "replace")
+            return file.read(most)
     except (OSError, ValueError):
-        return ""
+        return None
+
+
+def read_plain(path: str, most: int) -> str:
+    """The same as text; nothing where there is none."""
+    return (plain_bytes(path, most) or b"").decode("utf-8", "replace")
 
 
 def first_line(path: str) -> str:

@@ -56,7 +56,7 @@ def guard_of(workspace: str) -> Guard:
     ) -> HaftError | None:
         free = [path.removeprefix(inside) for path in spared if path.startswith(inside)]
         found = offences(entries, read, workspace=workspace, spared=free, own=[*own, *elsewhere(workspace)])
-        found = [each for each in found if each.path not in passed_over]
+        found = [each for each in found if each.enlivens or each.path not in passed_over]
         if not found:
             return None
         first = found[0]

@@ -1,0 +1,108 @@
+"""What git keeps of work that is left half done, and takes up again when a person goes on with it.
+
+A rebase, an `am`, a cherry-pick or a bisection that stopped has its options in files. `git rebase --continue` obeys
+them: a strategy names a program, an option of `apply` lets a patch leave the working tree, older versions hand some of
+it to a shell. What git writes itself passes. Patches and commits that wait there are not looked into, nor are names of
+branches, which git checks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from haft.files.gitconfig import Setting
+
+STEPS: Final = frozenset({"rebase-apply", "rebase-merge", "sequencer"})
+"""Directories in a git directory that hold such files."""
+
+_STRATEGY: Final = re.compile(r"(?:octopus|ort|ours|recursive|resolve|subtree)?")
+"""For any other, git runs a program of that name."""
+_STRATEGY_OPTION: Final = re.compile(
+    r"(?:--)?(?:diff-algorithm|find-renames|histogram|ignore-all-space|ignore-cr-at-eol|ignore-space-at-eol"
+    r"|ignore-space-change|minimal|no-renames|no-renormalize|ours|patience|rename-threshold|renormalize|subtree|theirs)"
+    r"(?:=[\w.%/+-]*)?"
+)
+_APPLY_OPTION: Final = re.compile(
+    r"-[Cp][0-9]+|--reject|--whitespace=[\w-]+|--ignore-(?:space-change|whitespace)|--(?:in|ex)clude=[\w.*?/+-]*"
+    r"|--directory=(?!/|(?:.*/)?\.\.(?:/|$))[\w./+-]*"
+)
+_KEY: Final = re.compile(r"(?:[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?")
+_OBJECT: Final = re.compile(r"[0-9a-f]{40,64}")
+_QUOTED: Final = r"'(?:[^'\0\n]|'\\[!']')*'"
+_AUTHOR: Final = re.compile(rf"(?:GIT_AUTHOR_(?:NAME|EMAIL|DATE)={_QUOTED}\n?)*")
+_PATHS: Final = re.compile(rf"(?: ?{_QUOTED})*")
+_BRANCH: Final = re.compile(r"[^-\x00-\x20\x7f][^\x00-\x20\x7f]*")
+_TERMS: Final = re.compile(r"\w[\w./-]*\n\w[\w./-]*")
+_KEPT: Final = re.compile(r"[0-9a-f]{40,64}(?:\.[0-9]+)?\t([^\0]+)")
+
+_OPTIONS: Final = frozenset({
+    "allow-empty", "allow-empty-message", "allow-ff", "allow-rerere-auto", "default-msg-cleanup",
+    "drop-redundant-commits", "edit", "keep-redundant-commits", "mainline", "no-commit", "record-origin", "signoff",
+})  # fmt: skip
+"""Of a cherry-pick: those that only say how."""
+
+
+def _words(text: str) -> list[str]:
+    """As git quotes them; what stands in quotes with spaces in it falls apart, and is not free."""
+    return re.sub(r"['\"\\]", "", text).split()
+
+
+def _are_strategy_options(text: str) -> bool:
+    return all(map(_STRATEGY_OPTION.fullmatch, _words(text)))
+
+
+def _are_apply_options(text: str) -> bool:
+    return all(map(_APPLY_OPTION.fullmatch, _words(text)))
+
+
+def _is_signing(text: str) -> bool:
+    return not text or (text.startswith("-S") and _KEY.fullmatch(text[2:]) is not None)
+
+
+def _are_conflicts(text: str) -> bool:
+    """Files that git writes a resolution into: only such as a commit could hold."""
+    for each in text.split("\0")[:-1]:
+        found = _KEPT.fullmatch(each)
+        words = [] if found is None else found[1].lower().split("/")
+        if not words or {"", "..", ".git"} & set(words):
+            return False
+    return not text or text.endswith("\0")
+
+
+def _only(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda text: pattern.fullmatch(text) is not None
+
+
+IN_STEPS: Final[dict[str, Callable[[str], bool]]] = {
+    "apply-opt": _are_apply_options,
+    "author-script": _only(_AUTHOR),
+    "autostash": _only(_OBJECT),
+    "gpg_sign_opt": _is_signing,
+    "strategy": _only(_STRATEGY),
+    "strategy_opts": _are_strategy_options,
+}
+"""Whether a file in one of those directories says only what git would have it say."""
+
+AT_TOP: Final[dict[str, Callable[[str], bool]]] = {
+    "bisect_names": _only(_PATHS),
+    "bisect_start": _only(_BRANCH),
+    "bisect_terms": _only(_TERMS),
+    "merge_autostash": _only(_OBJECT),
+    "merge_rr": _are_conflicts,
+}
+"""The same right in a git directory."""
+
+
+def is_free_option(setting: Setting) -> bool:
+    """In `sequencer/opts`, which is written like configuration."""
+    if setting.section != "options" or setting.subsection is not None:
+        return False
+    if setting.name == "strategy":
+        return _STRATEGY.fullmatch(setting.value) is not None
+    if setting.name == "strategy-option":
+        return _STRATEGY_OPTION.fullmatch(setting.value) is not None
+    if setting.name == "gpg-sign":
+        return _KEY.fullmatch(setting.value) is not None
+    return setting.name in _OPTIONS

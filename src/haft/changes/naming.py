@@ -1,0 +1,50 @@
+"""Names that are protected wherever they stand, as directories are walked: one part of a path inside the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from haft.files.protected import AREA, ENDINGS, NAMES, REASONS, folded
+
+Names = Mapping[str, "Names"]
+"""Protected names, one part of the path inside the other; empty where a name ends."""
+
+
+def _tree(names: Iterable[str]) -> Names:
+    root: dict[str, dict[str, object]] = {}
+    for name in names:
+        place: dict[str, dict[str, object]] = root
+        for word in name.split("/"):
+            place = place.setdefault(word, {})  # type: ignore[assignment]  # a tree has no type of its own
+    return root  # type: ignore[return-value]  # the same
+
+
+NAMED: Final = _tree(name for name in NAMES if not name.startswith(".git/") and name != ".gitmodules")
+_WHY: Final = {name: why for why, names in REASONS.items() for name in names}
+_LONGEST: Final = max(name.count("/") + 1 for name in NAMES)
+
+
+def why(path: str) -> str:
+    """Of what is protected by its name: the last part of the path that is such a name, or begins one, says it."""
+    words = [folded(word) for word in path.split("/")]
+    if (ending := os.path.splitext(words[-1])[1]) in ENDINGS:
+        return ENDINGS[ending]
+    for start in range(len(words) - 1, -1, -1):
+        for count in range(_LONGEST, 0, -1):
+            said = "/".join(words[start : start + count])
+            found = _WHY.get(said) or next((why for name, why in _WHY.items() if name.startswith(f"{said}/")), None)
+            if found is not None:
+                return found
+    return "it is obeyed on the host"
+
+
+def folded_path(path: str) -> str:
+    """A whole path, name by name."""
+    return "/".join(map(folded, path.split("/")))
+
+
+def is_area(name: str) -> bool:
+    """Whether a folded name is one under which haft keeps what it must not lose."""
+    return AREA.fullmatch(name) is not None

@@ -1,0 +1,53 @@
+"""Modes that are widened for a moment, noted before: whoever is killed in that moment leaves a note of what they were.
+
+Only ordinary users need it; to root every directory is open. A note is no journal of a commit: it is written also where
+something is only looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Final
+
+OPENED: Final = ".opened"
+"""How the names of notes end, where transactions are under way."""
+
+
+class Opened:
+    """The notes of one look into a tree."""
+
+    def __init__(self, directory: str) -> None:
+        """`directory` is the place of the host's transactions."""
+        self._directory = directory
+        self._place: str | None = None
+
+    def note(self, root: str, path: str, mode: int, inode: int) -> None:
+        """To be called before the mode is widened."""
+        if self._place is None:
+            self._place = os.path.join(self._directory, f"{os.urandom(8).hex()}{OPENED}")
+        words = [os.fsencode(root).decode("latin-1"), os.fsencode(path).decode("latin-1"), mode, inode]
+        descriptor = os.open(self._place, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, json.dumps(words).encode() + b"\n")
+        finally:
+            os.close(descriptor)
+
+    def clear(self) -> None:
+        """Everything is as it was."""
+        if self._place is not None:
+            os.unlink(self._place)
+            self._place = None
+
+
+def left_open(directory: str) -> Iterator[tuple[str, str, int, int]]:
+    """What the notes of a dead host tell, the innermost first: the root, the path beneath, the mode and the inode."""
+    found = []
+    for name in os.listdir(directory):
+        if name.endswith(OPENED):
+            with open(os.path.join(directory, name), "rb") as file:
+                lines = file.read().split(b"\n")[:-1]  # The last may have been cut short: it came to nothing.
+            for root, path, mode, inode in map(json.loads, lines):
+                found.append((os.fsdecode(root.encode("latin-1")), os.fsdecode(path.encode("latin-1")), mode, inode))
+    yield from sorted(found, key=lambda each: each[1].count("/"), reverse=True)
