@@ -20,7 +20,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from haft.changes import area, commit, declared, ledger, overlay, places, snapshotting, tools
+from haft.changes import ledger, tools
+from haft.changes.committing import area, commit, places
+from haft.changes.engines import declared, overlay, snapshotting
 from haft.service import ToolService, recover_dead_hosts
 from haft.service import changes as service_changes
 from haft.service import service as service_module

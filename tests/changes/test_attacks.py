@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from haft import ToolService
-from haft.changes.area import remove
-from haft.changes.places import Tree
+from haft.changes.committing.area import remove
+from haft.changes.committing.places import Tree
 from haft.contracts import ApprovalAnswer
 
 every_user = pytest.mark.every_user
@@ -355,7 +355,7 @@ def test_many_directories_of_hard_links_are_copied(tmp_path):
             os.link(tmp_path / "from" / "0" / "f", tmp_path / "from" / str(number) / "f")
         else:
             (tmp_path / "from" / "0" / "f").write_text("one")
-    from haft.changes.copying import copy
+    from haft.changes.committing.copying import copy
 
     (tmp_path / "to").mkdir()
     with Tree(str(tmp_path)) as tree, Tree(str(tmp_path / "to")) as target:
@@ -381,7 +381,7 @@ def test_a_damaged_journal_loses_nothing_and_stops_nobody(opened, place, tmp_pat
     program = """
 import asyncio, os, signal, sys
 from haft import ToolService
-from haft.changes import steps
+from haft.changes.committing import steps
 first = steps.Ground.advance
 def advance(self, step):
     first(self, step)

@@ -13,7 +13,7 @@ import tracemalloc
 
 import pytest
 
-from haft.changes.blobs import Blobs, DamagedBlob
+from haft.changes.store.blobs import Blobs, DamagedBlob
 from haft.contracts import ToolFailed
 from haft.files.syncing import sync_filesystem
 
@@ -255,7 +255,7 @@ def test_only_old_unfinished_files_are_swept(blobs, tmp_path):
 
 PUT_MANY = """
 import sys
-from haft.changes.blobs import Blobs
+from haft.changes.store.blobs import Blobs
 blobs = Blobs(sys.argv[1])
 sys.stdin.readline()
 for round in range(5):

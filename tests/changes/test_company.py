@@ -566,7 +566,7 @@ def test_others_list_undo_and_settle_at_every_step_of_a_commit(place, others):
     ahead.close()
 
     async def go(service, workspace):
-        from haft.changes.steps import Ground
+        from haft.changes.committing.steps import Ground
 
         steps, real = [], Ground.advance
 
@@ -604,7 +604,7 @@ def test_a_commit_that_a_dead_host_left_is_seen_to_before_anyone_else_changes_th
     script = textwrap.dedent(
         """
         import os, signal, sys
-        from haft.changes.steps import Ground
+        from haft.changes.committing.steps import Ground
         real, steps = Ground.advance, []
         def advance(ground, step):
             real(ground, step)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from haft.changes.diff import FileDifference, difference, differences
-from haft.changes.entry import UNREADABLE, Entry
-from haft.changes.manifest import Altered
+from haft.changes.committing.entry import UNREADABLE, Entry
+from haft.changes.committing.manifest import Altered
+from haft.changes.diff.difference import FileDifference, difference, differences
 
 
 @dataclass(frozen=True)

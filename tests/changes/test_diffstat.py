@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 
-from haft.changes.diff import FileDifference, difference
-from haft.changes.diffstat import renamed, stat_lines
-from haft.changes.entry import Entry
-from haft.changes.manifest import Altered
+from haft.changes.committing.entry import Entry
+from haft.changes.committing.manifest import Altered
+from haft.changes.diff.difference import FileDifference, difference
+from haft.changes.diff.diffstat import renamed, stat_lines
 from haft.contracts import Change
 
 Tree = dict[str, bytes]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from haft.changes.entry import Entry, entry_from
-from haft.changes.guard import is_spared, offences
-from haft.changes.manifest import Altered
+from haft.changes.committing.entry import Entry, entry_from
+from haft.changes.committing.manifest import Altered
+from haft.changes.guarding.guard import is_spared, offences
 from haft.files.protected import NAMES, elsewhere
 
 HOOK = "#!/bin/sh\necho evil\n"
@@ -667,7 +667,7 @@ def test_a_repository_that_is_made_in_two_calls_and_harmless_is_let_pass(tmp_pat
 
 
 def test_what_lies_where_a_repository_is_made_is_not_judged_by_halves(tmp_path, monkeypatch):
-    monkeypatch.setattr("haft.changes.grounds.MOST_LYING", 10)
+    monkeypatch.setattr("haft.changes.guarding.grounds.MOST_LYING", 10)
     for number in range(20):
         put(tmp_path, f"docs/{number}")
     between = Between(tmp_path)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from haft.audit import verify
-from haft.changes import commit
+from haft.changes.committing import commit
 from haft.contracts import TERMINAL
 from haft.runs import Filter, History
 from haft.service import ToolService, open_changes, recover_dead_hosts

@@ -7,7 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haft.changes.line_matching import differing
+from haft.changes.diff.line_matching import differing
 
 TEXTS = st.lists(st.sampled_from("abcdef"), max_size=14)
 

@@ -16,12 +16,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import nasty
 from fingerprint import fingerprint
 
-from haft.changes.blobs import Blobs
-from haft.changes.descent import Descent, Swapped
-from haft.changes.entry import UNREADABLE
-from haft.changes.index import Index
-from haft.changes.scanning import is_racy, now, scan
-from haft.changes.snapshot import OverBudget, Snapshots
+from haft.changes.committing.entry import UNREADABLE
+from haft.changes.snapshots.descent import Descent, Swapped
+from haft.changes.snapshots.index import Index
+from haft.changes.snapshots.scanning import is_racy, now, scan
+from haft.changes.snapshots.snapshot import OverBudget, Snapshots
+from haft.changes.store.blobs import Blobs
 from haft.contracts import ToolFailed
 
 pytestmark = [
@@ -138,7 +138,7 @@ def assert_kept(blobs, altered) -> None:
 @pytest.mark.parametrize("seed", range(40 * MORE))
 def test_whatever_is_done_to_a_tree_is_told_exactly(workspace, seed, monkeypatch):
     if seed % 2:  # The index is written only where that pays: here always, so that it is put to the test.
-        monkeypatch.setattr("haft.changes.snapshot._FEW_FILES", 0)
+        monkeypatch.setattr("haft.changes.snapshots.snapshot._FEW_FILES", 0)
     script = nasty.sequence(seed, 25, without=("make_ten_thousand_files", *LACKING))
     script.populate(workspace.root)
     for turn in range(3):
@@ -212,7 +212,7 @@ def test_an_edit_that_keeps_size_and_time_is_found(workspace, settled):
 
 
 def test_an_edit_within_one_tick_of_the_clock_is_found_by_the_next_snapshot(workspace, monkeypatch):
-    monkeypatch.setattr("haft.changes.snapshot._FEW_FILES", 0)
+    monkeypatch.setattr("haft.changes.snapshots.snapshot._FEW_FILES", 0)
     for number in range(50):
         path = workspace.root / f"file{number}"
         path.write_bytes(b"one")
@@ -407,7 +407,7 @@ def test_what_changed_beyond_the_budget_is_still_told(workspace):
 
 
 def test_what_is_not_kept_is_not_in_the_index(workspace, monkeypatch):
-    monkeypatch.setattr("haft.changes.snapshot._FEW_FILES", 0)
+    monkeypatch.setattr("haft.changes.snapshots.snapshot._FEW_FILES", 0)
     before = workspace.take()
     (workspace.root / "large").write_bytes(b"x" * 1000)
     workspace.settle()

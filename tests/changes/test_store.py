@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
-from haft.changes.bounds import Bounds, is_due
 from haft.changes.ledger import Ledger
-from haft.changes.store import Store
+from haft.changes.store.bounds import Bounds, is_due
+from haft.changes.store.keeping import Store
 from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
 from haft.service import load_config
 from haft.service.housekeeping import Housekeeping, bounds_of
@@ -178,8 +178,8 @@ def test_every_run_that_is_promised_can_be_undone_and_every_other_says_why_not(b
 
 
 def is_free(row):
-    from haft.changes.manifest import Manifest
-    from haft.changes.needs import needs_nothing
+    from haft.changes.committing.manifest import Manifest
+    from haft.changes.store.needs import needs_nothing
 
     return needs_nothing(row, Manifest.read(os.path.join(row.area, row.directory)))
 
@@ -413,7 +413,9 @@ def test_snapshots_find_their_memory_again_or_do_without_it(base):
 
 KILLED = """
 import os, signal, sys
-from haft.changes import bounds, ledger, store
+from haft.changes import ledger
+from haft.changes.store import bounds
+from haft.changes.store import keeping as store
 from haft.storage import StateHome
 home, at, budget = StateHome(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 count = 0

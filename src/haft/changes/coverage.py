@@ -9,14 +9,14 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol
 
-from haft.changes.area import UNFIT, filesystem, mounts_inside
-from haft.changes.declared import DeclaredTransaction
-from haft.changes.diff import FileDifference, differences
-from haft.changes.looking import Stopped
-from haft.changes.overlay import OverlayTransaction, layer_options
+from haft.changes.committing.area import UNFIT, filesystem, mounts_inside
+from haft.changes.committing.looking import Stopped
+from haft.changes.diff.difference import FileDifference, differences
+from haft.changes.engines.declared import DeclaredTransaction
+from haft.changes.engines.overlay import OverlayTransaction, layer_options
+from haft.changes.engines.snapshotting import SnapshotTransaction
 from haft.changes.reading import KeptChanges
 from haft.changes.settling import apply, drop
-from haft.changes.snapshotting import SnapshotTransaction
 from haft.changes.threads import to_the_end
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, boot
 from haft.contracts import BadConfig, Changes, ChangesState, HaftError, Layer, ToolSpec, Workspace

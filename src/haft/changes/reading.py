@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from haft.changes.area import Area, reaches
-from haft.changes.blobs import Blobs
-from haft.changes.images import Images, Side
+from haft.changes.committing.area import Area, reaches
+from haft.changes.committing.images import Images, Side
+from haft.changes.committing.manifest import Altered, Manifest
+from haft.changes.committing.places import Tree
 from haft.changes.ledger import Ledger, Row
-from haft.changes.manifest import Altered, Manifest
-from haft.changes.places import Tree
+from haft.changes.store.blobs import Blobs
 from haft.contracts import Conflicting, ToolFailed
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from haft.changes.area import remove
-from haft.changes.blobs import DamagedBlob
-from haft.changes.commit import Refused
-from haft.changes.images import Images, opened
+from haft.changes.committing.area import remove
+from haft.changes.committing.commit import Refused
+from haft.changes.committing.images import Images, opened
+from haft.changes.committing.manifest import Altered, Manifest
+from haft.changes.committing.places import Tree
+from haft.changes.committing.staging import Stage
 from haft.changes.ledger import Row
-from haft.changes.manifest import Altered, Manifest
-from haft.changes.places import Tree
-from haft.changes.staging import Stage
+from haft.changes.store.blobs import DamagedBlob
 from haft.changes.transactions import Owner, Transactions
 from haft.changes.undoing import Direction, Reversal, Waiting, reversal
 from haft.contracts import BadUsage, Changes, Conflict, Conflicting, HaftError, ToolFailed, Walled

@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from haft.changes.commit import Refused, write_journal
-from haft.changes.looking import look
-from haft.changes.manifest import Altered, Manifest
-from haft.changes.steps import from_latin
+from haft.changes.committing.commit import Refused, write_journal
+from haft.changes.committing.looking import look
+from haft.changes.committing.manifest import Altered, Manifest
+from haft.changes.committing.steps import from_latin
 from haft.changes.transactions import Mirror, Settled, Transactions, conflict
 from haft.contracts import BadUsage, Changes, Conflicting
 

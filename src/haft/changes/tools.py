@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from haft.changes.looking import Stopped
+from haft.changes.committing.looking import Stopped
 from haft.changes.reversing import InTheWay, Reversed, reverse
 from haft.changes.settling import apply, drop
 from haft.changes.threads import to_the_end

@@ -17,18 +17,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from haft.changes.area import Area, find_area, mounts_inside, remove
-from haft.changes.blobs import Blobs
-from haft.changes.commit import OUT, Refused, commit, is_left, remove_inside, sync, write_journal
-from haft.changes.copying import copy
-from haft.changes.images import Originals
+from haft.changes.committing.area import Area, find_area, mounts_inside, remove
+from haft.changes.committing.commit import OUT, Refused, commit, is_left, remove_inside, sync, write_journal
+from haft.changes.committing.copying import copy
+from haft.changes.committing.images import Originals
+from haft.changes.committing.looking import Stopped
+from haft.changes.committing.manifest import Altered, Manifest
+from haft.changes.committing.opened import OPENED, Opened
+from haft.changes.committing.places import Tree
+from haft.changes.committing.plan import Sources, steps_for
+from haft.changes.committing.steps import INSIDE, as_latin
 from haft.changes.ledger import Ledger, Row, Verb
-from haft.changes.looking import Stopped
-from haft.changes.manifest import Altered, Manifest
-from haft.changes.opened import OPENED, Opened
-from haft.changes.places import Tree
-from haft.changes.plan import Sources, steps_for
-from haft.changes.steps import INSIDE, as_latin
+from haft.changes.store.blobs import Blobs
 from haft.contracts import (
     Changes,
     Conflict,

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from haft.changes.area import Area
-from haft.changes.entry import Entry, entry_from
-from haft.changes.images import Images
+from haft.changes.committing.area import Area
+from haft.changes.committing.entry import Entry, entry_from
+from haft.changes.committing.images import Images
+from haft.changes.committing.looking import look
+from haft.changes.committing.manifest import Altered, Manifest
+from haft.changes.committing.places import Tree
 from haft.changes.ledger import Ledger, Row
-from haft.changes.looking import look
-from haft.changes.manifest import Altered, Manifest
-from haft.changes.places import Tree
 from haft.contracts import Conflicting, path_to_json
 
 Direction = Literal["undo", "redo"]

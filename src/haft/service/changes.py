@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 
 from haft.changes import Transactions
-from haft.changes.blobs import Blobs
-from haft.changes.guard import offences
-from haft.changes.images import Side
+from haft.changes.committing.images import Side
+from haft.changes.committing.manifest import Altered, Manifest
+from haft.changes.guarding.guard import offences
 from haft.changes.ledger import Ledger, Row
-from haft.changes.manifest import Altered, Manifest
 from haft.changes.reading import ChangeSet, KeptChanges
 from haft.changes.recovering import recover, recover_left
+from haft.changes.store.blobs import Blobs
 from haft.changes.transactions import Guard
 from haft.changes.undoing import Direction
 from haft.contracts import BadUsage, HaftError, HostId, Limits, Walled

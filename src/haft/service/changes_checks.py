@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from haft.changes import Coverage
-from haft.changes.area import Area, filesystem, mounts_inside, remove, workspace_key
-from haft.changes.measuring import Usage, in_words
+from haft.changes.committing.area import Area, filesystem, mounts_inside, remove, workspace_key
+from haft.changes.store.measuring import Usage, in_words
 from haft.contracts import NO_GRANTS
 from haft.files import Root
 from haft.runs import Lease

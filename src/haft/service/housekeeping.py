@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.changes import Transactions
-from haft.changes.bounds import Bounds, is_due
+from haft.changes.store.bounds import Bounds, is_due
 from haft.contracts import HaftError
 from haft.service.config import Config, load_config
 from haft.storage import StateHome

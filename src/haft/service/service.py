@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from haft.audit import Redactor, Trail, secret_values
 from haft.changes import Coverage, Transactions
-from haft.changes.diff import difference
+from haft.changes.diff.difference import difference
 from haft.changes.ledger import Row
 from haft.changes.reading import KeptChanges
 from haft.changes.reversing import Reversed, look_ahead

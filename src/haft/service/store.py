@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.changes.bounds import Bounds
-from haft.changes.measuring import Usage
-from haft.changes.store import Pruned, Store
+from haft.changes.store.bounds import Bounds
+from haft.changes.store.keeping import Pruned, Store
+from haft.changes.store.measuring import Usage
 from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
 from haft.storage import StateHome
 

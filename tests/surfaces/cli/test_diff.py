@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from haft.changes.entry import Entry
-from haft.changes.manifest import Altered
+from haft.changes.committing.entry import Entry
+from haft.changes.committing.manifest import Altered
 from haft.contracts import Conflicting
 from haft.surfaces.cli.diff import print_changes
 from haft.surfaces.cli.globals import Globals

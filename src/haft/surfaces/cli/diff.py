@@ -22,8 +22,8 @@ from haft.surfaces.cli.run_names import complete_run
 from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible, width
 
 if TYPE_CHECKING:
-    from haft.changes.diff import FileDifference
-    from haft.changes.manifest import Altered
+    from haft.changes.committing.manifest import Altered
+    from haft.changes.diff.difference import FileDifference
     from haft.runs import RunRecord
 
 Form = Literal["patch", "stat"]
@@ -96,7 +96,7 @@ def print_diff(said: Globals, run: str, stat: bool) -> None:
 
 def print_changes(kept: KeptChanges[Kept], run: str, said: Globals, form: Form) -> None:
     """The change set of `run`, as the options want it."""
-    from haft.changes.diff import differences
+    from haft.changes.diff.difference import differences
 
     found = kept.find(run)
     _print(found, differences(found.entries, lambda altered, side: kept.read(found, altered, side)), said, form)
@@ -104,7 +104,7 @@ def print_changes(kept: KeptChanges[Kept], run: str, said: Globals, form: Form) 
 
 def _recorded(run: RunRecord) -> Recorded:
     """A run without a change set: it changed nothing, nothing watched it, or its changes were thrown away."""
-    from haft.changes.diff import FileDifference
+    from haft.changes.diff.difference import FileDifference
 
     changes = run.record["changes"]
     files = tuple(
@@ -121,7 +121,7 @@ def _recorded(run: RunRecord) -> Recorded:
 
 
 def _print(found: ChangeSet, each_file: Iterable[FileDifference], said: Globals, form: Form) -> None:
-    from haft.changes.diffstat import stat_lines
+    from haft.changes.diff.diffstat import stat_lines
 
     if said.json:
         facts(_gathered(found, each_file))

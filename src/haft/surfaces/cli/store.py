@@ -17,7 +17,7 @@ from haft.surfaces.cli.terminal import visible
 from haft.surfaces.cli.times import clock
 
 if TYPE_CHECKING:
-    from haft.changes.measuring import Held, Usage
+    from haft.changes.store.measuring import Held, Usage
     from haft.service import StoreFacade
     from haft.service.store import Tidied
 
@@ -78,7 +78,7 @@ def _nothing(said: Globals) -> None:
 
 
 def _print_usage(usage: Usage) -> None:
-    from haft.changes.measuring import in_words
+    from haft.changes.store.measuring import in_words
 
     parts = [(name, size) for name, size in usage.parts().items() if size or name in ("originals", "contents")]
     table([(_dashed(name), in_words(size), _PARTS[name]) for name, size in parts])
@@ -130,7 +130,7 @@ def prune_store(said: Globals, dry_run: bool) -> None:
 
 
 def _print_pruned(done: Tidied, *, dry_run: bool) -> None:
-    from haft.changes.measuring import in_words
+    from haft.changes.store.measuring import in_words
 
     pruned, outputs = done.pruned, done.outputs
     calls = [each for each in pruned.runs if each.row.verb == "call"]

@@ -1,0 +1,1 @@
+"""Diffs: a change set as people and `git apply` read it."""

@@ -1,0 +1,176 @@
+"""The declared engine: tools that write through the workspace they are handed, file by file.
+
+What they write waits beside the workspace until the call is over, and is then committed like everything else. Until
+then only the tool itself sees it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+from haft.changes.committing.area import identity, remove
+from haft.changes.committing.looking import look
+from haft.changes.committing.manifest import Altered, Manifest
+from haft.changes.committing.places import Tree
+from haft.changes.transactions import Fate, Owner, Settled, Transactions
+from haft.contracts import Changes, Conflict, LimitExceeded, Replaced, Workspace
+
+
+class DeclaredTransaction:
+    """The `Workspace` of one call that changes files through it."""
+
+    layer = None
+
+    def __init__(self, transactions: Transactions, owner: Owner, workspace: Workspace, *, complete: bool) -> None:
+        """`complete` says that the tool has no other way to change anything."""
+        self._transactions = transactions
+        self._owner = owner
+        self._inner = workspace
+        self._complete = complete
+        self._written: dict[str, Altered] = {}
+        self._expected: dict[str, Any] = {}
+        self._place: str | None = None
+        self._lock = threading.Lock()
+        self._began = time.time()
+        self._root = identity(transactions.workspace)
+
+    # As workspace.
+
+    @property
+    def root(self) -> str:
+        return self._inner.root
+
+    def open(self, path: str) -> BinaryIO:
+        if self._written and (where := self._inner.locate(path)) in self._written:
+            assert self._place is not None
+            return open(os.path.join(self._place, "upper", where), "rb")
+        return self._inner.open(path)
+
+    def open_directory(self, path: str) -> int:
+        return self._inner.open_directory(path)
+
+    def identity(self, path: str) -> Any:
+        return self._inner.identity(path)
+
+    def locate(self, path: str) -> str:
+        return self._inner.locate(path)
+
+    def prepare(self, path: str, *, expect: Any = None) -> Replaced:
+        return self._inner.prepare(path, expect=expect)
+
+    def replace(self, path: str, content: bytes, *, expect: Any = None) -> Replaced:
+        """Write a whole file, when the call is over; it is checked now whether that could be done."""
+        with self._lock:
+            return self._stage(path, content, expect)
+
+    def _stage(self, path: str, content: bytes, expect: Any) -> Replaced:
+        prepared = self._inner.prepare(path, expect=expect)
+        where = prepared.path
+        most = self._transactions.limits.max_files_per_call
+        if most and where not in self._written and len(self._written) >= most:
+            raise LimitExceeded("max_files_per_call", most, f"it would write more than {most} files")
+        upper = self._upper()
+        target = os.path.join(upper, where)
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        with Tree(self._transactions.workspace) as workspace, Tree(upper) as ours:
+            before = look(workspace, where)
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                view = memoryview(content)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                if before is not None:
+                    if (before.uid, before.gid) != (os.geteuid(), os.getegid()) and os.geteuid() == 0:
+                        os.fchown(descriptor, before.uid, before.gid)
+                    # Set-user-id on new content would be a privilege nobody granted; writing in place drops it too.
+                    os.fchmod(descriptor, before.mode & ~(stat.S_ISUID | stat.S_ISGID))
+                else:
+                    os.fchmod(descriptor, 0o666 & ~_umask())
+            finally:
+                os.close(descriptor)
+            for made in prepared.directories:
+                os.chmod(os.path.join(upper, made), 0o777 & ~_umask())
+                if made not in self._written:
+                    self._written[made] = Altered(made, None, look(ours, made))
+            self._written[where] = Altered(where, before, look(ours, where))
+            self._expected.setdefault(where, expect if expect is not None else self._inner.identity(path))
+        return prepared
+
+    def _upper(self) -> str:
+        if self._place is None:
+            self._place = os.path.join(self._transactions.live, f"{self._owner.run}.layer")
+            os.makedirs(os.path.join(self._place, "upper"), mode=0o700)
+        return os.path.join(self._place, "upper")
+
+    # As transaction.
+
+    @property
+    def workspace(self) -> Workspace:
+        return self
+
+    def is_untouched(self) -> bool:
+        return not self._written
+
+    def finish(
+        self,
+        fate: Fate,
+        *,
+        spared: Sequence[str] = (),
+        why: str | None = None,
+        stopped: Callable[[], bool],
+    ) -> Settled:
+        """Commit what was written, or not."""
+        reason = None if self._complete else "it runs in this process, and may have changed other files by itself"
+        if not self._written or self._place is None:
+            engine = "declared" if self._complete else "none"
+            return Settled(Changes(engine, complete=self._complete, reason=reason))  # type: ignore[arg-type]
+        transactions = self._transactions
+        entries = tuple(sorted(self._written.values(), key=lambda each: os.fsencode(each.path)))
+        manifest = Manifest(
+            self._owner.run, transactions.workspace, "declared", entries, self._complete, reason, {"began": self._began}
+        )
+        try:
+            if fate == "discard":
+                return Settled(manifest.changes("discarded"))
+            with transactions.locked(stopped):
+                if identity(transactions.workspace) != self._root:
+                    error = Conflict(
+                        "the workspace was replaced by another one while the call ran; nothing was written"
+                    )
+                    return Settled(manifest.changes("discarded", reason=error.message), error)
+                moved = [path for path, seen in self._expected.items() if self._inner.identity(path) != seen]
+                return transactions.settle(
+                    self._owner,
+                    manifest,
+                    os.path.relpath(os.path.join(self._place, "upper"), transactions.area.path),
+                    fate,
+                    conflicts=moved,
+                    spared=spared,
+                    why=why,
+                    stopped=stopped,
+                )
+        finally:
+            if not transactions.is_left(self._owner.run):
+                remove(self._place)
+
+
+def _umask() -> int:
+    """Without setting it, which other threads would see."""
+    try:
+        with open("/proc/self/status", "rb") as file:
+            for line in file:
+                if line.startswith(b"Umask:"):
+                    return int(line.split()[1], 8)
+    except OSError:
+        pass
+    return _umask_by_setting()
+
+
+def _umask_by_setting() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

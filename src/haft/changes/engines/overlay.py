@@ -1,0 +1,142 @@
+"""The overlay engine: a call works above the workspace, and what it changed is what lies in its layer.
+
+It costs as much as was changed, whatever the size of the workspace; a call that changes nothing costs two directories.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from haft.changes.committing.area import identity
+from haft.changes.committing.entry import UNREADABLE
+from haft.changes.committing.manifest import Manifest
+from haft.changes.committing.places import Tree
+from haft.changes.engines.layer import Capture, Captured, TooDeep, read_large, take_stamp
+from haft.changes.transactions import Fate, Owner, Settled, Transactions
+from haft.contracts import Changes, Conflict, Layer, LimitExceeded
+from haft.files import shown
+
+
+def layer_options() -> str:
+    """What the mount is told. An ordinary user keeps marks in attributes of their own; only root's overlay can rename
+    directories that lie below. Nothing of it need survive power loss: the commit sees to that."""
+    if os.geteuid() == 0:
+        return "redirect_dir=on,index=off,metacopy=off,volatile"
+    return "userxattr,volatile"
+
+
+class OverlayTransaction:
+    """One call above the workspace."""
+
+    workspace = None
+
+    def __init__(self, transactions: Transactions, owner: Owner) -> None:
+        self._transactions = transactions
+        self._owner = owner
+        name = f"{owner.run}.layer"
+        self._place = os.path.join(transactions.live, name)
+        self._upper = os.path.join(self._place, "upper")
+        os.mkdir(self._place, 0o700)
+        os.mkdir(self._upper, 0o700)
+        root = os.lstat(transactions.workspace)
+        self._root = root.st_dev, root.st_ino
+        mine = os.stat(self._upper)
+        if (root.st_uid, root.st_gid) != (mine.st_uid, mine.st_gid) and os.geteuid() == 0:
+            os.chown(self._upper, root.st_uid, root.st_gid)
+        os.chmod(self._upper, stat.S_IMODE(root.st_mode))
+        self._began = time.time()
+        self._stamp = take_stamp(self._place)
+        self.layer = Layer(name, layer_options())
+
+    def is_untouched(self) -> bool:
+        """Whether nothing at all was written: most calls only look."""
+        with os.scandir(self._upper) as found:
+            return next(found, None) is None
+
+    def drop(self) -> None:
+        """Throw the layer away."""
+        self._transactions.sweep(self._place)
+
+    def finish(
+        self, fate: Fate, *, spared: Sequence[str] = (), why: str | None = None, stopped: Callable[[], bool]
+    ) -> Settled:
+        """Look at what changed, and see it to its end."""
+        if self.is_untouched():
+            self.drop()
+            return Settled(Changes(engine="overlay"))
+        transactions = self._transactions
+        try:
+            if fate == "discard":
+                return Settled(self._manifest(self._captured(digests=False)).changes("discarded"))
+            most = transactions.limits.max_written_bytes
+            with Tree(self._upper, forced=True) as upper:
+                known = read_large(upper, most, stopped)
+            with transactions.locked(stopped):
+                if identity(transactions.workspace) != self._root:
+                    return self._elsewhere()
+                found = self._captured(known, stopped)
+                if fate == "commit" and UNREADABLE in known.values():
+                    what = "its new files are too large together to be looked at, holes included"
+                    return transactions.settle(
+                        self._owner,
+                        self._manifest(found),
+                        os.path.relpath(self._upper, transactions.area.path),
+                        "hold",
+                        why=what,
+                        error=LimitExceeded("max_written_bytes", most, what),
+                        conflicts=found.conflicts,
+                    )
+                return transactions.settle(
+                    self._owner,
+                    self._manifest(found),
+                    os.path.relpath(self._upper, transactions.area.path),
+                    fate,
+                    conflicts=found.conflicts,
+                    spared=spared,
+                    why=why,
+                    stopped=stopped,
+                )
+        except TooDeep:
+            error = LimitExceeded(
+                "max_changed_files",
+                transactions.limits.max_changed_files,
+                "it made directories within directories without end",
+            )
+            return Settled(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
+        finally:
+            if not transactions.is_left(self._owner.run):
+                self.drop()
+
+    def _elsewhere(self) -> Settled:
+        error = Conflict("the workspace was replaced by another one while the call ran: its changes were thrown away")
+        return Settled(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
+
+    def _captured(
+        self,
+        known: Mapping[int, str] | None = None,
+        stopped: Callable[[], bool] | None = None,
+        *,
+        digests: bool = True,
+    ) -> Captured:
+        with (
+            self._transactions.tree() as workspace,
+            Tree(self._upper, forced=True) as upper,
+        ):
+            return Capture(workspace, upper, self._stamp, digests=digests, known=known, stopped=stopped).read()
+
+    def _manifest(self, found: Captured) -> Manifest:
+        reason = None
+        if found.parted:
+            named = ", ".join(map(shown, found.parted[:3])) + ("" if len(found.parted) <= 3 else ", …")
+            reason = f"{named}: had other names too (hard links), which keep the old content"
+        return Manifest(
+            self._owner.run,
+            self._transactions.workspace,
+            "overlay",
+            tuple(found.entries),
+            reason=reason,
+            notes={"began": self._began},
+        )

@@ -1,0 +1,161 @@
+"""The snapshot engine at work: a call that changes the workspace itself, which it therefore has alone.
+
+What it did is found by looking at everything before and after. Where it may not stay, it is taken back, and waits like
+the changes of any other call.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from haft.changes.committing.area import remove
+from haft.changes.committing.commit import Refused, write_journal
+from haft.changes.committing.images import Images
+from haft.changes.committing.manifest import Manifest
+from haft.changes.committing.staging import Stage
+from haft.changes.snapshots.snapshot import OverBudget, Snapshot, Snapshots
+from haft.changes.transactions import Fate, Owner, Settled, Transactions
+from haft.changes.undoing import Reversal, Waiting
+from haft.contracts import Changes, ToolFailed
+from haft.files import shown
+
+
+class SnapshotTransaction:
+    """One call in the workspace itself."""
+
+    layer = None
+    workspace = None
+
+    def __init__(self, transactions: Transactions, owner: Owner, budget: int, why: str | None = None) -> None:
+        """`why` no overlay covers it, where one was wanted."""
+        self._transactions = transactions
+        self._why = why
+        self._owner = owner
+        self._budget = budget
+        self._snapshots = Snapshots(os.path.dirname(transactions.area.lock), transactions.blobs)
+        self._lock = -1
+        self._before: Snapshot | None = None
+        self._began = time.time()
+
+    def begin(self, stopped: Callable[[], bool], tell: Callable[[str], None]) -> None:
+        """Take the workspace, and a look at all of it. Refuses where it holds more than the store may take in."""
+        transactions = self._transactions
+        self._lock = transactions.take_lock(stopped)
+        try:
+            self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, tell)
+            transactions.blobs.sync()
+        except OverBudget as error:
+            self.release()
+            largest = ", ".join(f"{shown(path)} ({size / 1e6:,.0f} MB)" for path, size in error.largest[:3])
+            raise ToolFailed(
+                f"the workspace cannot be covered: {error.needed / 1e6:,.0f} MB would have to be taken in first"
+                f" ({largest}), and the store may hold {error.budget / 1e6:,.0f} MB",
+                hint="raise `changes.store_bytes`, move large files out of the workspace, or set"
+                ' `changes.engine = "off"` and do without undo',
+            ) from error
+        except BaseException:
+            self.release()
+            raise
+
+    def is_untouched(self) -> bool:
+        """Everything has to be looked at to know."""
+        return False
+
+    def release(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def finish(
+        self, fate: Fate, *, spared: Sequence[str] = (), why: str | None = None, stopped: Callable[[], bool]
+    ) -> Settled:
+        """Look at what changed, and see it to its end."""
+        try:
+            return self._finish(fate, spared, why)
+        except (OSError, RecursionError, ValueError) as error:
+            # The call was in the workspace itself: what it did is there, and nobody may think that nothing happened.
+            failure = ToolFailed(
+                f"what the call changed could not be seen to its end ({error}): it is in the workspace for good",
+                hint="look at the workspace before you go on",
+            )
+            return Settled(Changes("snapshot", complete=False, reason=failure.message), failure)
+        finally:
+            self.release()
+
+    def _finish(self, fate: Fate, spared: Sequence[str], why: str | None) -> Settled:
+        transactions, before = self._transactions, self._before
+        assert before is not None
+        found = self._snapshots.examine(before, transactions.workspace, self._budget, lambda: False)
+        unread = [*dict.fromkeys([*before.unreadable, *found.unreadable])]
+        manifest = Manifest(
+            self._owner.run,
+            transactions.workspace,
+            "snapshot",
+            tuple(found.altered),
+            complete=not unread,
+            reason=self._reason(unread),
+            notes={"began": self._began, "owner": self._owner.to_json(), "verb": "call"},
+        )
+        if not found.altered:
+            return Settled(manifest.changes("none"))
+        error = None
+        if fate == "commit":
+            error = transactions.objection(manifest, None, (), spared)
+        if fate == "commit" and error is None:
+            self._keep(manifest)
+            return Settled(manifest.changes("committed"))
+        reason = why if error is None else error.message
+        try:
+            upper = take_back(transactions, self._owner.run, manifest)
+        except (Refused, OSError, RecursionError, ValueError) as refusal:
+            self._keep(manifest)  # It is there, and can be undone by whoever mends what stood in the way.
+            failure = ToolFailed(
+                f"the changes should not stay ({reason}), and could not be taken back: {refusal}",
+                hint=f"they are in the workspace: look at `haft diff {self._owner.run}`",
+            )
+            return Settled(manifest.changes("committed", reason=failure.message), failure)
+        if fate == "discard":
+            remove(os.path.join(transactions.live, f"{self._owner.run}.layer"))
+            return Settled(manifest.changes("discarded"))
+        transactions.hold(self._owner, manifest, upper, reason)
+        return Settled(manifest.changes("held", reason=reason), error)
+
+    def _reason(self, unread: Sequence[str]) -> str | None:
+        reasons = [f"no overlay: {self._why}"] if self._why is not None else []
+        if unread:
+            reasons.insert(0, f"{', '.join(map(shown, unread[:3]))} could not be read")
+        return "; ".join(reasons) or None
+
+    def _keep(self, manifest: Manifest) -> None:
+        """It is in the workspace already: only the journal is left to write."""
+        full = os.path.join(self._transactions.live, manifest.run)
+        os.makedirs(full, mode=0o700, exist_ok=True)
+        self._transactions.blobs.sync()
+        write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "commit", "steps": []}))
+        self._transactions.finish(manifest)
+
+
+def take_back(transactions: Transactions, run: str, manifest: Manifest) -> str:
+    """Put the workspace back to before a change set that is in it, and what the call made where it would wait if it had
+    never been there. Where that is, below the area."""
+    layer = f"{transactions.place}/{run}.layer"
+    upper = f"{layer}/upper"
+    os.makedirs(os.path.join(transactions.area.path, upper), mode=0o700, exist_ok=True)
+    plan = Reversal("undo", [], entries=[each.reversed() for each in manifest.entries])
+    stage = Stage(transactions.area.path, f"{layer}/in", transactions.blobs)
+    images = Images(transactions.area, transactions.blobs)
+    try:
+        with transactions.tree() as workspace:
+            sources = Waiting(
+                images, workspace, plan, (), stage.make, lambda place, path: transactions.reachable(run, place, path)
+            )
+            back = replace(manifest, entries=tuple(plan.entries), notes={**manifest.notes, "then": "hold"})
+            transactions.commit(run, back, sources, mirror=upper)
+    finally:
+        images.close()
+    full = os.path.join(transactions.live, run)
+    remove(full)
+    return upper

@@ -1,0 +1,192 @@
+"""The wall at commit: what a call may not bring into a workspace unasked, since it would run later on the host.
+
+Above it are those who commit, whatever engine found the changes; who is asked and what is granted is theirs. Below it
+`grounds` says what a directory is and `gitguard` judges repositories. It must see the whole change set, and run under
+the lock that commits hold: what makes a repository of a directory may come from two calls.
+
+- **At any depth.** Editors and agents obey a folder wherever it is opened, git and direnv wherever one goes. A shell
+  reads its files only at home, but any directory may be somebody's home, and guarding them costs nothing.
+- **Directories** are harmless by themselves: what they hold is in the change set too, and is judged one by one.
+- **Taking away** is an offence where it takes away a person's own safety: what is protected at the top of the
+  workspace, the hooks and the configuration of its own repository, and what is `own`. Nested repositories, submodules
+  and vendored folders come and go.
+- **Times and owners** of protected files may change: nobody runs those.
+
+It does not look at ordinary code, which runs when a person runs it, nor at extended attributes.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from haft.changes.committing.manifest import Altered
+from haft.changes.guarding.gitguard import GitGuard
+from haft.changes.guarding.grounds import MAKES, PLAIN, Ground, Grounds, named
+from haft.changes.guarding.naming import is_area, why
+from haft.changes.guarding.offence import A_LINK, Offence, Read, is_directory_only, is_gone, is_link, is_same
+from haft.changes.guarding.outlook import Outlook
+from haft.files import shown
+from haft.files.protected import ENDINGS, folded
+
+__all__ = ["Offence", "Read", "is_spared", "offences"]
+
+_ENDINGS: Final = tuple(ENDINGS)
+_RAISED: Final = stat.S_ISUID | stat.S_ISGID
+
+
+def offences(
+    entries: Sequence[Altered], read: Read, *, workspace: str, spared: Sequence[str] = (), own: Sequence[str] = ()
+) -> list[Offence]:
+    """Everything in a change set that would run later, but for what was `spared` by grants: relative to the workspace,
+    as they were written. `own` is protected besides: haft's code, toolboxes, and what `elsewhere` names."""
+    judge = _Judge(entries, read, os.path.normpath(workspace), own)
+    grants = list(map(_words, spared))
+    found = (judge.offence(each) for each in entries)
+    return [each for each in found if each is not None and not (each.grant and _is_opened(each.path, grants))]
+
+
+def is_spared(path: str, grants: Sequence[str]) -> bool:
+    """`*` matches in names; a directory covers all below it, and `/**` only that. The workspace itself is no grant."""
+    return _is_opened(path, list(map(_words, grants)))
+
+
+def _words(grant: str) -> list[str]:
+    words = os.path.normpath(grant.removesuffix("/**")).split("/")
+    return [*words, "*"] if grant.endswith("/**") else words
+
+
+def _is_opened(path: str, grants: Sequence[Sequence[str]]) -> bool:
+    parts = path.split("/")
+    # A name may itself hold what would be a pattern.
+    return any(
+        words[0] not in (".", "..", "")
+        and len(words) <= len(parts)
+        and all(word == part or fnmatchcase(part, word) for word, part in zip(words, parts, strict=False))
+        for words in grants
+    )
+
+
+class _Judge:
+    def __init__(self, entries: Sequence[Altered], read: Read, workspace: str, own: Sequence[str]) -> None:
+        outlook = Outlook(workspace, entries, read)
+        self._grounds = Grounds(outlook, own)
+        self._git = GitGuard(outlook, self._grounds)
+        self._mattering = self._grounds.mattering
+        self._looked_over: set[str] = set()
+
+    def offence(self, entry: Altered) -> Offence | None:
+        """The first thing that is wrong with one path. Most of any change set leaves after a look at its name."""
+        after = entry.after
+        if after is not None and (after.kind == "other" or (after.mode & _RAISED and after.kind == "file")):
+            found = _special(entry)
+            if found is not None:
+                return found
+        directory, _, last = entry.path.rpartition("/")
+        ground = self._grounds.of(directory)
+        name = folded(last)
+        if (
+            ground is PLAIN
+            and name not in self._mattering
+            and not name.endswith(_ENDINGS)
+            and not name.startswith(".haft-")
+            and (after is None or after.kind != "link" or self._grounds.repository(directory, ground) is None)
+        ):
+            return None
+        return self._looked_at(entry, directory, name, ground)
+
+    def _looked_at(self, entry: Altered, directory: str, name: str, ground: Ground) -> Offence | None:
+        if ground.kind == "area" or (is_area(name) and not ground.hidden):
+            return Offence(entry.path, "haft keeps there what it must not lose", None)
+        repository = self._grounds.repository(directory, ground)
+        if name in MAKES and repository and repository.fresh and (found := self._came_alive(entry, directory)):
+            return found
+        is_fresh = ground.fresh or (repository is not None and repository.fresh)
+        if is_fresh and entry.after is not None:
+            entry = Altered(entry.path, None, entry.after)  # It counts from now on, whenever it came.
+        if is_directory_only(entry) or _is_unchanged(entry):
+            return None
+        return self._of_its_place(entry, name, ground) or self._of_git(entry, directory, name, ground, repository)
+
+    def _came_alive(self, entry: Altered, directory: str) -> Offence | None:
+        """A directory that only now becomes a repository, with things in it that nobody judged when they came. Those
+        called `.git` were guarded all along."""
+        if directory in self._looked_over:
+            return None
+        self._looked_over.add(directory)
+        for each in self._grounds.lying(directory):
+            if each is None:
+                too_much = "it makes a repository of what holds too much to be judged"
+                return Offence(entry.path, too_much, entry.path, enlivens=True)
+            if self._is_obeyed(each):
+                return Offence(entry.path, f"it makes git obey `{shown(each.path)}`", entry.path, enlivens=True)
+        return None
+
+    def _is_obeyed(self, entry: Altered) -> bool:
+        """Whether something that lies in a new repository would be an offence, had it come now."""
+        directory, _, last = entry.path.rpartition("/")
+        ground = self._grounds.of(directory)
+        name = folded(last)
+        repository = self._grounds.repository(directory, ground)
+        if ground.fresh and ground.kind in ("closed", "hooks"):
+            return self._of_its_place(entry, name, ground) is not None
+        is_fresh = ground.fresh or (repository is not None and repository.fresh)
+        return is_fresh and self._of_git(entry, directory, name, ground, repository) is not None
+
+    def _of_its_place(self, entry: Altered, name: str, ground: Ground) -> Offence | None:
+        path = entry.path
+        if (why_own := self._grounds.own(path)) is not None:
+            return Offence(path, why_own, path) if self._grounds.is_kept(path) or not is_gone(entry) else None
+        if is_link(entry) and self._grounds.leads_to_own(path):
+            return Offence(path, A_LINK, path)
+        if ground.kind == "closed":
+            is_kept = self._grounds.is_kept(ground.base)
+            return Offence(path, ground.why, ground.base) if is_kept or not is_gone(entry) else None
+        if ground.kind == "hooks":
+            is_sample = name.endswith(".sample") and not is_link(entry)
+            is_harmless = is_sample or (is_gone(entry) and folded(ground.base) != ".git")
+            return None if is_harmless else Offence(path, "git runs it as a hook", path)
+        return self._by_name(entry, name, ground)
+
+    def _by_name(self, entry: Altered, name: str, ground: Ground) -> Offence | None:
+        rest = named(ground, name)
+        ends = not ground.hidden and name.endswith(_ENDINGS)
+        if not ends and (rest is None or (rest and not is_link(entry))):
+            return None
+        if is_gone(entry) and not self._grounds.is_kept(entry.path):
+            return None
+        return Offence(entry.path, A_LINK if is_link(entry) else why(entry.path), entry.path)
+
+    def _of_git(
+        self, entry: Altered, directory: str, name: str, ground: Ground, repository: Ground | None
+    ) -> Offence | None:
+        if name == ".git":
+            return self._git.dot_git(entry, directory)
+        if is_link(entry) and (ground.hidden or repository is not None or ground.kind in ("inside", "steps")):
+            # Git makes none there, and writes through those that are: a log that is a link ends in any file.
+            return Offence(entry.path, A_LINK, entry.path)
+        if ground.kind == "steps":
+            return self._git.steps(entry, name)
+        if name == ".gitmodules" and not ground.hidden:
+            return self._git.modules(entry)
+        return None if repository is None else self._git.in_repository(entry, name, repository)
+
+
+def _special(entry: Altered) -> Offence | None:
+    before, after = entry.before, entry.after
+    if after is None or after.kind == "other":
+        is_device = after is not None and (stat.S_ISBLK(after.mode) or stat.S_ISCHR(after.mode))
+        return Offence(entry.path, "it is a device", None) if is_device else None
+    was = None if before is None else (before.mode & after.mode & _RAISED, before.uid, before.gid)
+    if is_same(entry) and was == (after.mode & _RAISED, after.uid, after.gid):
+        return None
+    return Offence(entry.path, "it would run with the rights of its owner or group", entry.path)
+
+
+def _is_unchanged(entry: Altered) -> bool:
+    """Whether whoever obeys it finds the same: only its time, or whose it is, is new."""
+    before, after = entry.before, entry.after
+    return before is not None and after is not None and before.mode == after.mode and is_same(entry)

@@ -1,0 +1,101 @@
+"""The stat index of a workspace on disk: which digest a file had when it bore which stamp.
+
+Only a memory that saves reading: a file that is missing here, or a whole index that is missing or broken, is read anew.
+It lies by columns, which load several times faster than rows: a line of facts about it, the paths, the digests, then
+each part of the stamps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from array import array
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from haft.changes.snapshots.scanning import Stamp
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_MAGIC: Final = b"haft index 1"
+_TYPES: Final = "QQQQQQqqq"
+"""Of the parts of a stamp: inodes and devices use all 64 bits, times may lie before 1970."""
+
+
+@dataclass(slots=True)
+class Index:
+    """Files by path. Only those whose stamp can be trusted."""
+
+    stamps: dict[str, Stamp] = field(default_factory=dict)
+    contents: dict[str, str] = field(default_factory=dict)
+    """Their digests."""
+    removals: str = ""
+    """What the store said of itself when all of the digests were in it."""
+
+    def write(self, place: str) -> None:
+        """In place of the one before; whole, or not at all."""
+        try:
+            self._write(place)
+        except OverflowError:  # Times past the year 2262.
+            kept = {path: stamp for path, stamp in self.stamps.items() if max(map(abs, stamp[7:])) < 1 << 63}
+            Index(kept, self.contents, self.removals)._write(place)
+
+    def _write(self, place: str) -> None:
+        head = f" {len(self.stamps)} {self.removals}\n".encode()
+        paths = "\0".join(self.stamps).encode("utf-8", "surrogateescape") + b"\n"
+        digests = bytes.fromhex("".join(map(self.contents.__getitem__, self.stamps)))
+        rows = self.stamps.values()
+        columns = [array(type_, [stamp[at] for stamp in rows]) for at, type_ in enumerate(_TYPES)]
+        parts: list[ReadableBuffer] = [head, len(paths).to_bytes(8, "little"), paths, digests, *columns]
+        temporary = f"{place}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+        try:
+            with open(temporary, "xb") as file:
+                checksum = 0
+                file.write(_MAGIC)
+                for part in parts:
+                    file.write(part)
+                    checksum = zlib.crc32(part, checksum)
+                file.write(b"%08x" % checksum)
+            os.rename(temporary, place)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    @classmethod
+    def read(cls, place: str) -> Index:
+        """Empty where there is none that is whole."""
+        try:
+            with open(place, "rb") as file:
+                words = file.read()
+        except FileNotFoundError:
+            return cls()
+        body = memoryview(words)[len(_MAGIC) : -8]
+        if not words.startswith(_MAGIC) or words[-8:] != b"%08x" % zlib.crc32(body):
+            return cls()
+        return cls._unpacked(body)
+
+    @classmethod
+    def _unpacked(cls, body: memoryview) -> Index:
+        end = bytes(body[:200]).index(b"\n")
+        count, removals = bytes(body[1:end]).decode().split(" ", 1)
+        total = int(count)
+        if not total:
+            return cls(removals=removals)
+        start = end + 9
+        stop = start + int.from_bytes(body[end + 1 : start], "little")
+        paths = str(body[start : stop - 1], "utf-8", "surrogateescape").split("\0")
+        start, stop = stop, stop + 32 * total
+        spelt = body[start:stop].hex()
+        columns: list[array[int]] = []
+        for type_ in _TYPES:
+            start, stop = stop, stop + 8 * total
+            columns.append(array(type_))
+            columns[-1].frombytes(body[start:stop])
+        return cls(
+            dict(zip(paths, zip(*columns, strict=True), strict=True)),
+            {path: spelt[at : at + 64] for path, at in zip(paths, range(0, 64 * total, 64), strict=True)},
+            removals,
+        )

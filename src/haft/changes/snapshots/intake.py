@@ -1,0 +1,77 @@
+"""Reading the files of which a scan could not tell the content, each once, and telling how far its stamp can be
+trusted."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from haft.changes.committing.entry import UNREADABLE
+from haft.changes.snapshots.descent import Descent, Swapped
+from haft.changes.snapshots.scanning import Stamp, is_racy, now, stamp_of
+from haft.contracts import ToolFailed
+
+Keep = Callable[[str, int, int], str]
+"""What to do with the file at a path, given a descriptor and its size; the digest of what it holds."""
+
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One file as it was when it was read."""
+
+    stamp: Stamp
+    content: str
+    """The digest, or `UNREADABLE`."""
+    racy: bool
+    """Whether it could change, or did, without another stamp."""
+
+
+def read_files(
+    root: str, paths: Iterable[str], stamps: Mapping[str, Stamp], keep: Keep, stopped: Callable[[], bool]
+) -> Iterator[tuple[str, Read | None]]:
+    """Each of `paths` with what was read; None where it vanished. Names of one file cost one reading."""
+    known: dict[Stamp, Read] = {}
+    with Descent(root) as descent:
+        for path in paths:
+            if stopped():
+                raise ToolFailed("the call was stopped while it took in the workspace")
+            stamp = stamps[path]
+            read = known.get(stamp) or _read(descent, path, stamp, keep)
+            if read is not None and read.stamp[3] > 1:
+                known[read.stamp] = read
+            yield path, read
+
+
+def _read(descent: Descent, path: str, stamp: Stamp, keep: Keep) -> Read | None:
+    above, _, name = path.rpartition("/")
+    try:
+        descent.go(above)
+        descriptor = descent.open_file(name)
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        return Read(stamp, UNREADABLE, False)
+    try:
+        return _read_steadily(path, descriptor, keep)
+    finally:
+        os.close(descriptor)
+
+
+def _read_steadily(path: str, descriptor: int, keep: Keep) -> Read:
+    """Again, where it changed meanwhile; what never rests is as it was last."""
+    moment, before = now(), os.fstat(descriptor)
+    if not stat.S_ISREG(before.st_mode):
+        raise Swapped
+    tries = 0
+    while True:
+        content, tries = keep(path, descriptor, before.st_size), tries + 1
+        after = os.fstat(descriptor)
+        steady = stamp_of(after) == stamp_of(before)
+        if steady or tries == _TRIES:
+            return Read(stamp_of(after), content, not steady or is_racy(before.st_ctime_ns, moment))
+        moment, before = now(), after

@@ -1,0 +1,221 @@
+"""The snapshot engine: what a workspace held before a call, and what is different after it, on any machine.
+
+A snapshot is one look at every path; only what the index does not know is read, and what is read is kept in the blobs.
+Afterwards everything is looked at again, and what bears another stamp is read: content decides, ctime only says where
+to look. `scanning` looks, `intake` reads, `index` remembers from call to call.
+
+It does not hold anybody off: whoever wants to know that the call made a change, and nobody else, holds the workspace.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import os
+import stat
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, TypeVar
+
+from haft.changes.committing.entry import UNREADABLE
+from haft.changes.committing.manifest import Altered
+from haft.changes.snapshots.descent import Swapped
+from haft.changes.snapshots.index import Index
+from haft.changes.snapshots.intake import Keep, Read, read_files
+from haft.changes.snapshots.scanning import Scan, Stamp, scan
+from haft.changes.snapshots.taken import Comparison, Snapshot, altered
+from haft.changes.store.blobs import Blobs
+from haft.changes.store.packing import digest_of_descriptor
+from haft.contracts import ToolFailed
+
+__all__ = ["Comparison", "OverBudget", "Snapshot", "Snapshots"]
+
+_MANY_FILES: Final = 5_000
+_MANY_BYTES: Final = 50_000_000
+"""From here on somebody wants to know why it takes a while."""
+_FEW_FILES: Final = 100
+_FEW_BYTES: Final = 4_000_000
+"""Up to here it is cheaper to read them again than to write an index that knows them."""
+_TRIES: Final = 3
+_SIZE: Final = 6
+
+Result = TypeVar("Result")
+
+
+class OverBudget(Exception):
+    """More would have to be taken in than the store may hold. Nothing was."""
+
+    def __init__(self, needed: int, budget: int, largest: list[tuple[str, int]]) -> None:
+        super().__init__(f"the workspace has {needed:,} bytes to take in, over the budget of {budget:,}")
+        self.needed = needed
+        self.budget = budget
+        self.largest = largest
+
+
+class Snapshots:
+    """The snapshots of one workspace. `directory` holds its index."""
+
+    def __init__(self, directory: str, blobs: Blobs) -> None:
+        self._place = os.path.join(directory, "index")
+        self._blobs = blobs
+
+    def take(
+        self,
+        root: str,
+        budget: int,
+        stopped: Callable[[], bool],
+        tell: Callable[[str], None],
+        skip: Collection[tuple[int, int]] = (),
+    ) -> Snapshot:
+        """Everything beneath `root` as it is now, every file's content in the blobs. `OverBudget` when that would take
+        in more than `budget` bytes. `skip` names directories, by device and inode, that are not looked at."""
+        return _steadily(lambda: self._take(root, budget, stopped, tell, frozenset(skip)))
+
+    def compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> list[Altered]:
+        """What is different now, and nothing about how far that can be known: see `examine`."""
+        return self.examine(before, root, budget, stopped).altered
+
+    def examine(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> Comparison:
+        """What is different now. What the changed files hold now is put into the blobs as far as `budget` bytes go; of
+        the others only the digest is told: the call is over, and what it did must be known at any price."""
+        return _steadily(lambda: self._compare(before, root, budget, stopped))
+
+    def _take(
+        self,
+        root: str,
+        budget: int,
+        stopped: Callable[[], bool],
+        tell: Callable[[str], None],
+        skip: frozenset[tuple[int, int]],
+    ) -> Snapshot:
+        index = Index.read(self._place)
+        found = scan(root, skip, stopped)
+        removals = self._blobs.removals()
+        if index.removals != removals:
+            self._forget_lost(index)
+        after = Snapshot(found.stamps, index.contents, frozenset(), list(found.closed), skip, removals)
+        fresh = _follow(after, index.stamps, found, _differing(index.stamps, found.stamps))
+        needed = _size_of(fresh, found.stamps)
+        if needed > budget:
+            largest = heapq.nlargest(5, ((path, found.stamps[path][_SIZE]) for path in fresh), key=lambda pair: pair[1])
+            raise OverBudget(needed, budget, largest)
+        if len(fresh) > _MANY_FILES or needed > _MANY_BYTES:
+            tell(f"taking in {len(fresh):,} files, {needed / 1e6:,.0f} MB")
+        racy = set(found.racy)
+        for path, read in read_files(root, fresh, found.stamps, self._keeping(stopped), stopped):
+            _note(after, racy, path, read)
+        after = dataclasses.replace(after, racy=frozenset(racy))
+        if _is_much(fresh, needed) or (index.stamps and index.removals != removals):
+            self._remember(after)
+        return after
+
+    def _compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> Comparison:
+        found = scan(root, before.skip, stopped)
+        differing = _differing(before.stamps, found.stamps)
+        gone = before.stamps.keys() - found.stamps.keys()
+        differing += [path for path in before.racy if before.stamps[path] == found.stamps.get(path)]
+        after = Snapshot(
+            found.stamps, before.contents.copy(), frozenset(), list(found.closed), before.skip, before.removals
+        )
+        known = {path: stamp for path, stamp in before.stamps.items() if path not in before.racy} if gone else {}
+        fresh = _follow(after, known, found, differing)
+        needed = _size_of(fresh, found.stamps)
+        racy, unkept = set(found.racy), set[str]()
+        keep = self._keeping_within(budget, before, unkept, stopped)
+        for path, read in read_files(root, fresh, found.stamps, keep, stopped):
+            _note(after, racy, path, read)
+        if _is_much(fresh, needed):
+            self._remember(dataclasses.replace(after, racy=frozenset(racy | unkept)))
+        return Comparison(altered(before, after, gone.union(differing)), after.unreadable, sorted(unkept))
+
+    def _forget_lost(self, index: Index) -> None:
+        """Of an index that was written before something was removed from the store, keep what is still true."""
+        there = set(self._blobs.digests())
+        for path in [path for path, digest in index.contents.items() if digest not in there]:
+            del index.stamps[path], index.contents[path]
+
+    def _keeping(self, stopped: Callable[[], bool]) -> Keep:
+        return lambda path, descriptor, size: self._blobs.put(descriptor, size, stopped)
+
+    def _keeping_within(self, budget: int, before: Snapshot, unkept: set[str], stopped: Callable[[], bool]) -> Keep:
+        rest = budget
+
+        def keep(path: str, descriptor: int, size: int) -> str:
+            nonlocal rest
+            if size > rest:
+                digest = digest_of_descriptor(descriptor, stopped)
+                if not self._blobs.has(digest):
+                    unkept.add(path)
+                return digest
+            digest = self._blobs.put(descriptor, size, stopped)
+            if digest != before.contents.get(path):
+                rest -= size
+            return digest
+
+        return keep
+
+    def _remember(self, snapshot: Snapshot) -> None:
+        contents, racy = snapshot.contents, snapshot.racy
+        stamps = {
+            path: stamp
+            for path, stamp in snapshot.stamps.items()
+            if stat.S_ISREG(stamp[0]) and path not in racy and contents[path] != UNREADABLE
+        }
+        os.makedirs(os.path.dirname(self._place), 0o700, exist_ok=True)
+        Index(stamps, contents, snapshot.removals).write(self._place)
+
+
+def _steadily(look: Callable[[], Result]) -> Result:
+    for _ in range(_TRIES):
+        try:
+            return look()
+        except Swapped:
+            continue
+    raise ToolFailed("the workspace changes faster than it can be read", hint="another program is at work in it")
+
+
+def _differing(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> list[str]:
+    known = before.get
+    return [path for path, stamp in after.items() if known(path) != stamp]
+
+
+def _follow(after: Snapshot, known: Mapping[str, Stamp], found: Scan, differing: Iterable[str]) -> list[str]:
+    """Bring the contents up to what the scan alone tells; the files that must be read. What moved along with its
+    directory bears its old stamp under a new name, and need not be."""
+    contents = after.contents
+    gone = known.keys() - found.stamps.keys()
+    moved = {known[path]: contents[path] for path in gone if path in contents}
+    for path in contents.keys() - found.stamps.keys():
+        del contents[path]
+    fresh = []
+    for path in differing:
+        stamp = found.stamps[path]
+        contents.pop(path, None)
+        if stat.S_ISREG(stamp[0]):
+            if stamp in moved:
+                contents[path] = moved[stamp]
+            else:
+                fresh.append(path)
+    contents.update(found.contents)
+    contents.update(dict.fromkeys(found.closed, UNREADABLE))
+    return fresh
+
+
+def _note(after: Snapshot, racy: set[str], path: str, read: Read | None) -> None:
+    if read is None:
+        del after.stamps[path]
+        return
+    after.stamps[path] = read.stamp
+    after.contents[path] = read.content
+    if read.racy:
+        racy.add(path)
+    if read.content == UNREADABLE:
+        after.unreadable.append(path)
+
+
+def _size_of(paths: Iterable[str], stamps: Mapping[str, Stamp]) -> int:
+    """Of all these files together, each counted once however many names it has."""
+    return sum({stamps[path][1:3]: stamps[path][_SIZE] for path in paths}.values())
+
+
+def _is_much(fresh: list[str], size: int) -> bool:
+    return len(fresh) > _FEW_FILES or size > _FEW_BYTES

@@ -1,0 +1,78 @@
+"""A snapshot as a value, and what differs between two of them.
+
+`snapshot` makes them and hands them out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from haft.changes.committing.entry import UNREADABLE, Entry, entry_from
+from haft.changes.committing.manifest import Altered
+from haft.changes.snapshots.scanning import Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What lay where. Entries are made when they are asked for: most never are."""
+
+    stamps: dict[str, Stamp]
+    contents: dict[str, str]
+    """Digests of files, targets of links, numbers of devices."""
+    racy: frozenset[str]
+    """Paths whose stamp says nothing: they could change again and bear the same."""
+    unreadable: list[str]
+    """Files and directories that we may not read, and may not make readable."""
+    skip: frozenset[tuple[int, int]] = frozenset()
+    removals: str = field(default="", repr=False)
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        return {path: _entry(stamp, self.contents.get(path)) for path, stamp in self.stamps.items()}
+
+    def entry(self, path: str) -> Entry | None:
+        """What lay at one path."""
+        stamp = self.stamps.get(path)
+        return None if stamp is None else _entry(stamp, self.contents.get(path))
+
+    def is_closed(self, path: str) -> bool:
+        """Whether a directory lay there that could not be read."""
+        return self.contents.get(path) == UNREADABLE and stat.S_ISDIR(self.stamps[path][0])
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A tree against what it was before."""
+
+    altered: list[Altered]
+    """By path in the order of its bytes, so parents before what they hold."""
+    unreadable: list[str]
+    """What could not be looked into this time: what happened in there is not known."""
+    unkept: list[str]
+    """Changed files that were beyond the budget: what they hold now is known by digest only."""
+
+
+def altered(before: Snapshot, after: Snapshot, paths: Iterable[str]) -> list[Altered]:
+    """Those of `paths` that differ to whoever looks at the tree, in the order of their bytes."""
+    found = []
+    # What lies in a directory that could not be read on one of both sides is unknown, not created or deleted.
+    closed = tuple(f"{path}/" for side in (before, after) for path in side.unreadable if side.is_closed(path))
+    for path in sorted(paths, key=os.fsencode):
+        was, now = before.entry(path), after.entry(path)
+        if path.startswith(closed) or (was is None and now is None):
+            continue
+        if now is None or not now.is_like(was):
+            found.append(Altered(path, was, now))
+    return found
+
+
+def _entry(stamp: Stamp, content: str | None) -> Entry:
+    times = {"st_mtime_ns": stamp[7], "st_rdev": 0}
+    if content is not None and stat.S_IFMT(stamp[0]) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
+        times["st_rdev"] = int(content)
+    entry = entry_from(os.stat_result((*stamp[:7], 0, 0, 0), times), content)
+    return dataclasses.replace(entry, content=UNREADABLE) if content == UNREADABLE and entry.is_directory else entry

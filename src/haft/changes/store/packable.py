@@ -1,0 +1,135 @@
+"""Which of the originals that a run displaced can go once their content is in the store.
+
+An original is worth more than a copy: it goes only where a copy made from its entry is the same to whoever looks. That
+takes one name, no extended attributes, and an owner that we can give it again. A directory that would not come back the
+same keeps everything beneath it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+from haft.changes.committing.commit import OUT, steps_of
+from haft.changes.committing.entry import UNREADABLE, Entry, kind_of
+from haft.changes.committing.manifest import Manifest
+from haft.changes.committing.places import Tree
+
+_MARKS: Final = ("trusted.overlay.", "user.overlay.")
+"""What a layer notes on files for itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A file that can go once its content is in the store."""
+
+    place: str
+    """Below the area."""
+    entry: Entry
+    status: os.stat_result
+
+
+class Judge:
+    """Knows what we can make again."""
+
+    def __init__(self) -> None:
+        self._user = os.geteuid()
+        self._groups = {os.getegid(), *os.getgroups()}
+
+    def originals(self, ours: Tree, run: str, manifest: Manifest) -> list[Original]:
+        """What may go of all that a run displaced; `ours` is the area."""
+        before = {each.path: each.before for each in manifest.entries}
+        found: list[Original] = []
+        for place, path in places_of(run, manifest):
+            found += self._beneath(ours, place, path, before)
+        return found
+
+    def _beneath(self, ours: Tree, place: str, path: str, before: dict[str, Entry | None]) -> list[Original]:
+        """One thing that was displaced, with all that lies in it."""
+        status = ours.status(place)
+        if status is None:
+            return []
+        every = [(place, status)]
+        found = []
+        try:
+            if stat.S_ISDIR(status.st_mode):
+                every += ours.walk(place)
+            for inner, here in every:
+                entry = before.get(path + inner[len(place) :])
+                if stat.S_ISDIR(here.st_mode):
+                    if not self._can_be_made_again(ours, inner, here):
+                        return []
+                elif entry is not None and stat.S_ISREG(here.st_mode) and self._may_go(ours, inner, here, entry):
+                    found.append(Original(inner, entry, here))
+        except OSError:
+            return []  # Something in it is closed: it stays as it is.
+        return found
+
+    def _may_go(self, ours: Tree, place: str, here: os.stat_result, entry: Entry) -> bool:
+        return (
+            here.st_nlink == 1
+            and entry.links == 1
+            and entry.content not in (None, UNREADABLE)
+            and _is_as_it_was(here, entry)
+            and (self._user == 0 or here.st_mode & 0o400 != 0)
+            and self._can_be_made_again(ours, place, here)
+        )
+
+    def _can_be_made_again(self, ours: Tree, place: str, here: os.stat_result) -> bool:
+        if self._user != 0:
+            if here.st_uid != self._user or here.st_gid not in self._groups:
+                return False
+            if stat.S_ISDIR(here.st_mode) and here.st_mode & 0o700 != 0o700:
+                return False
+        return not _has_attributes(ours, place)
+
+    def shell(
+        self, ours: Tree, place: str, path: str, before: dict[str, Entry | None]
+    ) -> list[tuple[str, os.stat_result]]:
+        """A tree of directories and links, all of which can be made again, the innermost first; nothing where anything
+        else is in it."""
+        status = ours.status(place)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            return []
+        every = [(place, status), *ours.walk(place)]
+        for inner, here in every:
+            entry = before.get(path + inner[len(place) :])
+            if entry is None or kind_of(here.st_mode) != entry.kind or entry.kind not in ("directory", "link"):
+                return []
+            if not _is_as_it_was(here, entry) or not self._can_be_made_again(ours, inner, here):
+                return []
+            if entry.kind == "link" and ours.link_target(inner) != entry.content:
+                return []
+        return every[::-1]
+
+
+def places_of(run: str, manifest: Manifest) -> list[tuple[str, str]]:
+    """Where below the area each thing that a run displaced lies, and where it was in the workspace."""
+    return [(f"kept/{run}/{OUT}/{step.number}", step.path) for step in steps_of(manifest) if step.out is not None]
+
+
+def _is_as_it_was(here: os.stat_result, entry: Entry) -> bool:
+    """As far as a look without reading tells."""
+    if (here.st_uid, here.st_gid) != (entry.uid, entry.gid):
+        return False
+    if entry.kind == "link":
+        return True
+    if entry.kind == "file" and (here.st_size, here.st_mtime_ns) != (entry.size, entry.mtime_ns):
+        return False
+    return stat.S_IMODE(here.st_mode) == entry.mode
+
+
+def _has_attributes(ours: Tree, place: str) -> bool:
+    """Whether it bears anything that an entry does not know. Where that cannot be told it may."""
+    if sys.platform != "linux":
+        return True
+    where, name = ours.at(place)
+    try:
+        found = os.listxattr(f"/proc/self/fd/{where}/{name}", follow_symlinks=False)
+    except OSError as error:
+        return error.errno != errno.ENOTSUP
+    return any(not each.startswith(_MARKS) for each in found)
