@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from haft.changes import gitindex
 from haft.changes.committing.manifest import Altered
+from haft.changes.guarding import gitindex
 from haft.changes.guarding.gitrules import is_free, is_free_in_modules, offending
 from haft.changes.guarding.gitstates import AT_TOP, IN_STEPS, is_free_option
 from haft.changes.guarding.grounds import Ground, Grounds
