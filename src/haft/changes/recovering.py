@@ -99,9 +99,10 @@ def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
     if "then" in notes:  # It ran in the workspace itself, and was being taken back.
         entries = tuple(each.reversed() for each in manifest.entries)
         notes = {name: value for name, value in notes.items() if name not in ("opened", "then")}
-        manifest = replace(manifest, entries=entries, notes={**notes, "mark": "commit", "steps": []})
+        mark = "held" if finished else "commit"
+        manifest = replace(manifest, entries=entries, notes={**notes, "mark": mark, "steps": []})
+        write_journal(full, manifest)  # Before anything is moved: from here on its steps must not be taken again.
         if not finished:
-            write_journal(full, manifest)
             transactions.finish(manifest)
             tell(run, "its changes could not be taken back: the commit was finished")
             return

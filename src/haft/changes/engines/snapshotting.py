@@ -15,6 +15,7 @@ from haft.changes.committing.area import remove
 from haft.changes.committing.commit import Refused, write_journal
 from haft.changes.committing.images import Images
 from haft.changes.committing.manifest import Manifest
+from haft.changes.committing.opened import Opened
 from haft.changes.committing.staging import Stage
 from haft.changes.snapshots.snapshot import OverBudget, Snapshot, Snapshots
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
@@ -35,7 +36,9 @@ class SnapshotTransaction:
         self._why = why
         self._owner = owner
         self._budget = budget
-        self._snapshots = Snapshots(os.path.dirname(transactions.area.lock), transactions.blobs)
+        self._snapshots = Snapshots(
+            os.path.dirname(transactions.area.lock), transactions.blobs, Opened(transactions.live)
+        )
         self._lock = -1
         self._before: Snapshot | None = None
         self._began = time.time()
@@ -118,6 +121,7 @@ class SnapshotTransaction:
             )
             return Settled(manifest.changes("committed", reason=failure.message), failure)
         if fate == "discard":
+            remove(os.path.join(transactions.live, self._owner.run))
             remove(os.path.join(transactions.live, f"{self._owner.run}.layer"))
             return Settled(manifest.changes("discarded"))
         transactions.hold(self._owner, manifest, upper, reason)
@@ -156,6 +160,4 @@ def take_back(transactions: Transactions, run: str, manifest: Manifest) -> str:
             transactions.commit(run, back, sources, mirror=upper)
     finally:
         images.close()
-    full = os.path.join(transactions.live, run)
-    remove(full)
-    return upper
+    return upper  # The journal stays until another takes its place: a crash must not lose what the call made.

@@ -2,8 +2,8 @@
 
 `scanning` goes through every directory with it, `intake` through those with files to read. What is ours but closed to
 us by its own mode is opened for as long as it takes: a file for the moment of opening, a directory while we are in it.
-The mode is set on the file itself, never by a name that could be swapped for a link. A kill in that moment leaves the
-wider mode behind.
+The mode is set on the file itself, never by a name that could be swapped for a link. A note is taken before: a kill in
+that moment leaves the wider mode behind.
 
 Deep trees cost no more descriptors than shallow ones: the way back up is `..`, checked to be where we came from.
 """
@@ -14,6 +14,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -23,6 +24,11 @@ _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_
 _PIN: Final[int | None] = getattr(os, "O_PATH", None)
 _MOST_OPEN: Final = 64
 _SWAPPED: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR)
+
+
+Note = Callable[[str, int, int], None]
+"""Told of a path, its mode and its inode before that mode is widened."""
+Tell = Callable[[os.stat_result], None]
 
 
 class Swapped(Exception):
@@ -41,10 +47,11 @@ class _Step:
 class Descent:
     """A place in the tree beneath `root`. Use it with `with`: leaving gives back every mode."""
 
-    __slots__ = ("_names", "_steps")
+    __slots__ = ("_names", "_note", "_steps")
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, note: Note | None = None) -> None:
         self._names: list[str] = []
+        self._note = note
         self._steps = [_Step(*_opened(root, None, _LIST, 0o500))]
 
     def __enter__(self) -> Self:
@@ -82,6 +89,7 @@ class Descent:
         mode = stat.S_IMODE(status.st_mode)
         if step.mode is not None or mode & 0o500 == 0o500 or not _may_loosen(status):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        self._tell(self._names, status)
         os.fchmod(step.descriptor, mode | 0o500)
         step.mode = mode
 
@@ -97,11 +105,18 @@ class Descent:
         return descriptor
 
     def _opened_here(self, name: str, flags: int, bits: int) -> tuple[int, int | None]:
+        def tell(status: os.stat_result) -> None:
+            self._tell([*self._names, name], status)
+
         try:
-            return _opened(name, self.descriptor, flags, bits)
+            return _opened(name, self.descriptor, flags, bits, tell)
         except PermissionError:
             self.loosen()
-            return _opened(name, self.descriptor, flags, bits)
+            return _opened(name, self.descriptor, flags, bits, tell)
+
+    def _tell(self, names: list[str], status: os.stat_result) -> None:
+        if self._note is not None and names:
+            self._note("/".join(names), stat.S_IMODE(status.st_mode), status.st_ino)
 
     def _enter(self, name: str) -> None:
         self._steps.append(_Step(*self._opened_here(name, _LIST, 0o500)))
@@ -140,24 +155,28 @@ def _identity(descriptor: int) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _opened(name: str, directory: int | None, flags: int, bits: int) -> tuple[int, int | None]:
+def _opened(
+    name: str, directory: int | None, flags: int, bits: int, tell: Tell | None = None
+) -> tuple[int, int | None]:
     """A descriptor; and, where `bits` had to be added to the mode for it, the mode it had."""
     try:
         try:
             return os.open(name, flags, dir_fd=directory), None
         except PermissionError:
-            return _opened_by_force(name, directory, flags, bits)
+            return _opened_by_force(name, directory, flags, bits, tell)
     except OSError as error:
         if error.errno in _SWAPPED and directory is not None:
             raise Swapped from error
         raise
 
 
-def _opened_by_force(name: str, directory: int | None, flags: int, bits: int) -> tuple[int, int]:
+def _opened_by_force(name: str, directory: int | None, flags: int, bits: int, tell: Tell | None) -> tuple[int, int]:
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if not _may_loosen(status):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
     mode = stat.S_IMODE(status.st_mode)
+    if tell is not None:
+        tell(status)
     if _PIN is None:
         os.chmod(name, mode | bits, dir_fd=directory, follow_symlinks=False)
         descriptor = os.open(name, flags, dir_fd=directory)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.changes.committing.entry import UNREADABLE
-from haft.changes.snapshots.descent import Descent, Swapped
+from haft.changes.snapshots.descent import Descent, Note, Swapped
 from haft.changes.snapshots.scanning import Stamp, is_racy, now, stamp_of
 from haft.contracts import ToolFailed
 
@@ -32,11 +32,16 @@ class Read:
 
 
 def read_files(
-    root: str, paths: Iterable[str], stamps: Mapping[str, Stamp], keep: Keep, stopped: Callable[[], bool]
+    root: str,
+    paths: Iterable[str],
+    stamps: Mapping[str, Stamp],
+    keep: Keep,
+    stopped: Callable[[], bool],
+    note: Note | None = None,
 ) -> Iterator[tuple[str, Read | None]]:
     """Each of `paths` with what was read; None where it vanished. Names of one file cost one reading."""
     known: dict[Stamp, Read] = {}
-    with Descent(root) as descent:
+    with Descent(root, note) as descent:
         for path in paths:
             if stopped():
                 raise ToolFailed("the call was stopped while it took in the workspace")

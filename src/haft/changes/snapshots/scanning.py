@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from haft.changes.snapshots.descent import Descent
+from haft.changes.snapshots.descent import Descent, Note
 from haft.contracts import ToolFailed
 
 Stamp = tuple[int, ...]
@@ -42,11 +42,11 @@ class Scan:
     """Directories that could not be read."""
 
 
-def scan(root: str, skip: Collection[tuple[int, int]], stopped: Callable[[], bool]) -> Scan:
+def scan(root: str, skip: Collection[tuple[int, int]], stopped: Callable[[], bool], note: Note | None = None) -> Scan:
     """Look at everything beneath `root`, the root itself not among it. `Swapped` when a directory became something else
     meanwhile; what vanished meanwhile is not there."""
     found = Scan()
-    with Descent(root) as descent:
+    with Descent(root, note) as descent:
         waiting = [""]
         while waiting:
             path = waiting.pop()

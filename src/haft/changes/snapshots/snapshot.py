@@ -9,16 +9,19 @@ It does not hold anybody off: whoever wants to know that the call made a change,
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import heapq
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from haft.changes.committing.entry import UNREADABLE
 from haft.changes.committing.manifest import Altered
-from haft.changes.snapshots.descent import Swapped
+from haft.changes.committing.opened import Opened
+from haft.changes.snapshots.descent import Note, Swapped
 from haft.changes.snapshots.index import Index
 from haft.changes.snapshots.intake import Keep, Read, read_files
 from haft.changes.snapshots.scanning import Scan, Stamp, scan
@@ -54,7 +57,9 @@ class OverBudget(Exception):
 class Snapshots:
     """The snapshots of one workspace. `directory` holds its index."""
 
-    def __init__(self, directory: str, blobs: Blobs) -> None:
+    def __init__(self, directory: str, blobs: Blobs, opened: Opened | None = None) -> None:
+        """`opened` takes a note of what is opened for a moment, for whoever comes after a crash."""
+        self._opened = opened
         self._place = os.path.join(directory, "index")
         self._blobs = blobs
 
@@ -68,7 +73,8 @@ class Snapshots:
     ) -> Snapshot:
         """Everything beneath `root` as it is now, every file's content in the blobs. `OverBudget` when that would take
         in more than `budget` bytes. `skip` names directories, by device and inode, that are not looked at."""
-        return _steadily(lambda: self._take(root, budget, stopped, tell, frozenset(skip)))
+        with self._noting():
+            return _steadily(lambda: self._take(root, budget, stopped, tell, frozenset(skip)))
 
     def compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> list[Altered]:
         """What is different now, and nothing about how far that can be known: see `examine`."""
@@ -77,7 +83,19 @@ class Snapshots:
     def examine(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> Comparison:
         """What is different now. What the changed files hold now is put into the blobs as far as `budget` bytes go; of
         the others only the digest is told: the call is over, and what it did must be known at any price."""
-        return _steadily(lambda: self._compare(before, root, budget, stopped))
+        with self._noting():
+            return _steadily(lambda: self._compare(before, root, budget, stopped))
+
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        finally:  # Every mode was given back.
+            if self._opened is not None:
+                self._opened.clear()
+
+    def _note(self, root: str) -> Note | None:
+        return None if self._opened is None else functools.partial(self._opened.note, root)
 
     def _take(
         self,
@@ -88,7 +106,7 @@ class Snapshots:
         skip: frozenset[tuple[int, int]],
     ) -> Snapshot:
         index = Index.read(self._place)
-        found = scan(root, skip, stopped)
+        found = scan(root, skip, stopped, self._note(root))
         removals = self._blobs.removals()
         if index.removals != removals:
             self._forget_lost(index)
@@ -101,7 +119,7 @@ class Snapshots:
         if len(fresh) > _MANY_FILES or needed > _MANY_BYTES:
             tell(f"taking in {len(fresh):,} files, {needed / 1e6:,.0f} MB")
         racy = set(found.racy)
-        for path, read in read_files(root, fresh, found.stamps, self._keeping(stopped), stopped):
+        for path, read in read_files(root, fresh, found.stamps, self._keeping(stopped), stopped, self._note(root)):
             _note(after, racy, path, read)
         after = dataclasses.replace(after, racy=frozenset(racy))
         if _is_much(fresh, needed) or (index.stamps and index.removals != removals):
@@ -109,7 +127,7 @@ class Snapshots:
         return after
 
     def _compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> Comparison:
-        found = scan(root, before.skip, stopped)
+        found = scan(root, before.skip, stopped, self._note(root))
         differing = _differing(before.stamps, found.stamps)
         gone = before.stamps.keys() - found.stamps.keys()
         differing += [path for path in before.racy if before.stamps[path] == found.stamps.get(path)]
@@ -121,7 +139,7 @@ class Snapshots:
         needed = _size_of(fresh, found.stamps)
         racy, unkept = set(found.racy), set[str]()
         keep = self._keeping_within(budget, before, unkept, stopped)
-        for path, read in read_files(root, fresh, found.stamps, keep, stopped):
+        for path, read in read_files(root, fresh, found.stamps, keep, stopped, self._note(root)):
             _note(after, racy, path, read)
         if _is_much(fresh, needed):
             self._remember(dataclasses.replace(after, racy=frozenset(racy | unkept)))
