@@ -44,11 +44,10 @@ class Reversed:
 def check(direction: Direction, rows: Sequence[Row]) -> None:
     """Refuse what cannot be reversed, with what could be done instead."""
     for row in rows:
-        if row.verb != "call":
-            other = "redo" if row.verb == "undo" else "undo"
+        if row.verb != "call" and direction == "redo":
             raise BadUsage(
                 f"{row.run} is itself {'an undo' if row.verb == 'undo' else 'a redo'}",
-                hint=f"`haft {other} {' '.join(row.reverses)}` reverses it",
+                hint=f"`haft undo {row.run}` takes it back; `redo` takes the run that was undone",
             )
         if row.state == "held":
             raise BadUsage(

@@ -31,6 +31,7 @@ from haft.changes.ledger import Ledger, Row, Verb
 from haft.changes.store.blobs import Blobs
 from haft.contracts import (
     Changes,
+    ChangesState,
     Conflict,
     Conflicting,
     HaftError,
@@ -350,8 +351,16 @@ class Transactions:
             parent=owner["parent"], verb=verb, reverses=reverses, engine=manifest.engine, state="committed",
             reason=None, at=time.time(), files=len(manifest.entries), kept=True, latest=run,
         )  # fmt: skip
-        become: Any = "undone" if verb == "undo" else "committed"
-        self.ledger.put(row, [(each, become) for each in reverses])
+        self.ledger.put(row, [state for each in reverses for state in self._states(verb, each)])
+
+    def _states(self, verb: Verb, run: str) -> list[tuple[str, ChangesState]]:
+        """What a run becomes by being undone or redone; with an undo that is undone, what it had undone."""
+        become: ChangesState = "undone" if verb == "undo" else "committed"
+        other = self.ledger.get(run)
+        if other is None or other.verb == "call":
+            return [(run, become)]
+        again: ChangesState = "committed" if other.verb == "undo" else "undone"
+        return [(run, become), *((each, again) for each in other.reverses)]
 
     def _note_unsynced(self, run: str) -> None:
         """Until it is on the disk, a commit could be lost with the power: recovery has to look at it then."""
@@ -528,7 +537,8 @@ def conflict(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conf
     return Conflict(
         f"its changes were not taken in: {named}: {why}",
         hint=hint
-        or "nothing is lost: `haft diff RUN` shows them, `haft changes apply RUN` takes them in, `drop` does not",
+        or "nothing is lost: `haft diff RUN` shows them, `haft changes apply RUN` takes them in, "
+        "`haft changes drop RUN` throws them away",
     )
 
 

@@ -114,9 +114,10 @@ def _look_at_each(
 
 
 def _touched(area: Area, row: Row) -> set[str] | None:
-    """What the undo of a run really changed: some of it may have been so already. None where that is not known."""
+    """What the undo of a run really changed: some of it may have been so already. None where that is not known, or
+    where it was nothing: then all of it is to come back."""
     undo = Manifest.read(os.path.join(area.path, "kept", row.latest)) if row.latest != row.run else None
-    return None if undo is None else {each.path for each in undo.entries}
+    return (undo and {each.path for each in undo.entries}) or None
 
 
 def _same(one: Entry | None, other: Entry | None) -> bool:

@@ -102,7 +102,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         Approve(live, parts.approver, validate, decide, foreign, parts.sandbox),
         Settle(live, parts.approver, parts.coverage, foreign, parts.sandbox),
         Queue(live, Admission(parts.limits.max_concurrent)),
-        Transact(live, parts.coverage, parts.workspace),
+        Transact(live, parts.coverage, parts.workspace, parts.sandbox),
         Confine(live, parts.sandbox),
         Shape(live, parts.limits, parts.tool_seconds, parts.keep, parts.sandbox, cap_is_set=parts.seconds_are_set),
         Invoke(live, context, foreign),

@@ -355,6 +355,9 @@ class Sandbox:
         names = protected_names(self.site.workspace)
         if walls.layer is not None:
             names = [name for name in names if name.rsplit("/", 1)[-1] not in JUDGED_BY_CONTENT]
+            fresh = [os.path.relpath(path, self.site.workspace) for path in walls.writable if not os.path.lexists(path)]
+            # Nothing new can be made in a directory that is closed; the rest of it is judged when the call is over.
+            names = [name for name in names if not any(path.startswith(f"{name}/") for path in fresh)]
         return [*names, *own]
 
     def _without_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:

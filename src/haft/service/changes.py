@@ -67,7 +67,8 @@ def guard_of(workspace: str) -> Guard:
             "what could run later on this machine is not taken in unasked",
             f"`{shown(first.path)}`: {first.why}{more}",
             (f"call it with {let} to let it; " if let else "")
-            + "nothing is lost: `haft diff RUN` shows it all, `haft changes apply RUN` takes it in, `drop` does not",
+            + "nothing is lost: `haft diff RUN` shows it all, `haft changes apply RUN` takes it in, "
+            "`haft changes drop RUN` throws it away",
         )
 
     return guard

@@ -124,12 +124,13 @@ def test_without_state_there_is_nothing_to_undo_and_nothing_is_made(haft):
     assert not haft.home.exists()
 
 
-def test_an_undo_is_no_run_to_be_undone(haft):
+def test_an_undo_is_undone_by_its_own_name_and_not_redone(haft):
     run = shell(haft, "echo 1 > x")
     undo = haft("undo", "--json").json["undo"]
-    said = haft("undo", undo)
-    assert said.code == 2 and f"`haft redo {run}` reverses it" in said.err
+    said = haft("redo", undo)
+    assert said.code == 2 and f"`haft undo {undo}` takes it back" in said.err
     assert "is undone already" in haft("undo", run).err
+    assert haft("undo", undo).code == 0 and " done " in haft("log", "--tool", "shell").out
     assert "takes the run that was undone" in haft("redo", shell(haft, "echo 2 > y")).err
 
 

@@ -14,6 +14,8 @@ from haft.changes import ChangesTool, Coverage, Fate, Owner, Settled, Stopped, T
 from haft.contracts import Call, Changes, Failure, Outcome, RunId, Workspace, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
+from haft.pipeline.stages.confine import granted
+from haft.sandbox import Sandbox
 
 _STOPPED = ("timed-out", "limit-exceeded")
 
@@ -21,7 +23,8 @@ _STOPPED = ("timed-out", "limit-exceeded")
 class Transact:
     """Under a place of the queue, around the walls."""
 
-    def __init__(self, live: Mapping[RunId, Run], coverage: Coverage, workspace: Workspace) -> None:
+    def __init__(self, live: Mapping[RunId, Run], coverage: Coverage, workspace: Workspace, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
         self._live = live
         self._coverage = coverage
         self._workspace = workspace
@@ -76,7 +79,7 @@ class Transact:
         """See it to its end in a thread. A cancellation is heard until the first file is touched, and from then on only
         after the last."""
         stop: list[bool] = []
-        spared = () if call.walls is None else call.walls.writable
+        spared = await self._spared(call)
 
         def finish() -> Settled:
             return transaction.finish(fate, spared=spared, why=why, stopped=lambda: bool(stop))
@@ -88,6 +91,14 @@ class Transact:
         except Stopped:
             run.changes = Changes(reason="cancelled before its changes were taken in", state="discarded")
             raise asyncio.CancelledError from None
+
+    async def _spared(self, call: Call) -> tuple[str, ...]:
+        """What was granted to be written. What runs in this process has no walls, and its changes are judged all the
+        same."""
+        if call.walls is not None and call.walls.writable:
+            return call.walls.writable
+        grants = granted(call)
+        return (await self._sandbox.confine("workspace", grants)).writable if grants.write else ()
 
     @staticmethod
     def _hinted(outcome: Outcome) -> Outcome:
