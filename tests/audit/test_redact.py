@@ -41,9 +41,11 @@ async def yes(_request) -> bool:
 
 
 def on_disk(home, but_for: str = "outputs") -> bytes:
+    """Everything in the state home, but whole outputs and what files of the workspace held: both are kept as they
+    are."""
     found = b""
     for where, _, names in os.walk(home):
-        if but_for not in where:
+        if but_for not in where and not os.path.relpath(where, home).startswith(("blobs", "changes")):
             for name in names:
                 with open(os.path.join(where, name), "rb") as file:
                     found += file.read()
