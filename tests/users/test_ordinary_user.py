@@ -77,7 +77,10 @@ def test_what_must_hold_for_every_user_holds_for_an_ordinary_one(public, user, e
         [venv / "bin" / "python", "-m", "pytest", "-m", "every_user", "-q", "-n", "3", "-p", "no:cacheprovider",
          "--basetemp", f"{user.pw_dir}/tmp", *files],
         cwd=public,
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": user.pw_dir, "LANG": "C.UTF-8", "TMPDIR": user.pw_dir},
+        env={
+            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": user.pw_dir, "LANG": "C.UTF-8", "TMPDIR": user.pw_dir,
+            "HAFT_FEWER": "1",
+        },
         user=user.pw_uid, group=user.pw_gid, extra_groups=[], umask=0o022,
         capture_output=True, text=True,
     )  # fmt: skip

@@ -190,13 +190,21 @@ def _objection(
         place = images.original(each.path, after, candidates)
         return None if place is None else opened(images.ours, place)
 
-    restored = {each.path for each in plan.entries} if plan.direction == "undo" else set()
+    restored = {each.path for each in plan.entries}
+    if plan.direction == "redo" and not all(_is_accepted(transactions, row.run) for row in plan.rows):
+        restored = set()
     error = transactions.guard(plan.entries, read, (), restored)
     if error is None:
         return None
     return Walled(
         f"this {plan.direction} would bring in what could run later on this machine", error.message, "`--force` does it"
     )
+
+
+def _is_accepted(transactions: Transactions, run: str) -> bool:
+    """Whether a person took it in, or granted what it touches."""
+    manifest = Manifest.read(os.path.join(transactions.area.kept, run))
+    return manifest is not None and bool(manifest.notes.get("accepted"))
 
 
 def _candidates(rows: Sequence[Row], transactions: Transactions) -> list[str]:

@@ -40,6 +40,8 @@ def apply(transactions: Transactions, run: str, *, spared: Sequence[str] | None 
                 return Settled(
                     manifest.changes("held", tuple(map(Conflicting, conflicts)), objection.message), objection
                 )
+        if spared is None:
+            manifest = replace(manifest, notes={**manifest.notes, "accepted": True})
         live = os.path.join(transactions.live, run)
         os.rename(held, live)
         try:

@@ -224,7 +224,8 @@ class Transactions:
         `error` it is held, whatever else may be said of it."""
         if not manifest.entries:
             return Settled(manifest.changes("none"))
-        manifest = replace(manifest, notes={**manifest.notes, "owner": owner.to_json(), "verb": "call"})
+        notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": len(spared) > 1}
+        manifest = replace(manifest, notes=notes)
         if error is None and fate == "commit":
             error = self.objection(manifest, upper, conflicts, spared)
         against: tuple[Conflicting, ...] = ()

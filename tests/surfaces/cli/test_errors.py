@@ -52,9 +52,9 @@ from haft.surfaces.cli.main import READER_GONE
         (["tools", "use", "read_file", "--timeout", "-1"], 2, "`--timeout` must be a number of seconds", None),
         (["tools", "use", "read_file", "--config", "x"], 2, "`--config` is given as KEY=VALUE", None),
         (
-            ["tools", "use", "shell", "--write", "nowhere"],
+            ["tools", "use", "shell", "--write", "../nowhere"],
             2,
-            "`--write`: there is no `nowhere`",
+            "`--write`: there is no `../nowhere`",
             "make it first, or grant its directory",
         ),
         (["tools", "use", "shell", "--write"], 2, "`--write` needs a value", None),

@@ -123,7 +123,7 @@ class Capture:
     def _vanished(self) -> list[str]:
         """Files that were changed in place and are not there any more: someone removed them meanwhile. One that the
         call renamed looks the same, but then the name it had is gone by the call itself."""
-        gone = {each.before.inode for each in self._found.entries if each.after is None and each.before is not None}
+        gone = {each.before.inode for each in self._found.entries if each.before is not None}
         found = []
         for path, origin in self._moved_in:
             inode = int.from_bytes(origin[21:25], "little") if len(origin) >= 25 and origin[4] == 1 else None
