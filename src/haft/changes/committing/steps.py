@@ -286,4 +286,9 @@ def _movable(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
     if closed:
         tree.note(path, status)
         set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o200)
-    yield
+    try:
+        yield
+    except OSError:
+        if closed:
+            set_mode(tree, path, stat.S_IMODE(status.st_mode))
+        raise
