@@ -1,0 +1,1 @@
+"""What a command line would do, before it does it: parsed, taken apart, each part judged."""

@@ -1,0 +1,84 @@
+"""The form of a program's entry in the tables: which of its options and operands only read.
+
+An entry says what is known to be harmless. Everything else asks: there is no list of what is harmful, except to give a
+better reason. Options are written as one text:
+
+    -a              takes no value; may stand in a cluster (`-la`)
+    -n=number       needs a value, attached (`-n5`) or as the next word; the last of a cluster
+    -U[=number]     may have a value, attached only
+    --all           takes no value
+    --include=word  needs a value, after `=` or as the next word
+    --color[=word]  may have a value, after `=` only
+
+A value is a `word` (anything; the program reads no file of that name), a `number`, or a `path` (a file that is read: it
+must lie inside the workspace, links resolved). Abbreviated long options are not resolved: they ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Operands = Literal["paths", "words", "none", "pattern-paths"]
+"""`pattern-paths`: the first operand is a pattern, unless an option of `patterns` gave one; the rest are paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One word of a command as far as it is known."""
+
+    text: str
+    """Without quotes, where `literal`; else as it was written."""
+    literal: bool = True
+    paths: tuple[str, ...] | None = None
+    """What a pattern of file names stands for, where it is one and was looked up; relative to the directory of the
+    command, or absolute."""
+    may_be_option: bool = False
+    """Whether something that is not known yet could begin with a dash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A command taken apart by its program's entry."""
+
+    name: str
+    """`git log` for a subcommand."""
+    options: tuple[tuple[str, str | None], ...]
+    """As the entry spells them, in order, with values."""
+    operands: tuple[Argument, ...]
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these options was given."""
+        return any(name in names for name, _value in self.options)
+
+    def value(self, name: str) -> str | None:
+        """The last value of an option."""
+        return next((value for each, value in reversed(self.options) if each == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program's entry."""
+
+    options: str = ""
+    operands: Operands = "paths"
+    patterns: tuple[str, ...] = ()
+    """Options that give the pattern, for `pattern-paths`."""
+    tame: bool = False
+    """Whether no option whatever makes it write, run or reach anything: file names that look like options do no harm."""
+    starts_others: bool = False
+    """Whether it may run other programs by its configuration (git, npm, pip): safe only behind walls."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Options that are known to do harm, and what they do: only for the reason."""
+    check: Callable[[Invocation], str | None] | None = None
+    """Looks at what the table cannot say; answers why not, or None where it only reads."""
+    subcommands: Mapping[str, Program] = field(default_factory=dict)
+    """Entries by the first operand; `options` are then those that may stand before it. Others ask."""
+    clusters: bool = True
+    """Whether short options may be run together; `find` and its like have long options with one dash."""
+    single_dash: bool = False
+    """Whether options of more than one letter begin with one dash (`find -name`): they are written so in `options`,
+    and operands and options are all handed to `check`, in order, as operands."""
+    number_option: bool = False
+    """Whether a dash and digits are an option (`head -5`)."""
