@@ -15,7 +15,17 @@ from haft.contracts.change import (
     Engine,
     path_to_json,
 )
-from haft.contracts.decision import ApprovalAnswer, ApprovalRequest, Approver, Decision
+from haft.contracts.decision import (
+    Action,
+    Allowable,
+    ApprovalAnswer,
+    ApprovalRequest,
+    Approver,
+    DecidedPart,
+    Decision,
+    Delegation,
+    Scope,
+)
 from haft.contracts.errors import (
     EXIT_CODES,
     BadConfig,
@@ -84,6 +94,8 @@ __all__ = [
     "STATUSES",
     "TERMINAL",
     "UNTRACKED",
+    "Action",
+    "Allowable",
     "Answer",
     "ApprovalAnswer",
     "ApprovalRequest",
@@ -100,7 +112,9 @@ __all__ = [
     "Command",
     "Conflict",
     "Conflicting",
+    "DecidedPart",
     "Decision",
+    "Delegation",
     "Effects",
     "EndedChild",
     "Engine",
@@ -132,6 +146,7 @@ __all__ = [
     "RunId",
     "StartFailed",
     "State",
+    "Scope",
     "Status",
     "StorageFailed",
     "Stream",

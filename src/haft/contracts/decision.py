@@ -9,8 +9,45 @@ from typing import Any, Literal
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Profile, Walls
 
-Action = Literal["allow", "ask", "reject", "try"]
-DecidedBy = Literal["rule", "person", "nobody"]
+Action = Literal["allow", "ask", "reject", "try", "delegate"]
+DecidedBy = Literal["rule", "person", "delegate", "nobody", "expiry"]
+Scope = Literal["once", "thread", "always"]
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedPart:
+    """What was decided about one part of a call: a simple command of a line, a redirection."""
+
+    command: str
+    action: Action
+    reason: str
+    rule: str | None = None
+    """The rule that decided it, in words, and where it is written; None where analysis did."""
+    source: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        named = {} if self.rule is None else {"rule": self.rule, "source": self.source}
+        return {"command": self.command, "action": self.action, "reason": self.reason, **named}
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """A program that is asked whether a call may go ahead."""
+
+    to: str
+    rule: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allowable:
+    """What could be allowed for good, no wider than what was seen."""
+
+    label: str
+    rule: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"label": self.label, "rule": dict(self.rule)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +56,31 @@ class Decision:
 
     action: Action
     layer: str
-    """The layer that decided: `built-in` (haft's own rules) or `approval` (a person, or nobody to ask)."""
+    """The layer that decided: `enablement`, `pins` (a definition that nobody has agreed to), `rules`, `analysis` (of a
+    command), `built-in` (haft's own rules), `delegate`, or `approval` (a person, or nobody to ask)."""
     rule: str
     """The rule in words."""
     source: str
     """Where the rule is written."""
     by: DecidedBy
     reason: str
-    parts: tuple[Any, ...] = ()
+    parts: tuple[DecidedPart, ...] = ()
     profile: Profile = "workspace"
     """The walls it may run in, where it runs behind any."""
     neutral: bool = False
     """Whether nobody looked at it: see `Walls.neutral`."""
     grants: Grants = NO_GRANTS
+    message: str | None = None
+    """What the rule tells the model, where it rejects."""
+    delegates: tuple[Delegation, ...] = ()
+    """Whom to ask first, where the action is `delegate`; when all allow, `otherwise` holds."""
+    otherwise: Action = "allow"
+    to_allow: tuple[Allowable, ...] = ()
+    """What a person who is asked could allow for good."""
+    pin: str | None = None
+    """The digest of the definition, files included, that a yes would be bound to."""
+    definition_diff: str | None = None
+    """How the definition differs from the one that was agreed to."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -41,7 +90,7 @@ class Decision:
             "source": self.source,
             "by": self.by,
             "reason": self.reason,
-            "parts": list(self.parts),
+            "parts": [part.to_json() for part in self.parts],
         }
 
 
@@ -66,6 +115,17 @@ class ApprovalRequest:
     """What it changed, where it was tried and waits to be committed."""
     output: str | None = None
     """What it printed, where it was tried."""
+    parts: tuple[DecidedPart, ...] = ()
+    """What was found in its command, part by part."""
+    to_allow: tuple[Allowable, ...] = ()
+    """What an answer could allow for good, by number."""
+    definition_diff: str | None = None
+    """How the tool's definition differs from the one that was agreed to before."""
+    chain: tuple[str, ...] = ()
+    """The runs that led here, outermost first."""
+    id: str | None = None
+    """Its name in the inbox, where another process may answer it too."""
+    expires_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +138,12 @@ class ApprovalAnswer:
     arguments: Mapping[str, Any] | None = None
     grants: Grants | Mapping[str, Any] = NO_GRANTS
     """What opens walls for this call, beyond what was asked for."""
+    scope: Scope = "once"
+    """Whether calls like it shall pass unasked: in this thread, or always in this workspace."""
+    allow: int = 0
+    """Which of `to_allow` holds from now on, where the scope is more than `once`."""
+    who: str | None = None
+    """Who answered, where that is not whoever runs this process."""
 
 
 Approver = Callable[[ApprovalRequest], "Awaitable[bool | ApprovalAnswer] | bool | ApprovalAnswer"]

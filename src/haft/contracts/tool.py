@@ -14,13 +14,14 @@ from haft.contracts.ports import ToolContext
 Kind = Literal["builtin", "python"]
 """Where a tool's format comes from. Each source adds its own."""
 
-Provenance = Literal["builtin", "embedded", "installed"]
-"""Who vouches for the tool: haft, the embedding program that handed it over, or an installed package."""
+Provenance = Literal["builtin", "embedded", "installed", "workspace"]
+"""Who vouches for the tool: haft, the embedding program that handed it over, an installed package, or nobody but the
+workspace that it lies in."""
 
 Hosting = Literal["in-process", "per-call"]
 """Where a call's work is done: in the host itself, without walls, or in processes that end with the call."""
 
-State = Literal["ready", "broken", "duplicate"]
+State = Literal["ready", "broken", "duplicate", "disabled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,12 @@ class ToolSpec:
     """The tool's own deadline in seconds, where its writer set one."""
     preprocesses: bool = False
     """Whether its `preprocess` does anything; only then is it called."""
+    commands: tuple[str, ...] = ()
+    """Parameters that are command lines: they are taken apart before anything is decided."""
+    paths: tuple[str, ...] = ()
+    """Parameters that are paths in the workspace: rules are held against where they really lead."""
+    files: tuple[str, ...] = ()
+    """The files that the tool is made of, absolute: an approval holds as long as none of them changes."""
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     @property

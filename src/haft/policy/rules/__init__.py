@@ -1,0 +1,1 @@
+"""The rules: what was written down about who may do what."""

@@ -1,0 +1,61 @@
+"""One rule, as it was written down and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+from haft.contracts import NO_GRANTS, Action, Grants
+from haft.policy.analysis.verdict import Danger
+
+RuleOrigin = Literal["workspace", "user", "remembered", "caller"]
+Context = Literal["thread", "subagent"]
+
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+KEYS: Final = ("tool", "matches", "action", "context", "to", "message", "grant", "dangers", "match", "not_match")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """First match wins, within one origin."""
+
+    tool: str
+    """A pattern of names: `*` is anything."""
+    action: Action
+    matches: Mapping[str, Any] = field(default_factory=dict)
+    """By argument: a text in which `*` is anything, `/regex/`, a list (any of them), a boolean or number, a table for
+    what is nested. An argument that is a command is held against each simple command of the line."""
+    context: Context | None = None
+    """Only for calls of a thread itself, or only for those of a sub-agent."""
+    to: str | None = None
+    """The program to ask, where the action is `delegate`."""
+    message: str | None = None
+    """Told to the model, where the action is `reject`."""
+    grant: Grants = NO_GRANTS
+    """What opens walls for the calls that it allows."""
+    dangers: tuple[Danger, ...] = ()
+    """The dangerous classes that it allows, by name; the others ask all the same."""
+    match: tuple[Any, ...] = ()
+    not_match: tuple[Any, ...] = ()
+    """Examples: a command line, or arguments. Checked when the rule is loaded."""
+    origin: RuleOrigin = "user"
+    source: str = ""
+    """Where it is written: `haft.toml:12`."""
+    pin: str | None = None
+    """The definition that it holds for, where it was made by an answer."""
+    thread: str | None = None
+    """The thread that it holds for, where it was made by an answer for that thread."""
+
+    @property
+    def words(self) -> str:
+        """The rule in a few words, for reasons and the record."""
+        told = [f"{name} {_told(value)}" for name, value in self.matches.items()]
+        where = f" where {' and '.join(told)}" if told else ""
+        return f"{self.action} {self.tool}{where}"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"is one of {', '.join(map(_told, value))}"
+    return f"is {value}"
