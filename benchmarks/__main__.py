@@ -203,6 +203,19 @@ def changes() -> tuple[list[Row], str]:
     return rows, f"{disk['calls']:,} such calls leave {disk['bytes'] / 1e6:.1f} MB on disk, {each_call:.1f} kB each"
 
 
+def policy() -> list[Row]:
+    """Deciding about a command line: the ordinary, and the worst that can be sent."""
+    program = os.path.join(os.path.dirname(__file__), "policy.py")
+    done = subprocess.run([sys.executable, program], check=True, stdout=subprocess.PIPE)
+    found: dict[str, float] = json.loads(done.stdout)
+    lines, bash = f"{int(found['lines']):,} lines", "bash -n of one line"
+    return [
+        Row(f"a decision, median of {lines}", found["median"], bash, found["bash"]),
+        Row("its 99th percentile", found["p99"], "5 ms", 0.005, 1.0),
+        Row("the slowest of odd inputs", found["odd"], "100 ms", 0.1, 1.0),
+    ]
+
+
 async def main() -> int:
     with tempfile.TemporaryDirectory() as workspace, tempfile.TemporaryDirectory() as home:
         async with ToolService.open(workspace, tools=[add, add_async], approver=yes, home=home) as service:
@@ -211,6 +224,7 @@ async def main() -> int:
             rows += await processes(service)
         rows.append(start_up(home, workspace))
         rows += walls()
+    rows += policy()
     more, disk = changes()
     rows += more
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}\n")

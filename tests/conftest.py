@@ -6,6 +6,9 @@ import uuid
 
 import pytest
 
+# Nobody answers in tests that do not say otherwise: what would wait in the inbox is refused at once.
+os.environ.setdefault("HAFT_APPROVAL_EXPIRES_SECONDS", "0")
+
 
 def _left_of(mark: str) -> list[str]:
     """The processes, zombies aside, that carry `mark` in their environment or arguments."""

@@ -24,6 +24,9 @@ class Builtin:
     effects: ClassVar[Effects] = Effects()
     hosting: ClassVar[Hosting] = "in-process"
     meta: ClassVar[dict[str, Any]] = {}
+    commands: ClassVar[tuple[str, ...]] = ()
+    paths: ClassVar[tuple[str, ...]] = ()
+    """Parameters that are command lines, or paths in the workspace: see `ToolSpec`."""
 
     @cached_property
     def spec(self) -> ToolSpec:
@@ -43,6 +46,8 @@ class Builtin:
             origin=type(self).__module__,
             hosting=self.hosting,
             digest=_digest(self.name, self.description, schema, self.effects),
+            commands=self.commands,
+            paths=self.paths,
             meta=self.meta,
         )
 

@@ -53,6 +53,7 @@ class EditFile(Builtin):
         },
     }
     required = ("path",)
+    paths = ("path",)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         path: str = arguments["path"]

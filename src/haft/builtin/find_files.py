@@ -33,6 +33,7 @@ class FindFiles(Builtin):
         "path": {**PATH, "default": ".", "description": "Where to look. Default: the whole workspace."},
     }
     required = ("pattern",)
+    paths = ("path",)
     effects = Effects(readonly=True, idempotent=True)
     hosting = "per-call"
 

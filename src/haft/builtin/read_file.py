@@ -33,6 +33,7 @@ class ReadFile(Builtin):
         "end_line": {"type": "integer", "minimum": 1, "description": "Last line to read. Default: the last one."},
     }
     required = ("path",)
+    paths = ("path",)
     effects = Effects(readonly=True, idempotent=True)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:

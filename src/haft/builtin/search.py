@@ -34,6 +34,7 @@ class Search(Builtin):
         },
     }
     required = ("pattern",)
+    paths = ("path",)
     effects = Effects(readonly=True, idempotent=True)
     hosting = "per-call"
 

@@ -42,6 +42,8 @@ class Shell(Builtin):
     }
     required = ("command",)
     hosting = "per-call"
+    commands = ("command",)
+    paths = ("cwd",)
     meta: ClassVar[dict[str, Any]] = {"timeoutArgument": "timeout"}
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:

@@ -23,6 +23,7 @@ class WriteFile(Builtin):
         "content": {"type": "string", "description": "The complete new content of the file."},
     }
     required = ("path", "content")
+    paths = ("path",)
     effects = Effects(idempotent=True)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:

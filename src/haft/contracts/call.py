@@ -65,3 +65,5 @@ class Call:
     layer: Layer | None = None
     trial: bool = False
     """Whether it is to be tried first: run, looked at, and then committed or not."""
+    subagent: bool = False
+    """Whether a sub-agent makes it: rules may tell these apart."""

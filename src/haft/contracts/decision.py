@@ -121,6 +121,8 @@ class ApprovalRequest:
     """What an answer could allow for good, by number."""
     definition_diff: str | None = None
     """How the tool's definition differs from the one that was agreed to before."""
+    pin: str | None = None
+    """The digest of the definition that a yes is bound to."""
     chain: tuple[str, ...] = ()
     """The runs that led here, outermost first."""
     id: str | None = None

@@ -31,9 +31,10 @@ from dataclasses import dataclass
 
 from haft.audit import Trail
 from haft.changes import Coverage
-from haft.contracts import Approver, Call, Decision, HostId, Launcher, Limits, RunId, ToolSpec, Workspace
+from haft.contracts import Approver, Call, Decision, HostId, Launcher, Limits, RunId, Workspace
 from haft.pipeline.chain import Stage
 from haft.pipeline.context import CallContext
+from haft.pipeline.desk import Desk, Questions
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
 from haft.pipeline.shown import Keeping
@@ -51,7 +52,9 @@ from haft.pipeline.stages import (
     Transact,
     Validate,
 )
+from haft.pipeline.stages.approve import Agree
 from haft.pipeline.stages.confine import granted
+from haft.policy import Question
 from haft.registry import Catalogue
 from haft.runs import Scribe
 from haft.sandbox import Sandbox
@@ -73,9 +76,15 @@ class Parts:
     """Whether `limits.max_seconds` was configured; as a mere default it gives way to any deadline that is set."""
     durability: Durability
     catalogue: Catalogue
-    decide: Callable[[ToolSpec, bool], Decision]
-    """By the tool, and whether walls will stand around what it starts."""
+    decide: Callable[[Question], Decision]
     approver: Approver | None
+    questions: Questions | None
+    """The inbox, through which other processes can answer; None where there is no state to share."""
+    wait_seconds: float
+    """How long a question waits in the inbox where there is no approver; 0: nobody is asked."""
+    answers_are_open: bool
+    """Whether other processes may answer although nothing hides the inbox from tools."""
+    agree: Agree
     scribe: Scribe
     trail: Trail
     keep: Callable[[RunId], Keeping]
@@ -93,14 +102,21 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         return CallContext(run, parts.workspace, launcher, parts.limits)
 
     validate = Validate(live, context, foreign)
+
+    async def is_hidden() -> bool:
+        return parts.answers_are_open or (await parts.sandbox.ready()).namespaces
+
+    desk = Desk(
+        parts.approver, parts.questions, foreign, parts.host, parts.workspace.root, parts.wait_seconds, is_hidden
+    )
     decide = Decide(live, parts.decide, parts.sandbox, parts.coverage)
     return (
         Record(live, parts.scribe, parts.trail, parts.host, parts.durability),
         Resolve(live, parts.catalogue),
         validate,
         decide,
-        Approve(live, parts.approver, validate, decide, foreign, parts.sandbox),
-        Settle(live, parts.approver, parts.coverage, foreign, parts.sandbox),
+        Approve(live, desk, parts.agree, validate, decide, parts.sandbox),
+        Settle(live, desk, parts.coverage),
         Queue(live, Admission(parts.limits.max_concurrent)),
         Transact(live, parts.coverage, parts.workspace, parts.sandbox),
         Confine(live, parts.sandbox),

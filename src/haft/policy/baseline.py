@@ -46,6 +46,15 @@ _ASK_INSTALLED = Decision(
     reason="it comes from an installed package",
     profile="read-only",
 )
+_ASK_WORKSPACE = Decision(
+    action="ask",
+    layer="built-in",
+    rule="everything else asks",
+    source=SOURCE,
+    by="rule",
+    reason="it comes from the workspace",
+    profile="read-only",
+)
 _ASK_UNHELD = Decision(
     action="ask",
     layer="built-in",
@@ -68,3 +77,5 @@ def decide(spec: ToolSpec, *, confined: bool) -> Decision:
             return _PASS_EMBEDDED if confined or spec.hosting == "in-process" else _ASK_UNHELD
         case "installed":
             return _ASK_INSTALLED
+        case "workspace":
+            return _ASK_WORKSPACE

@@ -51,9 +51,11 @@ class _Renamed:
 
 
 class Catalogue:
-    """All tools of one host."""
+    """All tools of one host. `why_off` says of a tool why it is switched off, where it is: it is then listed so. That
+    its calls are refused is the matter of policy."""
 
-    def __init__(self) -> None:
+    def __init__(self, why_off: Callable[[ToolSpec], str | None] = lambda _spec: None) -> None:
+        self._why_off = why_off
         self._named: dict[str, _Entry] = {}
         self._duplicates: list[_Entry] = []
         self._watchers: set[Callable[[], None]] = set()
@@ -121,8 +123,14 @@ class Catalogue:
 
     def listings(self, *, all: bool = False) -> list[Listing]:  # noqa: A002 - the word of the command line's `--all`
         """The tools that can be called, by name; with `all` the others too."""
-        found = [entry.listing for entry in self._entries() if all or entry.listing.enabled]
+        shown = [self._shown(entry.listing) for entry in self._entries()]
+        found = [listing for listing in shown if all or listing.enabled]
         return sorted(found, key=lambda listing: (listing.spec.name, listing.state != "ready", listing.spec.origin))
+
+    def _shown(self, listing: Listing) -> Listing:
+        """A tool that is switched off says so; that it is broken matters more."""
+        reason = self._why_off(listing.spec) if listing.state == "ready" else None
+        return listing if reason is None else replace(listing, state="disabled", reason=reason)
 
     async def watch(self, *, all: bool = False) -> AsyncIterator[list[Listing]]:  # noqa: A002 - as in `listings`
         """The listings now, then again after every change. What a slow watcher missed comes as one."""

@@ -72,7 +72,7 @@ def coverage_checks(home: StateHome, workspace: str | None, env: Mapping[str, st
     """Which engine covers calls in this workspace, and what could trip it."""
     if workspace is None:
         return [Check("change tracking", "ok", "no workspace here")]
-    config = load_config(workspace, env)
+    config = load_config(workspace, env, trust_home=home.path)
     if config.changes_engine == "off":
         hint = "set it to `auto`"
         return [Check("change tracking", "warn", "`changes.engine` is `off`: nothing can be undone", hint)]

@@ -27,7 +27,7 @@ from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
 from haft.service.config import load_config
 from haft.service.reading import has_state, recover_dead_hosts
-from haft.storage import Database, StateHome
+from haft.storage import Database, StateHome, default_home
 
 LEAST_PYTHON: Final = (3, 11)
 LITTLE_DISK: Final = 1_000_000_000
@@ -147,7 +147,7 @@ class _Silent:
 
 def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
     """One real process, the way that tools start theirs, and what holds it."""
-    config = load_config(workspace, env)
+    config = load_config(workspace, env, trust_home=default_home(env))
     mode, limits = config.sandbox_mode, config.limits
 
     async def run(mode: Mode) -> tuple[Abilities, Exit]:
@@ -251,7 +251,7 @@ def _record(home: StateHome) -> Check:
 
 
 def _configuration(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
-    config = load_config(workspace, env)
+    config = load_config(workspace, env, trust_home=default_home(env))
     read = ", ".join(config.files) or "no files"
     ignored = [
         Check("configuration", "warn", one.sentence(), "`haft config show` shows what counts") for one in config.ignored

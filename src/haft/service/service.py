@@ -33,8 +33,10 @@ from haft.contracts import (
     Grants,
     Listing,
     RunId,
+    Scope,
     ThreadId,
     ToolName,
+    ToolSpec,
     grants_from,
     near_miss,
     new_run_id,
@@ -43,15 +45,19 @@ from haft.contracts import (
 )
 from haft.files import Root
 from haft.pipeline import Parts, Pipeline, Run
-from haft.policy import decide
+from haft.policy import Explained, Judge, Question
+from haft.policy.approval import Waiting
+from haft.policy.rules.rule import Rule
 from haft.registry import Catalogue
 from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Scribe, recover
 from haft.sandbox import Sandbox
+from haft.service.answers import Answers
 from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.changes import brought_up_to_date, recover_changes, rows_for, transactions_of
 from haft.service.config import Config, load_config
 from haft.service.housekeeping import Housekeeping, bounds_of
+from haft.service.inbox import InboxFacade, Reply
 from haft.service.misuse import check_call
 from haft.service.record import RecordFacade
 from haft.service.sync import SyncToolService
@@ -97,8 +103,9 @@ class ToolService:
     ) -> None:
         self.home = StateHome(os.path.abspath(os.fspath(home)) if home is not None else default_home(os.environ))
         self.workspace = check_workspace(os.fspath(workspace), self.home.path)
-        self.config: Config = load_config(self.workspace, os.environ, settings)
-        self.catalogue = Catalogue()
+        self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
+        enablement = self.config.enablement
+        self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
         self.who = who or user_name()
         self.thread = ThreadId(thread) if thread else new_thread_id()
         self._approver = approver
@@ -186,6 +193,10 @@ class ToolService:
         coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox.no_layer)
         layers.append(coverage)
         self._transactions = transactions
+        self._sandbox = sandbox
+        answers = Answers(home, root.root)
+        ending.callback(answers.close)
+        self.judge = self._judge(answers, root)
         parts = Parts(
             host=lease.host,
             workspace=root,
@@ -196,8 +207,12 @@ class ToolService:
             seconds_are_set=self.config.is_set("limits.max_seconds"),
             durability=self.config.durability,
             catalogue=self.catalogue,
-            decide=lambda spec, confined: decide(spec, confined=confined),
+            decide=self.judge.decide,
             approver=self._approver,
+            questions=answers,
+            wait_seconds=self.config.approval_seconds,
+            answers_are_open=False,
+            agree=answers.agree,
             scribe=scribe,
             trail=trail,
             keep=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
@@ -212,6 +227,24 @@ class ToolService:
             loop.call_soon_threadsafe(self._cancel_live, run)
 
         scribe.on_cancel(cancel)
+
+    def _judge(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> Judge:
+        """Whoever decides, by the rules in force or others."""
+        rules = self.config.rules if rules is None else rules
+        if any(rule.match or rule.not_match for rule in rules):
+            from haft.policy.analysis import Ground, analyse
+            from haft.policy.rules.examples import check_examples
+
+            check_examples(rules, lambda line: analyse(line, Ground(root.root)))
+        return Judge(
+            rules,
+            self.config.enablement,
+            root.root,
+            os.path.expanduser("~"),
+            remembered=answers.remembered,
+            pinned=answers.pinned,
+            locate=root.locate,
+        )
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -276,6 +309,57 @@ class ToolService:
                 trial=trial,
             )
         )
+
+    # Permissions.
+
+    async def permissions_test(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, cwd: str = ".", thread: str | None = None
+    ) -> Explained:
+        """What would be decided about a call, and by which steps. Nothing is called, and no delegate is asked."""
+        self._running()
+        spec = self.catalogue.get(name).spec
+        walled = await self._walled(spec)
+        question = Question(spec, own_copy(arguments or {}), cwd=cwd, thread=thread or self.thread, walled=walled)
+        return self.judge.explain(question)
+
+    async def _walled(self, spec: ToolSpec) -> bool:
+        return spec.hosting != "in-process" and (await self._sandbox.ready()).namespaces
+
+    def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
+        """The calls that wait for a person, in this workspace or in all; any process can answer them."""
+        with contextlib.closing(InboxFacade(self.home)) as inbox:
+            return inbox.waiting(None if all else self._transactions.workspace)
+
+    async def approve(
+        self,
+        name: str,
+        *,
+        scope: Scope = "once",
+        allow: int = 0,
+        arguments: Mapping[str, Any] | None = None,
+        grants: Grants | Mapping[str, Any] | None = None,
+        message: str | None = None,
+    ) -> Reply:
+        """Say yes to a call that waits, by its name in the inbox or its run's."""
+        return await self._reply(
+            name, approved=True, scope=scope, allow=allow, arguments=arguments, grants=grants, message=message
+        )
+
+    async def reject(self, name: str, *, message: str | None = None) -> Reply:
+        """Say no to a call that waits; the message is told to the model."""
+        return await self._reply(name, approved=False, message=message)
+
+    async def _reply(self, name: str, **answer: Any) -> Reply:
+        self._running()
+
+        def give() -> Reply:
+            with contextlib.closing(InboxFacade(self.home)) as inbox:
+                return inbox.answer(inbox.find(name), who=self.who, **answer)
+
+        reply = await asyncio.to_thread(give)
+        if reply.settle:
+            await (self.apply if reply.approved else self.drop)(reply.waiting.run)
+        return reply
 
     # Changes.
 

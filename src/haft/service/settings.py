@@ -7,10 +7,25 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from haft.contracts import Limits
+from haft.service.values import (
+    one_of,
+    plugin_list,
+    rule_list,
+    seconds,
+    seconds_by_tool,
+    table,
+    tables,
+    text,
+    texts,
+    truth,
+    whole,
+)
 
-Narrowing = Literal["lower", "lower-but-zero-is-none", "stricter", "close", "stays-on", "any"]
+Narrowing = Literal[
+    "lower", "lower-but-zero-is-none", "stricter", "close", "turn-off", "stays-on", "adds", "confined", "trusted", "any"
+]
 """What a workspace may do to a setting before it is trusted: make it smaller, choose a stricter word, set it to false,
-or set it freely."""
+add to a list that narrows, add what is confined, nothing at all, or set it freely."""
 
 WHY_NOT: Final[dict[Narrowing, str]] = {
     "lower": "a workspace may lower limits, not raise them",
@@ -18,8 +33,15 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
     "stricter": "a workspace may make the sandbox stricter, not looser",
     "stays-on": "a workspace may not choose a weaker way to know its changes",
     "close": "a workspace may close the network, not open it",
+    "turn-off": "a workspace may turn this off, not on",
+    "confined": "a workspace may add tools that are confined, and this would not be",
+    "trusted": "a workspace may not set this",
 }
-"""Why a value of a workspace is set aside."""
+"""Why a value of a workspace is set aside, unless it is trusted."""
+
+RULE_ASIDE: Final = "a workspace may reject and ask, not allow, try or delegate"
+GRANT_ASIDE: Final = "a workspace may not open walls"
+FROM_ENVIRONMENT: Final = "a workspace may not read the environment"
 
 SandboxMode = Literal["off", "auto", "required"]
 SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = get_args(SandboxMode)
@@ -28,9 +50,6 @@ SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = get_args(SandboxMode)
 ChangesEngine = Literal["auto", "overlay", "snapshot", "off"]
 CHANGES_ENGINES: Final[tuple[ChangesEngine, ...]] = get_args(ChangesEngine)
 """A workspace may not turn it off."""
-
-MOST_WHOLE: Final = 10**18
-MOST_SECONDS: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +62,8 @@ class Setting:
     """The value as it is used; `ValueError` with a sentence where it is none."""
     what: str
     narrowing: Narrowing
+    variable: bool = True
+    """Whether a variable of the environment may set it."""
 
     def widens(self, value: Any, than: Any) -> bool:
         """Whether `value` allows more than `than`."""
@@ -55,84 +76,12 @@ class Setting:
                 return SANDBOX_MODES.index(value) < SANDBOX_MODES.index(than)
             case "stays-on":
                 return bool(value != than and value in ("off", "snapshot"))
-            case "close":
+            case "close" | "turn-off":
                 return bool(value and not than)
-            case "any":
+            case "trusted":
+                return bool(value != than)
+            case "adds" | "confined" | "any":
                 return False
-
-
-def whole(least: int, *, zero: bool = False) -> Callable[[Any], int]:
-    """A whole number, at least `least`; `zero` where 0 means none."""
-
-    def check(value: Any) -> int:
-        if isinstance(value, str):
-            try:
-                value = int(value)
-            except ValueError:
-                value = None
-        none = zero and value == 0
-        if not isinstance(value, int) or isinstance(value, bool) or (value < least and not none):
-            raise ValueError(f"must be a whole number, at least {least:_}" + (", or 0 for none" if zero else ""))
-        if value > MOST_WHOLE:
-            raise ValueError(f"must be at most {MOST_WHOLE:_}")
-        return value
-
-    return check
-
-
-def seconds(least: float, *, zero: bool = False) -> Callable[[Any], float]:
-    """A number of seconds; `zero` where 0 means none."""
-
-    def check(value: Any) -> float:
-        if isinstance(value, str):
-            try:
-                value = float(value)
-            except ValueError:
-                value = None
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value < float("inf"):
-            raise ValueError("must be a number of seconds")
-        if value < least and not (zero and value == 0):
-            raise ValueError(f"must be at least {least:g} seconds" + (", or 0 for none" if zero else ""))
-        if value > MOST_SECONDS:
-            raise ValueError(f"must be at most {MOST_SECONDS:_} seconds")
-        return float(value)
-
-    return check
-
-
-def one_of(*choices: str) -> Callable[[Any], str]:
-    """One of a few words."""
-
-    def check(value: Any) -> str:
-        if value not in choices:
-            raise ValueError(f"must be one of {', '.join(choices)}")
-        return str(value)
-
-    return check
-
-
-def truth(value: Any) -> bool:
-    """True or false, also as a word."""
-    words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-    if isinstance(value, str) and value.lower() in words:
-        return words[value.lower()]
-    if not isinstance(value, bool):
-        raise ValueError("must be true or false")  # noqa: TRY004  all checks raise the same
-    return value
-
-
-def seconds_by_tool(value: Any) -> dict[str, float]:
-    """A table from tool names to seconds."""
-    if not isinstance(value, dict):
-        raise ValueError("must be a table of tool names and seconds")  # noqa: TRY004  all checks raise the same
-    check = seconds(0.001)
-    checked = {}
-    for name, number in value.items():
-        try:
-            checked[name] = check(number)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    return checked
 
 
 _LIMITS: Final = Limits()
@@ -279,7 +228,78 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         seconds_by_tool,
         "Deadlines of single tools in seconds, by name; they stand in for `limits.max_seconds`.",
         "any",
+        variable=False,
     ),
+    Setting(
+        "tools.disable",
+        [],
+        texts,
+        "Tools that cannot be called: names, where `*` is anything, or `KIND:` and a name, such as `mcp:*`. What one "
+        "source disables, no other enables.",
+        "adds",
+    ),
+    Setting(
+        "tools.enable",
+        [],
+        texts,
+        "A closed list, of the same form: other tools cannot be called. Empty: no such list. A tool must be on the "
+        "list of every source that has one.",
+        "adds",
+    ),
+    Setting(
+        "subagents.enabled",
+        False,
+        truth,
+        "Whether there is the tool `task`, which gives work to a sub-agent.",
+        "turn-off",
+    ),
+    Setting("subagents.model", "", text, "The model of sub-agents.", "trusted"),
+    Setting(
+        "subagents.base_url", "", text, "Where the model is reached, for endpoints that speak OpenAI's way.", "trusted"
+    ),
+    Setting(
+        "approval.expires_seconds",
+        600.0,
+        seconds(0.0),
+        "How long a call waits for a person; 0: not at all. Then it is rejected.",
+        "lower",
+    ),
+    Setting(
+        "permissions",
+        [],
+        rule_list,
+        "Rules, in order: each says of calls whether to allow, ask, reject, try or delegate. A workspace may reject "
+        "and ask; the rest of its rules counts when it is trusted.",
+        "adds",
+        variable=False,
+    ),
+    Setting(
+        "working_directory",
+        ".",
+        text,
+        "The directory that tools work in, relative to the file, inside the workspace.",
+        "any",
+    ),
+    Setting(
+        "plugins",
+        [],
+        plugin_list,
+        "Plugins: `bash:` and a path, or a table. A workspace's bash plugins count at once, others when it is trusted.",
+        "confined",
+        variable=False,
+    ),
+    Setting("disabled_plugins", [], texts, "Names of plugins that are not loaded.", "adds"),
+    Setting("plugin_cache_dir", "", text, "Where plugins of other places are kept.", "trusted"),
+    Setting("plugin_policy", {}, table, "What plugins may do.", "trusted", variable=False),
+    Setting("config", {}, table, "Values that plugins and tools ask for by name.", "trusted", variable=False),
+    Setting(
+        "toolbox", {}, table, "Directories of toolbox executables, and how they speak.", "confined", variable=False
+    ),
+    Setting(
+        "templates", {}, table, "Directories of templates, and the tools made from them.", "confined", variable=False
+    ),
+    Setting("cli", {}, tables, "Command lines that are offered as tools, by name.", "trusted", variable=False),
+    Setting("providers", {}, tables, "MCP servers, by name.", "trusted", variable=False),
     Setting(
         "record.durability",
         "group",

@@ -12,8 +12,11 @@ from haft.changes.reversing import Reversed
 from haft.changes.undoing import Direction
 from haft.contracts import BadConfig, Event, Listing, Outcome, RunId
 from haft.pipeline import Run
+from haft.policy import Explained
+from haft.policy.approval import Waiting
 from haft.runs import RunRecord
 from haft.service.catalogue import ToolLike
+from haft.service.inbox import Reply
 from haft.service.record import RecordFacade
 
 T = TypeVar("T")
@@ -36,6 +39,14 @@ class Service(Protocol):
     def drop(self, run: str) -> Run: ...
     @property
     def look_ahead(self) -> Callable[..., Reversed]: ...
+    @property
+    def permissions_test(self) -> Callable[..., Coroutine[Any, Any, Explained]]: ...
+    @property
+    def inbox(self) -> Callable[..., list[Waiting]]: ...
+    @property
+    def approve(self) -> Callable[..., Coroutine[Any, Any, Reply]]: ...
+    @property
+    def reject(self) -> Callable[..., Coroutine[Any, Any, Reply]]: ...
     def diff(self, run: str) -> str: ...
     def run(self, run: str) -> Run | RunRecord: ...
     def runs(self, **wanted: Any) -> list[RunRecord]: ...
@@ -173,6 +184,22 @@ class SyncToolService:
     def look_ahead(self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False) -> Reversed:
         """What an undo or redo would do."""
         return self._service.look_ahead(direction, *runs, thread=thread, force=force)
+
+    def permissions_test(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Explained:
+        """What would be decided about a call, and by which steps."""
+        return self._wait(self._service.permissions_test(name, arguments, **options))
+
+    def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
+        """The calls that wait for a person."""
+        return self._on_loop(lambda: self._service.inbox(all=all))
+
+    def approve(self, name: str, **options: Any) -> Reply:
+        """Say yes to a call that waits."""
+        return self._wait(self._service.approve(name, **options))
+
+    def reject(self, name: str, *, message: str | None = None) -> Reply:
+        """Say no to a call that waits."""
+        return self._wait(self._service.reject(name, message=message))
 
     def diff(self, run: str) -> str:
         """What a run changed, as a patch."""

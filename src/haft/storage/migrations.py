@@ -66,4 +66,44 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX change_sets_workspace ON change_sets (workspace, seq);
     CREATE INDEX change_sets_parent ON change_sets (parent) WHERE parent IS NOT NULL;
     """,
+    """
+    CREATE TABLE approvals (
+        id TEXT PRIMARY KEY,
+        run TEXT NOT NULL,
+        host TEXT NOT NULL,
+        workspace TEXT NOT NULL,
+        who TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        created_at REAL NOT NULL,
+        expires_at REAL NOT NULL,
+        tried INTEGER NOT NULL,
+        fingerprint TEXT NOT NULL,
+        shown TEXT NOT NULL,
+        state TEXT NOT NULL,
+        answer TEXT
+    ) WITHOUT ROWID;
+    CREATE INDEX approvals_state ON approvals (state, workspace);
+    CREATE INDEX approvals_fingerprint ON approvals (fingerprint) WHERE state = 'answered';
+
+    CREATE TABLE remembered (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        workspace TEXT NOT NULL,
+        thread TEXT,
+        rule TEXT NOT NULL,
+        pin TEXT,
+        who TEXT NOT NULL,
+        at REAL NOT NULL
+    );
+    CREATE INDEX remembered_workspace ON remembered (workspace);
+
+    CREATE TABLE pins (
+        workspace TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        pin TEXT NOT NULL,
+        definition TEXT NOT NULL,
+        who TEXT NOT NULL,
+        at REAL NOT NULL,
+        PRIMARY KEY (workspace, tool)
+    ) WITHOUT ROWID;
+    """,
 )

@@ -1,21 +1,21 @@
 """Stops: what asks waits for a person, `blocked-on-user`, and ends here when the answer is no or nobody can be asked.
 
-A person may answer with other arguments. These are validated and decided again: what runs is always what was judged.
+A person may answer with other arguments. These are validated and decided again: what runs is always what was judged. A
+yes is bound to the tool's definition as it was shown, and may be remembered for calls like this one.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from haft.contracts import (
+    Action,
     ApprovalAnswer,
-    ApprovalRequest,
-    Approver,
     Call,
     Decision,
+    HaftError,
     Outcome,
     Rejected,
     RunId,
@@ -25,12 +25,15 @@ from haft.contracts import (
     revised,
 )
 from haft.pipeline.chain import Proceed
-from haft.pipeline.foreign import Foreign
+from haft.pipeline.desk import Desk, request_of, to_answer
 from haft.pipeline.run import Run
 from haft.pipeline.stages.confine import granted
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
 from haft.sandbox import IN_PROCESS, Sandbox
+
+Agree = Callable[[Call, Mapping[str, Any] | None, str], Awaitable[None]]
+"""Keeps that a person agreed to a call's tool as it is, and the rule that holds from now on, if any; by scope."""
 
 
 class Approve:
@@ -39,16 +42,16 @@ class Approve:
     def __init__(
         self,
         live: Mapping[RunId, Run],
-        approver: Approver | None,
+        desk: Desk,
+        agree: Agree,
         validate: Validate,
         decide: Decide,
-        foreign: Foreign,
         sandbox: Sandbox,
     ) -> None:
         self._sandbox = sandbox
-        self._foreign = foreign
         self._live = live
-        self._approver = approver
+        self._desk = desk
+        self._agree = agree
         self._validate = validate
         self._decide = decide
 
@@ -57,7 +60,10 @@ class Approve:
         if call.decision.action == "ask":
             call = await self._ask(call)
         if call.decision is not None and call.decision.action == "reject":
-            raise Rejected(f"`{call.name}` was rejected: {call.decision.reason}")
+            raise Rejected(
+                f"`{call.name}` was rejected: {call.decision.message or call.decision.reason}",
+                hint=_how_to_enable(call.decision),
+            )
         return await proceed(call)
 
     async def _ask(self, call: Call) -> Call:
@@ -66,42 +72,62 @@ class Approve:
         decision = call.decision
         assert decision is not None
         walls = await self._walls(call, decision)  # Raises where it could not run anyway: nobody need be asked.
-        if self._approver is None:
-            self._settle(run, call, "nobody", approved=False, reason="nobody is there to be asked")
+        kept = await self._desk.kept_yes(call)
+        if kept is not None:
+            return await self._agreed(run, call, to_answer(kept))
+        if not await self._desk.has_someone():
+            self._settle(run, call, "nobody", "reject", "nobody is there to be asked")
             raise Rejected(
                 f"`{call.name}` needs approval ({decision.reason}), and nobody is there to be asked",
-                hint="approve it with --approve, call it from a terminal, or give ToolService an approver",
+                hint="approve it with --approve, call it from a terminal, wait for an answer in the inbox with --wait, "
+                "or give ToolService an approver",
             )
         call = revised(call, walls=walls)
         run.turn("blocked-on-user", call)
-        try:
-            given = await self._foreign.held(_answer(self._approver, _request(call, decision, walls)))
-        except (asyncio.CancelledError, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            reason = f"the approver failed: {type(error).__name__}: {error}"
-            self._settle(run, call, "nobody", approved=False, reason=reason)
-            raise Rejected(f"`{call.name}` was not approved: {reason}") from error
-        answer = given if isinstance(given, ApprovalAnswer) else ApprovalAnswer(approved=given is True)
+        given = await self._desk.ask(call, request_of(call, walls, decision.reason, parts=decision.parts))
+        answer = given.answer
         if answer.approved is not True:
             reason = answer.message or "a person said no"
-            self._settle(run, call, "person", approved=False, reason=reason)
-            raise Rejected(f"`{call.name}` was rejected: {reason}")
+            self._settle(run, call, given.by, "reject", reason)
+            raise Rejected(f"`{call.name}` was {'rejected' if given.by == 'person' else 'not approved'}: {reason}")
+        return await self._agreed(run, call, answer)
+
+    async def _agreed(self, run: Run, call: Call, answer: ApprovalAnswer) -> Call:
+        """The call as it was agreed to."""
         try:
             call = revised(call, grants=call.grants | grants_from(answer.grants))
         except ValueError as error:
             reason = f"the approver's grants cannot be understood: {error}"
-            self._settle(run, call, "nobody", approved=False, reason=reason)
+            self._settle(run, call, "nobody", "reject", reason)
             raise Rejected(f"`{call.name}` was not approved: {reason}") from error
+        said = answer.message or "the approver said yes"
         if answer.arguments is None or answer.arguments == call.arguments:
-            return self._settle(run, call, "person", approved=True, reason=answer.message or "the approver said yes")
+            said = await self._remembered(call, answer, said)
+            return self._settle(run, call, "person", "allow", said)
         edited = revised(call, arguments=own_copy(answer.arguments))
         edited = await self._decide.judge(await self._validate.judge(edited))
         if edited.decision is not None and edited.decision.action == "reject":
             return edited
         # Who wrote these arguments has agreed to them.
-        reason = f"{answer.message or 'the approver said yes'}, to other arguments"
-        return self._settle(run, edited, "person", approved=True, reason=reason)
+        said = await self._remembered(edited, replace(answer, scope="once"), f"{said}, to other arguments")
+        action: Action = "try" if edited.decision is not None and edited.decision.action == "try" else "allow"
+        return self._settle(run, edited, "person", action, said)
+
+    async def _remembered(self, call: Call, answer: ApprovalAnswer, said: str) -> str:
+        """Keep what was agreed to. Where it cannot be kept, the yes still holds for this call, and says so."""
+        assert call.decision is not None
+        rule, offered = None, call.decision.to_allow
+        if answer.scope != "once":
+            if not 0 <= answer.allow < len(offered):
+                return f"{said}, this once: nothing like it can be allowed beforehand"
+            rule = offered[answer.allow].rule
+        try:
+            await self._agree(call, rule, answer.scope)
+        except HaftError as error:
+            return f"{said}, this once: {error.message}"
+        if rule is None:
+            return said
+        return f"{said}, {'in this thread' if answer.scope == 'thread' else 'always'}: {offered[answer.allow].label}"
 
     async def _walls(self, call: Call, decision: Decision) -> Walls:
         """What will confine it."""
@@ -111,14 +137,14 @@ class Approve:
         return await self._sandbox.confine(decision.profile, granted(call), neutral=decision.neutral)
 
     @staticmethod
-    def _settle(run: Run, call: Call, by: str, *, approved: bool, reason: str) -> Call:
+    def _settle(run: Run, call: Call, by: str, action: Action, reason: str) -> Call:
         asked = call.decision
         assert asked is not None
         decision = replace(
             asked,
-            action="allow" if approved else "reject",
+            action=action,
             layer="approval",
-            by="person" if by == "person" else "nobody",
+            by="person" if by == "person" else "expiry" if by == "expiry" else "nobody",
             reason=reason,
         )
         call = revised(call, decision=decision)
@@ -126,24 +152,7 @@ class Approve:
         return call
 
 
-async def _answer(approver: Approver, request: ApprovalRequest) -> object:
-    given = approver(request)
-    return await given if inspect.isawaitable(given) else given
-
-
-def _request(call: Call, decision: Decision, walls: Walls) -> ApprovalRequest:
-    assert call.tool is not None
-    return ApprovalRequest(
-        run=call.run,
-        tool=call.name,
-        description=call.tool.spec.description,
-        # A copy: what was shown cannot be changed behind the person's back.
-        arguments=own_copy(call.arguments),
-        reason=decision.reason,
-        who=call.who,
-        thread=call.thread,
-        cwd=call.cwd,
-        env=dict(call.env),
-        timeout=call.timeout,
-        walls=walls,
-    )
+def _how_to_enable(decision: Decision) -> str | None:
+    if decision.layer == "enablement":
+        return "`haft config show` says where that is set"
+    return f"that is written in {decision.source}" if decision.layer == "rules" else None

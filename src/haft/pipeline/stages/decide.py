@@ -1,15 +1,41 @@
-"""Changes the call: writes the decision on it. Stops nothing itself: `approve` acts on what stands here."""
+"""Changes the call: writes the decision on it. Stops nothing itself: `approve` acts on what stands here.
+
+Where a rule leaves it to a program, that program is asked here, behind walls: exit 0 allows, 1 asks, anything else
+rejects, and so do its failure and its delay.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from haft.changes import Coverage
-from haft.contracts import BadUsage, Call, Decision, Outcome, RunId, ToolSpec, revised
+from haft.contracts import (
+    Action,
+    BadUsage,
+    Call,
+    Command,
+    Decision,
+    Delegation,
+    EndedChild,
+    HaftError,
+    Outcome,
+    RunId,
+    Stream,
+    revised,
+)
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
+from haft.policy import Question
 from haft.sandbox import Sandbox
+
+DELEGATE_SECONDS: Final = 10.0
+MOST_SAID: Final = 4_000
+_STRICTER: Final[tuple[Action, ...]] = ("allow", "try", "ask", "reject")
 
 
 class Decide:
@@ -18,7 +44,7 @@ class Decide:
     def __init__(
         self,
         live: Mapping[RunId, Run],
-        decide: Callable[[ToolSpec, bool], Decision],
+        decide: Callable[[Question], Decision],
         sandbox: Sandbox,
         coverage: Coverage,
     ) -> None:
@@ -36,13 +62,58 @@ class Decide:
         """The call with its decision. What nothing holds to its word may have to ask, so the walls are looked at."""
         assert call.tool is not None
         spec = call.tool.spec
-        confined = spec.hosting != "in-process" and (await self._sandbox.ready()).namespaces
-        decision = self._decide(spec, confined)
+        decision = self._decide(await self.question(call))
+        if decision.action == "delegate":
+            decision = await self.delegated(call, decision)
         if (call.trial or decision.action == "try") and not spec.effects.readonly and decision.action != "reject":
             decision = await self._tried(call, decision)
+        elif decision.action == "try":
+            decision = replace(decision, action="allow")
         call = revised(call, decision=decision)
         self._live[call.run].call = call
         return call
+
+    async def question(self, call: Call) -> Question:
+        """What policy is asked about a call."""
+        assert call.tool is not None
+        spec = call.tool.spec
+        walled = spec.hosting != "in-process" and (await self._sandbox.ready()).namespaces
+        return Question(
+            spec, call.arguments, cwd=call.cwd, env=call.env, thread=call.thread, subagent=call.subagent, walled=walled
+        )
+
+    async def delegated(self, call: Call, decision: Decision) -> Decision:
+        """What the programs say that rules leave it to; the strictest counts, and what else was decided stays."""
+        action: Action = decision.otherwise
+        reason = f"{decision.delegates[0].to} allows it"
+        for each in decision.delegates:
+            said, why = await self._asked(call, each)
+            if said == "reject":
+                return replace(decision, action="reject", layer="delegate", by="delegate", reason=why, message=why)
+            if _STRICTER.index(said) > _STRICTER.index(action):
+                action, reason = said, why
+        by = "delegate" if action == "allow" else "rule"
+        return replace(decision, action=action, layer="delegate", by=by, reason=reason)  # type: ignore[arg-type]
+
+    async def _asked(self, call: Call, to: Delegation) -> tuple[Action, str]:
+        program = os.path.expanduser(to.to)
+        env = {"AGENT_TOOL_NAME": call.name, "AMP_THREAD_ID": call.thread, "AGENT_THREAD_ID": call.thread}
+        readable = (os.path.abspath(program),) if os.sep in program else ()
+        command = Command([program], env=env, stdin=json.dumps(dict(call.arguments)).encode(), readable=readable)
+        heard = _Heard()
+        try:
+            async with asyncio.timeout(DELEGATE_SECONDS):
+                end = await self._sandbox.launcher("read-only").run(command, heard)
+        except TimeoutError:
+            return "reject", f"{to.to} did not answer within {DELEGATE_SECONDS:g} seconds"
+        except (HaftError, OSError) as error:
+            return "reject", f"{to.to} cannot be asked: {error}"
+        said = heard.text.strip()
+        if end.code == 0:
+            return "allow", f"{to.to} allows it"
+        if end.code == 1:
+            return "ask", f"{to.to} wants a person to be asked" + (f": {said}" if said else "")
+        return "reject", said or f"{to.to} rejected it (exit {end.code})"
 
     async def _tried(self, call: Call, decision: Decision) -> Decision:
         """What can be tried is tried, and asks afterwards; what cannot asks before."""
@@ -65,3 +136,20 @@ class Decide:
         if why_not is None:
             return replace(decision, action="try")
         return replace(decision, action="ask", reason=f"{decision.reason}; it cannot be tried first: {why_not}")
+
+
+class _Heard:
+    """What a delegate writes to stderr, its beginning."""
+
+    def __init__(self) -> None:
+        self._data = b""
+
+    @property
+    def text(self) -> str:
+        return self._data.decode("utf-8", "replace")
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        if stream == "stderr" and len(self._data) < MOST_SAID:
+            self._data += data[: MOST_SAID - len(self._data)]
+
+    def ended(self, children: Sequence[EndedChild]) -> None: ...

@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 
 from haft.changes import Coverage, to_the_end
 from haft.contracts import (
-    ApprovalAnswer,
-    ApprovalRequest,
-    Approver,
     BadUsage,
     Call,
     ChangesState,
     Outcome,
     Rejected,
     RunId,
-    own_copy,
     revised,
 )
 from haft.pipeline.chain import Proceed
-from haft.pipeline.foreign import Foreign
+from haft.pipeline.desk import Desk, Given, request_of
 from haft.pipeline.run import Run
 from haft.pipeline.stages.transact import named
-from haft.sandbox import Sandbox
 
 
 class Settle:
@@ -39,28 +33,24 @@ class Settle:
     def __init__(
         self,
         live: Mapping[RunId, Run],
-        approver: Approver | None,
+        desk: Desk,
         coverage: Coverage,
-        foreign: Foreign,
-        sandbox: Sandbox,
     ) -> None:
         self._live = live
-        self._approver = approver
+        self._desk = desk
         self._coverage = coverage
-        self._foreign = foreign
-        self._sandbox = sandbox
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         outcome = await proceed(call)
         assert call.decision is not None
         if call.decision.action != "try" or outcome.changes.state != "held":
             return outcome
-        if self._approver is None:
+        if not await self._desk.has_someone():
             return outcome
         run = self._live[call.run]
         run.turn("blocked-on-user", run.call)
         try:
-            answer = await self._ask(run.call, outcome)
+            given = await self._ask(run.call, outcome)
         except asyncio.CancelledError:
             with contextlib.suppress(BadUsage):  # Someone else settled it meanwhile.
                 run.changes = await to_the_end(lambda: self._coverage.drop(call.run))
@@ -68,6 +58,9 @@ class Settle:
         became = self._coverage.state(call.run)
         if became != "held":
             return self._settled_elsewhere(run, outcome, became)
+        answer = given.answer
+        if given.by == "expiry":
+            return self._expired(run, outcome, answer.message or "nobody answered")
         if answer.approved is not True:
             reason = answer.message or "a person said no"
             changes = await to_the_end(lambda: self._coverage.drop(call.run))
@@ -100,35 +93,21 @@ class Settle:
         failure = Rejected(f"`{run.call.name}` was tried, and {reason}").failure()
         return revised(outcome, status="rejected-by-user", error=failure)
 
-    async def _ask(self, call: Call, outcome: Outcome) -> ApprovalAnswer:
-        assert call.tool is not None
+    @staticmethod
+    def _expired(run: Run, outcome: Outcome, reason: str) -> Outcome:
+        """Nobody looked at it in time. What was tried is not thrown away: it stays held."""
+        asked = run.call.decision
+        assert asked is not None
+        decision = replace(asked, action="reject", layer="approval", by="expiry", reason=reason)
+        failure = Rejected(
+            f"`{run.call.name}` was tried, and {reason}: its changes are held",
+            hint=f"`haft changes apply {run.id}` commits them, `haft changes drop {run.id}` throws them away",
+        ).failure()
+        return revised(outcome, status="rejected-by-user", error=failure, decision=decision)
+
+    async def _ask(self, call: Call, outcome: Outcome) -> Given:
         assert call.decision is not None
-        assert self._approver is not None
         diff = await asyncio.to_thread(self._coverage.diff_text, call.run)
-        request = ApprovalRequest(
-            run=call.run,
-            tool=call.name,
-            description=call.tool.spec.description,
-            arguments=own_copy(call.arguments),
-            reason=f"it was tried: this is what it changed ({call.decision.reason})",
-            who=call.who,
-            thread=call.thread,
-            cwd=call.cwd,
-            env=dict(call.env),
-            timeout=call.timeout,
-            walls=outcome.walls,
-            diff=diff,
-            output=outcome.output,
-        )
-        try:
-            given = await self._foreign.held(_answer(self._approver, request))
-        except (asyncio.CancelledError, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            return ApprovalAnswer(approved=False, message=f"the approver failed: {type(error).__name__}: {error}")
-        return given if isinstance(given, ApprovalAnswer) else ApprovalAnswer(approved=given is True)
-
-
-async def _answer(approver: Approver, request: ApprovalRequest) -> object:
-    given = approver(request)
-    return await given if inspect.isawaitable(given) else given
+        reason = f"it was tried: this is what it changed ({call.decision.reason})"
+        request = request_of(call, outcome.walls, reason, parts=call.decision.parts, diff=diff, output=outcome.output)
+        return await self._desk.ask(call, request)

@@ -36,6 +36,10 @@ class Argument:
     command, or absolute."""
     may_be_option: bool = False
     """Whether something that is not known yet could begin with a dash."""
+    splits: bool = False
+    """Whether it could become several words, or none."""
+    is_unclear: bool = False
+    """Whether it holds an expansion that may itself do something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Program:
     patterns: tuple[str, ...] = ()
     """Options that give the pattern, for `pattern-paths`."""
     tame: bool = False
-    """Whether no option whatever makes it write, run or reach anything: file names that look like options do no harm."""
+    """Whether no option whatever makes it write, run or reach anything: names that look like options do no harm."""
     starts_others: bool = False
     """Whether it may run other programs by its configuration (git, npm, pip): safe only behind walls."""
     refused: Mapping[str, str] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,6 +73,7 @@ def describe(function: Callable[..., Any], claims: Claims, signature: Signature)
         digest=hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest(),
         hosting=claims.hosting,
         timeout=claims.timeout,
+        files=() if claims.provenance == "embedded" else _files(function),
     )
 
 
@@ -94,6 +96,15 @@ def _origin(function: Callable[..., Any]) -> str:
         function = function.func
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{getattr(named, '__module__', '?')}:{named.__qualname__}"
+
+
+def _files(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The file that the function stands in, where it stands in one."""
+    try:
+        found = inspect.getsourcefile(function)
+    except TypeError:
+        return ()
+    return () if found is None else (os.path.abspath(found),)
 
 
 def _source(function: Callable[..., Any]) -> str | None:

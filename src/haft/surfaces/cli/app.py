@@ -138,6 +138,7 @@ HAFT: Final = LazyGroup(
         "store": STORE,
         "audit": AUDIT,
         "config": CONFIG,
+        "trust": ("trust:trust_workspace", "Let a workspace's own configuration count where it widens."),
         "doctor": ("doctor:examine", "What this machine can do and what is broken."),
         "completion": ("completion:print_completion", "The completion script of a shell."),
     },

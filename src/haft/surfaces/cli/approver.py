@@ -1,8 +1,8 @@
-"""Asking at the terminal: the whole call as it would run, and a question that only `y` answers with yes.
+"""Asking at the terminal: the whole call as it would run, and a question that anything unexpected answers with no.
 
-Arguments are shown in full, never cut, with everything invisible written as an escape: what is agreed to is what is
-seen. Of a call that was tried, its changes are shown instead. What was typed before the question stood there does not
-answer it. Reading happens in a thread that can be called off, so that a cancelled call does not wait for a person.
+Of a call that was tried, its changes are shown instead. What was typed before the question stood there does not answer
+it. Reading happens in a thread that can be called off: a cancelled call does not wait for a person, and neither does
+one that somebody else has answered in the inbox.
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import select
 import sys
 import termios
 import threading
-import unicodedata
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage
-from haft.surfaces.cli.diff import coloured
+from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage, Grants, Scope
 from haft.surfaces.cli.display import Display
 from haft.surfaces.cli.interrupts import Interrupts
-from haft.surfaces.cli.printing import complain, to_json_text
-from haft.surfaces.cli.terminal import is_terminal, styled, visible, width
-from haft.surfaces.cli.walls import walls_words
+from haft.surfaces.cli.printing import complain, say, to_json_text
+from haft.surfaces.cli.questions import shown_call, shown_choices, shown_trial
+from haft.surfaces.cli.terminal import is_terminal, visible
 from haft.surfaces.cli.written_json import parse_json
 
-QUESTION = "Approve {tool}? [y/N/e(dit)] "
-COMMIT = "Commit? [y/N] "
-MOST_LINES = 200
-"""Of a diff, in a question."""
-MOST_COLUMNS = 1000
+QUESTION: Final = "Approve {tool}? [{choices}] "
+COMMIT: Final = "Commit? [y/N] "
+MESSAGE: Final = "What shall be said to whoever called? "
+_FOR_LONGER: Final = re.compile(r"([ta])\s*([0-9]{1,3})?")
+SAID_YES: Final = "the person at the terminal said yes"
+SAID_NO: Final = "the person at the terminal said no"
 
 
 async def approve_all(_request: ApprovalRequest) -> ApprovalAnswer:
@@ -45,95 +46,105 @@ def approver_here(interrupts: Interrupts, workspace: str, display: Display) -> A
         return None
 
     async def ask(request: ApprovalRequest) -> ApprovalAnswer:
-        if request.diff is not None:
-            return await _asked_after(request, request.diff, display)
-        return await _asked(request, interrupts, workspace)
+        try:
+            if request.diff is not None:
+                return await _asked_after(request, request.diff, display)
+            return await _Prompt(request, interrupts, workspace).ask()
+        except asyncio.CancelledError:
+            if not interrupts.heard:
+                _tell_called_off(request)
+            raise
 
     return ask
+
+
+def _tell_called_off(request: ApprovalRequest) -> None:
+    """Why the question stands there without an answer."""
+    from haft.service.inbox import answered_by
+    from haft.surfaces.cli.place import state_home
+
+    by = None if request.id is None else answered_by(state_home(), request.id)
+    sys.stderr.write("\n")
+    say("no answer is needed any more" if by is None else f"answered elsewhere: {by}")
 
 
 async def _asked_after(request: ApprovalRequest, diff: str, display: Display) -> ApprovalAnswer:
     """What was tried already: its output, its changes, and whether they shall count."""
     await display.show_tried(request.output or "")
-    for line in shown_trial(request, diff):
+    for line in shown_trial(request, diff, sys.stderr):
         sys.stderr.write(f"{line}\n")
     if (await typed(COMMIT)).strip().lower() == "y":
-        return ApprovalAnswer(approved=True, message="the person at the terminal said yes, having seen the changes")
-    return ApprovalAnswer(approved=False, message="the person at the terminal said no")
+        return ApprovalAnswer(approved=True, message=f"{SAID_YES}, having seen the changes")
+    return ApprovalAnswer(approved=False, message=SAID_NO)
 
 
-def shown_trial(request: ApprovalRequest, diff: str) -> Iterator[str]:
-    """The changes as a person reads them, line by line. Long ones are cut, and it is said how to see them all."""
-    yield styled(f"{visible(request.tool)} was tried, and nothing of this is in the workspace yet:", "bold", sys.stderr)
-    text = diff.removesuffix("\n").split("\n")
-    yield from coloured("\n".join(map(_cut, text[:MOST_LINES])), sys.stderr)
-    rest = text[MOST_LINES:]
-    if rest:
-        more = sum(line.startswith("diff --git ") for line in rest)
-        files = f", of {more} more file{'s' if more > 1 else ''}" if more else ""
-        told = f"… {len(rest):_} more lines{files}: `haft diff {request.run}` in another terminal shows all"
-        yield styled(told, "warn", sys.stderr)
+@dataclass(slots=True)
+class _Prompt:
+    """One question about one call, repeated where arguments are edited."""
 
+    request: ApprovalRequest
+    interrupts: Interrupts
+    workspace: str
 
-async def _asked(request: ApprovalRequest, interrupts: Interrupts, workspace: str) -> ApprovalAnswer:
-    arguments: Mapping[str, Any] = request.arguments
-    while True:
-        for line in shown_call(request, arguments, workspace):
-            sys.stderr.write(f"{line}\n")
-        answer = (await typed(QUESTION.format(tool=visible(request.tool)))).strip().lower()
+    async def ask(self) -> ApprovalAnswer:
+        arguments: Mapping[str, Any] = self.request.arguments
+        is_shown = False
+        while True:
+            if not is_shown:
+                for line in self._shown(arguments):
+                    sys.stderr.write(f"{line}\n")
+            answer = (await typed(self._question(arguments))).strip().lower()
+            is_shown = False
+            if answer in ("e", "edit"):
+                try:
+                    arguments = await _edited(arguments, self.interrupts)
+                except BadUsage as error:
+                    complain(error.message, "the arguments stay as they were")
+            elif (given := await self._answered(answer, arguments)) is not None:
+                return given
+            else:
+                complain("there are several: say which", f"`{answer[0]} 1` for the first")
+                is_shown = True
+
+    async def _answered(self, answer: str, arguments: Mapping[str, Any]) -> ApprovalAnswer | None:
+        """What a word means; None where it needs a number."""
         if answer == "y":
-            message = "the person at the terminal said yes"
-            return ApprovalAnswer(approved=True, message=message, arguments=arguments)
-        if answer not in ("e", "edit"):
-            return ApprovalAnswer(approved=False, message="the person at the terminal said no")
-        try:
-            arguments = await _edited(arguments, interrupts)
-        except BadUsage as error:
-            complain(error.message, "the arguments stay as they were")
+            return ApprovalAnswer(approved=True, message=SAID_YES, arguments=arguments)
+        if answer == "w" and self._may_open_network():
+            return ApprovalAnswer(
+                approved=True, message=f"{SAID_YES}, with network", arguments=arguments, grants=Grants(network=True)
+            )
+        if answer == "m":
+            message = " ".join((await typed(MESSAGE)).split())
+            return ApprovalAnswer(approved=False, message=message or SAID_NO)
+        longer = _FOR_LONGER.fullmatch(answer)
+        offered = len(self._to_allow(arguments))
+        if longer is not None and offered:
+            if longer[2] is None and offered > 1:
+                return None
+            number = int(longer[2] or 1)
+            scope: Scope = "thread" if longer[1] == "t" else "always"
+            if 1 <= number <= offered:
+                return ApprovalAnswer(approved=True, message=SAID_YES, scope=scope, allow=number - 1)
+        return ApprovalAnswer(approved=False, message=SAID_NO)
 
+    def _shown(self, arguments: Mapping[str, Any]) -> Iterator[str]:
+        yield from shown_call(self.request, arguments, self.workspace)
+        yield from shown_choices(self._to_allow(arguments), "t (in this thread) or a (always, here) also allows")
 
-def _cut(line: str) -> str:
-    return line if len(line) <= MOST_COLUMNS else f"{line[:MOST_COLUMNS]}… ({len(line):_} characters)"
+    def _question(self, arguments: Mapping[str, Any]) -> str:
+        longer = ["t(hread)", "a(lways)"] if self._to_allow(arguments) else []
+        network = ["w(ith network)"] if self._may_open_network() else []
+        choices = ", ".join(["y/N", *longer, *network, "e(dit)", "m(essage)"])
+        return QUESTION.format(tool=visible(self.request.tool), choices=choices)
 
+    def _to_allow(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What can be allowed for longer: not where the arguments are others than those that were judged."""
+        return self.request.to_allow if arguments == self.request.arguments else ()
 
-def shown_call(request: ApprovalRequest, arguments: Mapping[str, Any], workspace: str) -> Iterator[str]:
-    """The call as a person reads it, line by line; last, what it could reach."""
-    yield styled(f"{visible(request.tool)} asks: {visible(request.reason)}", "bold", sys.stderr)
-    if not arguments:
-        yield "  (no arguments)"
-    for name, value in arguments.items():
-        text = value if isinstance(value, str) else to_json_text(value)
-        yield from _wrapped(visible(name).replace("\n", "\\n"), visible(text))
-    if request.cwd != ".":
-        yield f"  in: {visible(request.cwd)}"
-    if request.env:
-        yield from _wrapped("with variables", visible(to_json_text(dict(request.env))))
-    yield from _wrapped("walls", walls_words(request.walls, workspace))
-
-
-def _wrapped(name: str, text: str) -> Iterator[str]:
-    """`name: text`, each line of the text broken to the terminal's width and marked with a bar."""
-    room = max(20, width() - 4)
-    parts = text.split("\n")
-    if len(parts) == 1 and len(name) + len(text) + 4 <= room:
-        yield f"  {name}: {text}"
-        return
-    yield f"  {name}:"
-    for part in parts:
-        yield from (f"  │ {line}" for line in _broken(part, room))
-
-
-def _broken(text: str, room: int) -> Iterator[str]:
-    """A line in pieces that fit: wide characters take two columns, and must not push the rest out of its bar."""
-    piece, used = "", 0
-    for character in text:
-        columns = 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        if used + columns > room:
-            yield piece
-            piece, used = "", 0
-        piece += character
-        used += columns
-    yield piece
+    def _may_open_network(self) -> bool:
+        walls = self.request.walls
+        return walls.profile != "none" and not walls.network
 
 
 async def typed(question: str) -> str:

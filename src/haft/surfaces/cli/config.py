@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from typing import Any, Final
 
 import click
 
 from haft.contracts import BadConfig
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import workspace_of
+from haft.surfaces.cli.place import TRUST_HINT, state_home, workspace_of
 from haft.surfaces.cli.printing import facts, lines, say, table, to_json_text
 from haft.surfaces.cli.terminal import visible
+
+MOST_SHOWN: Final = 60
+"""Characters of a value in the table."""
 
 
 @click.command("show", cls=HaftCommand)
@@ -20,34 +24,46 @@ def show_config(said: Globals) -> None:
     from haft.service import SETTINGS, load_config
 
     workspace = _workspace(said)
-    config = load_config(workspace, os.environ)
+    config = load_config(workspace, os.environ, trust_home=state_home().path)
+    rules = config.rules
+    _ = config.enablement  # what is wrong with it is said here too
     if said.json:
         facts(
             {
                 "workspace": workspace,
                 "files": list(config.files),
+                "trusted": config.trusted,
                 "settings": [
                     {
                         "name": setting.name,
-                        "value": config.values[setting.name],
+                        "value": config.shown(setting.name),
                         "default": setting.default,
                         "source": config.sources[setting.name],
                         "what": setting.what,
                     }
                     for setting in SETTINGS
                 ],
-                "ignored": [
-                    {"name": one.name, "value": one.value, "source": one.source, "why": one.why}
-                    for one in config.ignored
-                ],
+                "rules": [{"rule": rule.words, "origin": rule.origin, "source": rule.source} for rule in rules],
+                "ignored": [one.to_json() for one in config.ignored],
             }
         )
         return
-    table([(one.name, to_json_text(config.values[one.name]), config.sources[one.name]) for one in SETTINGS], cut=False)
+    # Rules and free tables are long: their place is in the file, and the rules stand below, one a line.
+    table([(one.name, _short(config.shown(one.name)), config.sources[one.name]) for one in SETTINGS], cut=False)
+    lines(f"rule: {visible(rule.words)} ({visible(rule.source)})" for rule in rules)
     lines(f"ignored: {visible(one.sentence())}" for one in config.ignored)
     if not said.quiet:
+        if config.ignored:
+            say(TRUST_HINT)
+        elif config.trusted:
+            say("the workspace's file is trusted")
         say(f"workspace: {workspace or 'none here'}")
         say(f"files read: {', '.join(config.files) or 'none'}")
+
+
+def _short(value: Any) -> str:
+    text = to_json_text(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def _workspace(said: Globals) -> str | None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from haft.contracts import BadUsage, HaftError, UnknownRun
 from haft.surfaces.cli.globals import Globals
-from haft.surfaces.cli.printing import warn
+from haft.surfaces.cli.printing import say, warn
 
 if TYPE_CHECKING:
     from haft.runs import History
     from haft.service import ChangesFacade, Config
     from haft.storage import StateHome
+
+TRUST_HINT: Final = "hint: `haft trust` shows the workspace's file whole, and lets it count"
 
 
 def state_home() -> StateHome:
@@ -42,6 +44,8 @@ def tell_ignored(config: Config, said: Globals) -> None:
     if not said.quiet:
         for ignored in config.ignored:
             warn(ignored.sentence())
+        if config.ignored:
+            say(TRUST_HINT)
 
 
 def tell_what_is_logged(said: Globals) -> None:

@@ -23,6 +23,8 @@ class Wanted:
     approve: bool
     trial: bool
     """Run first, ask then."""
+    wait: float | None
+    """How long an answer in the inbox is waited for."""
     timeout: float | None
     thread: str | None
     config: Mapping[str, Any]
@@ -37,12 +39,13 @@ class Wanted:
             stream=line.flag("--stream"),
             approve=line.flag("--approve"),
             trial=line.flag("--try"),
-            timeout=_seconds(line.value("--timeout")),
+            wait=_seconds("--wait", line.value("--wait")),
+            timeout=_seconds("--timeout", line.value("--timeout")),
             thread=line.value("--thread"),
             config=dict(_pair(text) for text in line.options.get("--config", ())),
             grants=Grants(
                 network=line.flag("--network"),
-                write=tuple(dict.fromkeys(_place(text) for text in line.options.get("--write", ()))),
+                write=tuple(dict.fromkeys(granted_place(text) for text in line.options.get("--write", ()))),
             ),
         )
         if wanted.stream and wanted.only:
@@ -59,7 +62,7 @@ def _field(name: str | None) -> str | None:
     return name
 
 
-def _seconds(text: str | None) -> float | None:
+def _seconds(option: str, text: str | None) -> float | None:
     if text is None:
         return None
     try:
@@ -67,7 +70,7 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise BadUsage(f"`--timeout` must be a number of seconds, more than 0, not `{text}`")
+        raise BadUsage(f"`{option}` must be a number of seconds, more than 0, not `{text}`")
     return seconds
 
 
@@ -81,7 +84,7 @@ def _pair(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def _place(text: str) -> str:
+def granted_place(text: str) -> str:
     """What `--write` names, as an absolute path. It must be there, unless it may be in the workspace: nothing else can
     be opened that does not exist."""
     try:

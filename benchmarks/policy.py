@@ -1,0 +1,75 @@
+"""How long decisions about command lines take: ordinary ones, and the worst that can be sent.
+
+A program of its own that prints one JSON object, in seconds: the 99th percentile over ordinary lines, the slowest odd
+input, and the floor, which is what it takes to ask `bash -n` whether one line is even well formed.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from haft.builtin import builtin_tools
+from haft.policy import Enablement, Judge, Question
+
+CORPORA = Path(__file__).parents[1] / "tests" / "policy" / "corpora"
+ODD = (
+    "x" * 1_000_000,
+    "ls \0",
+    "ls \udcff",
+    "(" * 10_000,
+    "$(" * 10_000,
+    "a;" * 16_000,
+    "`" * 30_000,
+    '"$(' * 10_000,
+    "ls " * 10_000,
+    "{" * 30_000,
+    "<<a\n" * 8_000,
+    "$((" * 10_000,
+    "[[ " * 10_000,
+    "if " * 10_000,
+    "a|" * 16_000,
+    "*/" * 500 + " " + "ls */*/*/*",
+)
+
+
+def measure() -> dict[str, float]:
+    """Seconds."""
+    shell = next(tool.spec for tool in builtin_tools() if tool.spec.name == "shell")
+    lines = [
+        json.loads(line)["command"]
+        for name in ("harmless_seed", "harmless_other", "harmful")
+        for line in (CORPORA / f"{name}.jsonl").read_text().splitlines()
+    ]
+    with tempfile.TemporaryDirectory() as workspace:
+        judge = Judge((), Enablement(), workspace, "/nonexistent")
+
+        def taken(line: str) -> float:
+            start = time.perf_counter()
+            judge.decide(Question(shell, {"command": line}))
+            return time.perf_counter() - start
+
+        for line in lines[:50]:
+            taken(line)
+        ordinary = sorted(taken(line) for _ in range(3) for line in lines)
+        odd = max(statistics.median(taken(line) for _ in range(3)) for line in ODD)
+    floor = []
+    for line in lines[:40]:
+        start = time.perf_counter()
+        subprocess.run(["bash", "-n", "-c", line], check=False, capture_output=True)
+        floor.append(time.perf_counter() - start)
+    return {
+        "median": statistics.median(ordinary),
+        "p99": ordinary[int(len(ordinary) * 0.99)],
+        "odd": odd,
+        "bash": statistics.median(floor),
+        "lines": float(len(ordinary)),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure()))

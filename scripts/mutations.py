@@ -1,0 +1,53 @@
+"""`make mutations`: makes command lines by chance, and runs in a jail those that analysis lets pass unasked.
+
+None may write, start a program that nobody looked at, reach the network, or read outside the workspace. Prints each that
+does, and ends with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "policy"))
+from corpora import lines, project, trying
+from corpora.jail import Cannot, Jail
+from corpora.mutating import Mutator
+
+NAMES = ("harmful", "harmless_seed", "harmless_other")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lines", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=2)
+    arguments = parser.parse_args()
+    stock = [line.command for name in NAMES for line in lines.load(name)]
+    begun, shown = time.monotonic(), 0
+
+    def told(trial: trying.Trial) -> None:
+        nonlocal shown
+        for command, found in trial.violations[shown:]:
+            print(f"\n{command!r}\n    " + "\n    ".join(map(str, found)), flush=True)
+        shown = len(trial.violations)
+        if sys.stderr.isatty() or trial.lines % 10_000 == 0:
+            ending = "\r" if sys.stderr.isatty() else "\n"
+            print(f"{trial} ({time.monotonic() - begun:.0f} s)", end=ending, file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="mutations-") as base:
+        try:
+            jail = Jail(project.build(Path(base) / "around" / "project"))
+        except Cannot as problem:
+            print(f"no jail can be built here: {problem}", file=sys.stderr)
+            return 2
+        with jail:
+            trial = trying.try_out(jail, Mutator(stock, arguments.seed).lines(arguments.lines), told)
+    print(f"\n{trial}")
+    return 1 if trial.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

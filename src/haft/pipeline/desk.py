@@ -1,0 +1,319 @@
+"""Where people are asked: by the approver of this host, and through the inbox by whoever else can answer. The first
+answer wins.
+
+An approver that answers at once is all there is to it. Where it takes longer, or there is none, the question lies in
+the inbox, on disk, and any process can answer it; it is looked at several times a second. Without an approver a
+question expires.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, TypeVar
+
+from haft.contracts import (
+    ApprovalAnswer,
+    ApprovalRequest,
+    Approver,
+    Call,
+    DecidedPart,
+    HaftError,
+    HostId,
+    Walls,
+    grants_from,
+    own_copy,
+)
+from haft.pipeline.foreign import Foreign
+from haft.policy.approval import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
+
+T = TypeVar("T")
+
+AT_ONCE_SECONDS: Final = 0.05
+"""What an approver has before the question is written down for others."""
+LOOK_SECONDS: Final = 0.1
+LEAST_SECONDS: Final = 60.0
+"""How long a question can be answered after its host died, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An answer, and how it came."""
+
+    answer: ApprovalAnswer
+    by: str
+    """`person`, `nobody` or `expiry`."""
+
+
+class Questions(Protocol):
+    """The inbox, as the desk needs it: handed out one at a time, in a thread."""
+
+    def use(self, work: Callable[[Inbox], T]) -> Awaitable[T]: ...
+
+    def is_alive(self, host: HostId) -> bool: ...
+
+    def may_have_kept(self, fingerprint: str) -> bool:
+        """Whether a yes may lie there for this call: a look that costs nothing."""
+        ...
+
+
+class Desk:
+    """Asks."""
+
+    def __init__(
+        self,
+        approver: Approver | None,
+        questions: Questions | None,
+        foreign: Foreign,
+        host: HostId,
+        workspace: str,
+        wait_seconds: float,
+        is_hidden: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self._is_hidden = is_hidden
+        self._approver = approver
+        self._questions = questions
+        self._foreign = foreign
+        self._host = host
+        self._workspace = workspace
+        self._wait_seconds = wait_seconds
+
+    async def has_someone(self) -> bool:
+        """Whether anyone can be asked at all."""
+        return self._approver is not None or (self._wait_seconds > 0 and await self._shared() is not None)
+
+    async def _shared(self) -> Questions | None:
+        """The inbox, where other processes may answer: not where a tool could reach it, and approve itself."""
+        return self._questions if await self._is_hidden() else None
+
+    async def kept_yes(self, call: Call) -> Answered | None:
+        """A yes that was given to exactly this call when its host had died."""
+        fingerprint = self._fingerprint(call)
+        if self._questions is None or not self._questions.may_have_kept(fingerprint):
+            return None
+        questions = await self._shared()
+        if questions is None:
+            return None
+        found = await questions.use(lambda inbox: inbox.kept_yes(fingerprint, questions.is_alive))
+        return found.answer if found is not None else None
+
+    async def ask(self, call: Call, request: ApprovalRequest) -> Given:
+        """Wait for an answer. Cancelling withdraws the question."""
+        asking = _Asking(self._foreign, self._approver)
+        if self._approver is not None:
+            request = replace(request, id=new_request_id())
+            asking.begin(request)
+            given = await asking.wait(AT_ONCE_SECONDS)
+            if given is not None:
+                return given
+        try:
+            questions = await self._shared()
+            if questions is None:
+                return await asking.to_the_end()
+            return await self._in_company(call, request, asking, questions)
+        finally:
+            await asking.stop()
+
+    async def _in_company(self, call: Call, request: ApprovalRequest, asking: _Asking, questions: Questions) -> Given:
+        now = time.time()
+        lasts = max(self._wait_seconds, LEAST_SECONDS) if self._approver is not None else self._wait_seconds
+        shown = shown_of(request)
+        waiting = Waiting(
+            id=request.id or new_request_id(),
+            run=call.run,
+            host=self._host,
+            workspace=self._workspace,
+            who=call.who,
+            thread=call.thread,
+            created_at=now,
+            expires_at=now + lasts,
+            tried=request.diff is not None,
+            fingerprint=self._fingerprint(call),
+            shown=shown,
+        )
+        try:
+            await questions.use(lambda inbox: inbox.put(waiting))
+            return await self._first_answer(waiting, asking, questions, lasts)
+        except BaseException:
+            with contextlib.suppress(HaftError):
+                await asyncio.shield(_all_of(questions.use(lambda inbox: inbox.end(waiting.id))))
+            raise
+
+    async def _first_answer(self, waiting: Waiting, asking: _Asking, questions: Questions, lasts: float) -> Given:
+        expires_at = waiting.expires_at
+        seen = digest_of(waiting.shown)
+        while True:
+            given = await asking.wait(LOOK_SECONDS)
+            if given is not None and await questions.use(lambda inbox: inbox.end(waiting.id)):
+                return given
+            answered = await questions.use(lambda inbox: inbox.answer_to(waiting.id))
+            if answered is not None:
+                await questions.use(lambda inbox: inbox.end(waiting.id, "taken"))
+                return _given(answered, seen)
+            now = time.time()
+            if self._approver is None and now >= expires_at:
+                if await questions.use(lambda inbox: inbox.end(waiting.id)):
+                    return Given(ApprovalAnswer(approved=False, message=_expired(lasts)), "expiry")
+            elif self._approver is not None and now > expires_at - lasts / 2:
+                expires_at = now + lasts
+                await questions.use(lambda inbox, until=expires_at: inbox.prolong(waiting.id, until))  # type: ignore[misc]
+
+    def _fingerprint(self, call: Call) -> str:
+        decision = call.decision
+        return fingerprint_of(
+            {
+                "workspace": self._workspace,
+                "tool": call.name,
+                "pin": decision.pin if decision is not None else None,
+                "arguments": own_copy(call.arguments),
+                "cwd": call.cwd,
+                "env": dict(call.env),
+                "config": dict(call.config),
+                "grants": call.grants.to_json(),
+                "trial": call.trial,
+            }
+        )
+
+
+class _Asking:
+    """The approver at work: it may answer, fail, or be called off."""
+
+    def __init__(self, foreign: Foreign, approver: Approver | None) -> None:
+        self._foreign = foreign
+        self._approver = approver
+        self._task: asyncio.Task[Given] | None = None
+
+    def begin(self, request: ApprovalRequest) -> None:
+        self._task = asyncio.ensure_future(self._asked(request))
+
+    async def wait(self, seconds: float) -> Given | None:
+        """Its answer, if it comes in time."""
+        if self._task is None:
+            await asyncio.sleep(seconds)
+            return None
+        try:
+            done, _ = await asyncio.wait({self._task}, timeout=seconds)
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+        return self._task.result() if done else None
+
+    async def to_the_end(self) -> Given:
+        assert self._task is not None
+        try:
+            return await asyncio.shield(self._task)
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Call it off."""
+        task, self._task = self._task, None
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _asked(self, request: ApprovalRequest) -> Given:
+        assert self._approver is not None
+        try:
+            given = await self._foreign.held(_answer(self._approver, request))
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            reason = f"the approver failed: {type(error).__name__}: {error}"
+            return Given(ApprovalAnswer(approved=False, message=reason), "nobody")
+        return Given(given if isinstance(given, ApprovalAnswer) else ApprovalAnswer(approved=given is True), "person")
+
+
+async def _answer(approver: Approver, request: ApprovalRequest) -> object:
+    given = approver(request)
+    return await given if inspect.isawaitable(given) else given
+
+
+async def _all_of(work: Awaitable[T]) -> T:
+    return await work
+
+
+def _given(answered: Answered, seen: str) -> Given:
+    """What another process wrote down."""
+    if answered.seen != seen:
+        message = "the answer was given to something else than what was asked"
+        return Given(ApprovalAnswer(approved=False, message=message), "nobody")
+    return Given(to_answer(answered), "person")
+
+
+def to_answer(answered: Answered) -> ApprovalAnswer:
+    """As an approver would have given it."""
+    return ApprovalAnswer(
+        approved=answered.approved,
+        message=answered.message or f"{answered.who} said {'yes' if answered.approved else 'no'} in the inbox",
+        arguments=answered.arguments,
+        grants=grants_from(answered.grants),
+        scope=answered.scope,  # type: ignore[arg-type]
+        allow=answered.allow,
+        who=answered.who,
+    )
+
+
+def _expired(seconds: float) -> str:
+    return f"nobody answered within {seconds:g} seconds"
+
+
+def shown_of(request: ApprovalRequest) -> dict[str, Any]:
+    """What is shown of a call, whoever shows it: the answer is bound to it."""
+    return {
+        "tool": request.tool,
+        "description": request.description,
+        "arguments": own_copy(request.arguments),
+        "reason": request.reason,
+        "parts": [part.to_json() for part in request.parts],
+        "cwd": request.cwd,
+        "env": dict(request.env),
+        "timeout": request.timeout,
+        "walls": request.walls.to_json(),
+        "diff": request.diff,
+        "output": request.output,
+        "definitionDiff": request.definition_diff,
+        "toAllow": [each.to_json() for each in request.to_allow],
+        "chain": list(request.chain),
+        "pin": request.pin,
+    }
+
+
+def request_of(
+    call: Call,
+    walls: Walls,
+    reason: str,
+    *,
+    parts: tuple[DecidedPart, ...] = (),
+    diff: str | None = None,
+    output: str | None = None,
+) -> ApprovalRequest:
+    """The question about a call."""
+    assert call.tool is not None
+    assert call.decision is not None
+    return ApprovalRequest(
+        run=call.run,
+        tool=call.name,
+        description=call.tool.spec.description,
+        # A copy: what was shown cannot be changed behind the person's back.
+        arguments=own_copy(call.arguments),
+        reason=reason,
+        who=call.who,
+        thread=call.thread,
+        cwd=call.cwd,
+        env=dict(call.env),
+        timeout=call.timeout,
+        walls=walls,
+        diff=diff,
+        output=output,
+        parts=parts,
+        to_allow=call.decision.to_allow,
+        definition_diff=call.decision.definition_diff,
+        pin=call.decision.pin,
+        chain=(call.parent,) if call.parent else (),
+    )

@@ -1,0 +1,66 @@
+"""The face of analysis: a line in, its parts out. It always answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from haft.policy.analysis.characters import MOST_BYTES, is_too_long, strange_character
+from haft.policy.analysis.commands import Commands
+from haft.policy.analysis.dangers import DangerFinder
+from haft.policy.analysis.judging import Judge
+from haft.policy.analysis.places import Places
+from haft.policy.analysis.program import Program
+from haft.policy.analysis.scope import Scope
+from haft.policy.analysis.source import NotUnderstood, parsed
+from haft.policy.analysis.verdict import Analysis, Danger, Ground, Part
+from haft.policy.analysis.walk import Walk
+
+_DEEPEST: Final = 3
+"""How far lines in lines (`sh -c '…'`) are followed, for their dangers alone."""
+
+
+def analyse(command: str, ground: Ground, programs: Mapping[str, Program] | None = None) -> Analysis:
+    """What a line would do, part by part, on a ground, by a table of programs.
+
+    It says nothing of what scripts and programs do that are not in the table, and it looks at the disk as it is now.
+    """
+    if programs is None:
+        from haft.policy.analysis.programs import PROGRAMS
+
+        programs = PROGRAMS
+    try:
+        return Analysis(tuple(_parts(command, ground, programs, 0)), understood=True)
+    except NotUnderstood as error:
+        return _dark(command, str(error))
+    except Exception as error:  # whatever goes wrong here, the answer is to ask
+        return _dark(command, f"its analysis failed ({type(error).__name__})")
+
+
+def _dark(command: str, reason: str) -> Analysis:
+    return Analysis((Part("syntax", command, (), False, reason, ("not-understood",), literal=False),), understood=False)
+
+
+def _parts(command: str, ground: Ground, programs: Mapping[str, Program], depth: int) -> list[Part]:
+    if is_too_long(command):
+        raise NotUnderstood(f"it is longer than {MOST_BYTES // 1024} KB")
+    strange = strange_character(command)
+    if strange is not None:
+        raise NotUnderstood(strange)
+
+    def inner(text: str, at: int) -> Iterable[Danger]:
+        if at > _DEEPEST:
+            return ("not-understood",)
+        try:
+            return [danger for part in _parts(text, ground, programs, at) for danger in part.dangers]
+        except NotUnderstood:
+            return ("not-understood",)
+
+    places = Places(ground)
+    source = parsed(command)
+    commands = Commands(source, Judge(programs, places), DangerFinder(places, inner, depth))
+    start = places.start()
+    Walk(source, commands).run(Scope(None if start is None else frozenset((start,))))
+    if not commands.parts:
+        return [Part("syntax", command, (), True, "there is nothing in it to run")]
+    return commands.parts

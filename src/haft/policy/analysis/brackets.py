@@ -1,0 +1,84 @@
+"""`[[ … ]]`, which is syntax and no command: its tests are told apart here, and each is judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from haft.policy.analysis.builtin import simple_test
+from haft.policy.analysis.commands import Commands
+from haft.policy.analysis.judging import Judgement
+from haft.policy.analysis.program import Argument
+from haft.policy.analysis.scope import Scope
+from haft.policy.analysis.source import Source
+from haft.policy.analysis.words import EXPANSIONS, Word, WordReader, outermost
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_JOIN: Final = re.compile(r"&&|\|\|")
+_UNCLEAR: Final = "a test that is not looked into"
+
+
+def double_bracket(source: Source, node: Node, scope: Scope, commands: Commands) -> Iterable[Node]:
+    """One part for all of it; answers with the substitutions in it."""
+    groups = _groups(source, node)
+    if groups is None:
+        commands.syntax(source.shown(node), _UNCLEAR)
+        found = outermost(node, EXPANSIONS).values()
+        return [each for each in found if each.type in ("command_substitution", "process_substitution")]
+    why = None
+    for group in groups:
+        why = why or _why_not(group, scope, commands)
+    words = [word for group in groups for word in group]
+    if why is None:
+        commands.tested(node, words, Judgement(True, "`[[` only compares"), scope)
+    else:
+        commands.syntax(source.shown(node), why)
+    return [each for word in words for each in word.inner]
+
+
+def _groups(source: Source, node: Node) -> list[list[Word]] | None:
+    """The words of each test between `&&` and `||`; None where there is more to it."""
+    reader = WordReader(source, node)
+    at, end = node.start_byte + 2, node.end_byte - 2
+    groups: list[list[Word]] = [[]]
+    while at < end:
+        joined = _JOIN.match(source.text, at)
+        if joined is not None:
+            groups.append([])
+            at = joined.end()
+        elif source.text[at] in " \t\n":
+            at += 1
+        else:
+            word = reader.read(at)
+            if word is None or reader.at > end:
+                return None
+            groups[-1].append(word)
+            at = reader.at
+    return groups if all(groups) else None
+
+
+def _why_not(words: list[Word], scope: Scope, commands: Commands) -> str | None:
+    while len(words) > 1 and words[0].raw == "!":
+        words = words[1:]
+    arguments: list[Argument] = []
+    for at, word in enumerate(words):
+        if word.trouble is not None:
+            return _UNCLEAR
+        is_compared = len(words) == 3 and at == 2 and words[1].raw in ("==", "=", "!=", "=~")
+        # Nothing is split or looked up here: an unquoted word stays one word.
+        quoted = Word(f'"{word.raw}"', word.pieces) if word.literal is None else word
+        found = commands.expander(Scope(None, known=scope.known)).arguments(quoted)
+        if is_compared or len(words) == 1:
+            arguments.append(Argument(word.raw, literal=False))
+        elif len(found) != 1 or (found[0].splits and found[0].literal):
+            return _UNCLEAR
+        else:
+            arguments.append(found[0])
+    if len(words) == 1:
+        return None
+    if len(words) == 3 and words[1].raw == "=~":
+        return None
+    return simple_test(arguments, scope, commands.judge.places, are_numbers_evaluated=True)

@@ -1,0 +1,178 @@
+"""What the shell itself does: changing directory, testing, reading a line, leaving a loop.
+
+These have no entry in the tables, because what they do depends on, or changes, what is known of the line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from haft.policy.analysis.places import Places
+from haft.policy.analysis.program import Argument
+from haft.policy.analysis.scope import Scope, is_harmless_name
+
+Builtin = Callable[[list[Argument], Scope, Places], str | None]
+"""Answers why not, or None where it is harmless; may change what is known."""
+
+_FILE_TESTS: Final = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS")
+_TEXT_TESTS: Final = frozenset(("-z", "-n"))
+_TEXT_COMPARISONS: Final = frozenset(("=", "==", "!=", "<", ">"))
+_NUMBER_COMPARISONS: Final = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
+_FILE_COMPARISONS: Final = frozenset(("-nt", "-ot", "-ef"))
+_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
+_UNSURE: Final = "where the line then is cannot be told"
+
+
+def why_not_inside(argument: Argument, scope: Scope, places: Places) -> str | None:
+    """Why an argument does not name files inside the workspace alone."""
+    if argument.literal and argument.text == "-":
+        return None
+    texts = (argument.text,) if argument.literal else argument.paths
+    if texts is None:
+        return f"which file `{argument.text}` names is not known before it runs"
+    for text in texts:
+        if scope.here is None and not text.startswith("/"):
+            return f"where `{text}` lies is not known: the line changes its directory"
+        if not all(places.leads_inside(directory, text) for directory in scope.here or ("/",)):
+            return f"`{text}` lies outside of the workspace"
+    return None
+
+
+def change_directory(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
+    """`cd DIRECTORY`, inside the workspace."""
+    if arguments and arguments[0].literal and arguments[0].text == "--":
+        arguments = arguments[1:]
+    why = _why_not_go(arguments, scope)
+    if why is not None:
+        scope.here = None
+        return why
+    path = arguments[0].text
+    targets = set()
+    for directory in scope.here or ():
+        place = places.resolved(directory, path)
+        if place is None:
+            scope.here = None
+            return _UNSURE
+        by_name = path if path.startswith("/") else f"{directory}/{path}"
+        if _normal(by_name) != place:
+            scope.is_plain = False
+            if ".." in path.split("/"):
+                scope.here = None
+                return _UNSURE
+        targets.add(place)
+    why = why_not_inside(arguments[0], scope, places)
+    scope.move(frozenset(targets))
+    return why
+
+
+def _why_not_go(arguments: list[Argument], scope: Scope) -> str | None:
+    if len(arguments) != 1 or not arguments[0].literal or arguments[0].text[:1] in ("", "-"):
+        return f"`cd` goes to a place that is not known: {_UNSURE}"
+    path = arguments[0].text
+    if scope.here is None or (".." in path.split("/") and not scope.is_plain):
+        return _UNSURE
+    return None
+
+
+def _normal(path: str) -> str:
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+def read_line(arguments: list[Argument], scope: Scope, _places: Places) -> str | None:
+    """`read -r NAME …`."""
+    names = list(arguments)
+    while names and names[0].literal and names[0].text in ("-r", "-s"):
+        del names[0]
+    if not names or not all(each.literal and is_harmless_name(each.text) for each in names):
+        return "what `read` sets is not known to be harmless"
+    scope.forget(each.text for each in names)
+    return None
+
+
+def nothing(_arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+    """`true`, `false`, `:`."""
+    return "what it is given may do something" if any(each.is_unclear for each in _arguments) else None
+
+
+def leave(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+    """`exit`, `break`, `continue`, with a number or without."""
+    is_fine = all((each.literal and each.text.isdigit()) or each.text in ("$?", '"$?"') for each in arguments)
+    return None if is_fine and len(arguments) < 2 else "what it is given is not a number"
+
+
+def bracket(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
+    """`[ … ]`."""
+    if not arguments or not arguments[-1].literal or arguments[-1].text != "]":
+        return "a bracket is missing"
+    return test(arguments[:-1], scope, places)
+
+
+def test(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
+    """`test`, which evaluates the names of variables that it is given with `-v`, and commands in them."""
+    if any(each.splits or each.is_unclear for each in arguments):
+        return "a test that may be given other words than are seen"
+    while len(arguments) > 1 and arguments[0].literal and arguments[0].text == "!":
+        arguments = arguments[1:]
+    if len(arguments) <= 1:
+        return None
+    return simple_test(arguments, scope, places, are_numbers_evaluated=False)
+
+
+def simple_test(arguments: list[Argument], scope: Scope, places: Places, *, are_numbers_evaluated: bool) -> str | None:
+    """One operator and what it is given."""
+    if len(arguments) == 2:
+        return _unary(arguments[0], arguments[1], scope, places)
+    if len(arguments) != 3 or not arguments[1].literal:
+        return "a test that is not simple"
+    left, operator, right = arguments
+    if operator.text in _TEXT_COMPARISONS:
+        return None
+    if operator.text in _NUMBER_COMPARISONS:
+        is_fine = not are_numbers_evaluated or all(
+            each.literal and _NUMBER.fullmatch(each.text) for each in (left, right)
+        )
+        return None if is_fine else f"`{operator.text}` evaluates what it compares"
+    if operator.text in _FILE_COMPARISONS:
+        return why_not_inside(left, scope, places) or why_not_inside(right, scope, places)
+    return f"`{operator.text}` is not a test that is known to be harmless"
+
+
+def _unary(operator: Argument, operand: Argument, scope: Scope, places: Places) -> str | None:
+    if not operator.literal:
+        return "a test whose operator is not known"
+    if operator.text in _TEXT_TESTS:
+        return None
+    if operator.text == "-t" and operand.literal and operand.text.isdigit():
+        return None
+    if operator.text in _FILE_TESTS:
+        return why_not_inside(operand, scope, places)
+    return f"`{operator.text}` is not a test that is known to be harmless"
+
+
+def look_up(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+    """`command -v NAME …`."""
+    is_fine = all(each.literal and (at == 0 or not each.text.startswith("-")) for at, each in enumerate(arguments))
+    return None if is_fine else "what `command` is given is not known"
+
+
+BUILTINS: Final[dict[str, Builtin]] = {
+    "cd": change_directory,
+    "read": read_line,
+    "true": nothing,
+    "false": nothing,
+    ":": nothing,
+    "exit": leave,
+    "break": leave,
+    "continue": leave,
+    "test": test,
+    "[": bracket,
+    "command": look_up,
+}

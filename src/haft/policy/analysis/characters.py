@@ -1,0 +1,40 @@
+"""Characters that make a line look like something else than it is, or that shells and terminals read differently.
+
+A person who is asked must see what will run, and every reader of the line must split it in the same places. So control
+characters, invisible ones, foreign spaces and marks of direction are not analysed at all.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+MOST_BYTES: Final = 32 * 1024
+"""Longer lines are not parsed."""
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_FOREIGN: Final = re.compile(r"[^\x00-\x7f]")
+_REFUSED: Final = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))
+_INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_NAMED: Final = {"\0": "a NUL", "\r": "a carriage return", "\x1b": "an escape character"}
+
+
+def is_too_long(command: str) -> bool:
+    """Whether a line is longer than what is parsed."""
+    return len(command) > MOST_BYTES or len(command.encode("utf-8", "surrogatepass")) > MOST_BYTES
+
+
+def strange_character(command: str) -> str | None:
+    """What is wrong with the first character that cannot be trusted, as a sentence; None where there is none."""
+    found = _CONTROL.search(command)
+    if found is not None:
+        what = _NAMED.get(found[0], "a control character")
+        return f"it holds {what} (U+{ord(found[0]):04X})"
+    for match in _FOREIGN.finditer(command):
+        character = match[0]
+        if unicodedata.category(character) in _REFUSED or _INVISIBLE.match(character):
+            return f"it holds a character that cannot be seen or is not what it seems (U+{ord(character):04X})"
+    return None

@@ -1,0 +1,233 @@
+"""The parts of a line, made one by one: what each simple command, assignment and redirection is, and its judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from haft.policy.analysis.dangers import DangerFinder, ordered
+from haft.policy.analysis.expanding import Expander
+from haft.policy.analysis.judging import Judge, Judgement
+from haft.policy.analysis.program import Argument
+from haft.policy.analysis.redirections import redirected
+from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name
+from haft.policy.analysis.source import RESERVED, NotUnderstood, Source, shown
+from haft.policy.analysis.verdict import Danger, Part
+from haft.policy.analysis.words import Word, WordReader, is_name, value_of, word_at
+from haft.policy.analysis.wrapping import SHELLS, prints_only_files, xargs_command
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_MOST_PARTS: Final = 500
+
+
+@dataclass(slots=True)
+class Commands:
+    """Gathers the parts of one line."""
+
+    source: Source
+    judge: Judge
+    finder: DangerFinder
+    parts: list[Part] = field(default_factory=list)
+
+    def add(self, part: Part) -> None:
+        """One part more, up to a bound."""
+        if len(self.parts) >= _MOST_PARTS:
+            raise NotUnderstood("it holds too many commands")
+        self.parts.append(part)
+
+    def syntax(self, text: str, reason: str, *dangers: Danger) -> None:
+        """Something that is not a command and not safe."""
+        self.add(Part("syntax", text, (), False, reason, dangers, literal=False))
+
+    def expander(self, scope: Scope) -> Expander:
+        """What turns words into arguments in a scope."""
+        return Expander(scope, self.judge.places)
+
+    def command(
+        self, node: Node, more: list[Word], scope: Scope, fed: bool | str, before: Node | None
+    ) -> Iterable[Node]:
+        """A simple command; answers with the substitutions in it."""
+        assigned, words = self._words(node)
+        words += more
+        if not words:
+            raise NotUnderstood("a command without a program")
+        self._check_reserved(words)
+        arguments, written, is_literal = self._expanded(words, scope)
+        before_it = [self.source.shown(each) for each in assigned]
+        inner = [each for word in words for each in word.inner]
+        judgement, whole = self._judged(arguments, scope, before)
+        for each in assigned:
+            name, value, problem = self._assignment(each)
+            inner += value.inner
+            if problem or not is_harmless_before(name, value.literal):
+                reason = f"`{name}` may change what `{arguments[0].text}` does"
+                judgement = Judgement(False, reason, starts_others=judgement.starts_others)
+        program = arguments[0]
+        self.add(
+            Part(
+                "command",
+                self.source.shown(node),
+                (*before_it, *written),
+                judgement.is_safe,
+                judgement.reason,
+                () if judgement.is_safe else self._dangers(whole, judgement, scope, fed, words[0]),
+                is_literal and all(self._assignment(each)[1].literal is not None for each in assigned),
+                program.text if program.literal and written[0] == program.text else None,
+                judgement.starts_others,
+            )
+        )
+        return inner
+
+    def _words(self, node: Node) -> tuple[list[Node], list[Word]]:
+        assigned: list[Node] = []
+        words: list[Word] = []
+        for child in node.named_children:
+            if child.type == "variable_assignment" and not words:
+                assigned.append(child)
+            elif child.type != "comment" and not child.type.endswith("_redirect"):
+                words.append(word_at(self.source, child))
+        return assigned, words
+
+    def _check_reserved(self, words: list[Word]) -> None:
+        names = [word.raw for word in words[:3]]
+        while names and names[0] in ("time", "-p"):
+            del names[0]
+        if names and names[0] in RESERVED:
+            raise NotUnderstood(f"`{names[0]}` is a word of the shell, and stands where it has no meaning")
+
+    def _expanded(self, words: list[Word], scope: Scope) -> tuple[list[Argument], list[str], bool]:
+        """Arguments; the words to show; and whether those are what will run."""
+        expander = self.expander(scope)
+        arguments: list[Argument] = []
+        written: list[str] = []
+        is_literal = True
+        for word in words:
+            found = expander.arguments(word)
+            arguments += found
+            if any(piece.kind == "variable" for piece in word.pieces):
+                written.append(shown(word.raw))
+                is_literal = False
+            else:
+                written += [each.text for each in found]
+                is_literal = is_literal and all(each.literal for each in found)
+        return arguments, written, is_literal
+
+    def _judged(self, arguments: list[Argument], scope: Scope, before: Node | None) -> tuple[Judgement, list[Argument]]:
+        if arguments[0].text == "xargs" and before is not None and before.type == "command":
+            _, words = self._words(before)
+            first = self._expanded(words, scope)[0]
+            inner = xargs_command(arguments[1:])
+            if inner and prints_only_files(first) and self.judge.judged(first, scope.copy()).is_safe:
+                return self.judge.judged([*inner, *[Argument("./x")] * 3], scope.copy()), arguments
+        return self.judge.judged(arguments, scope), arguments
+
+    def _dangers(
+        self, arguments: list[Argument], judgement: Judgement, scope: Scope, fed: bool | str, program: Word
+    ) -> tuple[Danger, ...]:
+        named: list[Danger] = []
+        for directory in sorted(scope.here) if scope.here else (None,):
+            named += self.finder.found(arguments, directory, is_fed=fed is True)
+            if not judgement.is_about_place and arguments[0].text not in ("cd", "[", "test"):
+                named += self.finder.outside(arguments, directory)
+        if any(piece.kind == "substitution" for piece in program.pieces):
+            named.append("fetch-and-run")
+        if isinstance(fed, str) and arguments[0].text.rpartition("/")[2] in SHELLS:
+            named += self.finder.inner(shown(fed), self.finder.depth + 1)
+        return ordered(named)
+
+    def assignment(self, node: Node, scope: Scope) -> Iterable[Node]:
+        """A variable that is set for the rest of the line; answers with the substitutions in it."""
+        name, value, problem = self._assignment(node)
+        if problem is None and value.trouble is not None:
+            problem = f"what `{shown(value.trouble)}` does is not known before it runs"
+        if problem is None and not is_harmless_name(name):
+            problem = f"setting `{name}` may change what programs do"
+        known = self.expander(scope).assigned(value) if problem is None else None
+        if known is None:
+            scope.forget((name,))
+        else:
+            scope.known[name] = known
+        text = self.source.shown(node)
+        reason = problem or "it only sets a variable of the line"
+        self.add(Part("command", text, (text,), problem is None, reason, literal=value.literal is not None))
+        return value.inner
+
+    def _assignment(self, node: Node) -> tuple[str, Word, str | None]:
+        """A variable's name, what is assigned, and what is wrong with it."""
+        name, operator = node.children[0], node.children[1]
+        written = self.source.of(name)
+        if name.type != "variable_name" or not is_name(written) or operator.type != "=":
+            return written, Word("", ()), f"`{shown(written)}` is set in a way that is not looked into"
+        if name.end_byte != operator.start_byte:
+            raise NotUnderstood("an assignment is torn apart")
+        if any(child.type == "array" for child in node.children):
+            return written, Word("", ()), f"`{written}` is set in a way that is not looked into"
+        return written, value_of(self.source, node, operator.end_byte), None
+
+    def loop(
+        self, node: Node, name: str, words: list[Word], scope: Scope, assigned: list[str] | None
+    ) -> Iterable[Node]:
+        """The variable of a loop; answers with the substitutions in its words."""
+        trouble = next(filter(None, (word.trouble for word in words)), None)
+        if not is_harmless_name(name):
+            self.syntax(self.source.shown(node), f"setting `{name}` may change what programs do")
+        elif trouble is not None:
+            self.syntax(self.source.shown(node), f"what `{shown(trouble)}` does is not known before it runs")
+        values = self.expander(scope).values(words) if words else None
+        if values is None or assigned is None or name in assigned:
+            scope.forget((name,))
+        else:
+            scope.known[name] = values
+        return [each for word in words for each in word.inner]
+
+    def compared(self, node: Node, word: Word) -> None:
+        """A word that is only compared, or only fed to a command."""
+        if word.trouble is not None:
+            self.syntax(self.source.shown(node), f"what `{shown(word.trouble)}` does is not known before it runs")
+
+    fed = compared
+
+    def bracket(self, node: Node, scope: Scope) -> Iterable[Node]:
+        """`[ … ]`; answers with the substitutions in it."""
+        words = self.words_between(node, node.start_byte, node.end_byte)
+        self.tested(node, words, self.judge.judged(self._expanded(words, scope)[0], scope), scope)
+        return [each for word in words for each in word.inner]
+
+    def tested(self, node: Node, words: list[Word], judgement: Judgement, scope: Scope) -> None:
+        """A test as a part."""
+        _, written, is_literal = self._expanded(words, scope)
+        text, reason = self.source.shown(node), judgement.reason
+        self.add(Part("command", text, tuple(written), judgement.is_safe, reason, (), is_literal, written[0]))
+
+    def words_between(self, node: Node, at: int, end: int) -> list[Word]:
+        """The words in a stretch of a node that holds nothing else."""
+        reader = WordReader(self.source, node)
+        words: list[Word] = []
+        while at < end:
+            if self.source.text[at] in " \t":
+                at += 1
+                continue
+            word = reader.read(at)
+            if word is None:
+                raise NotUnderstood(f"bash may read `{self.source.shown(node)[:60]}` otherwise")
+            words.append(word)
+            at = reader.at
+        return words
+
+    def declaration(self, node: Node) -> None:
+        """`export` and its like, which change what programs do that come after."""
+        text = self.source.shown(node)
+        words = tuple(text.split())
+        self.add(Part("command", text, words, False, f"`{words[0]}` changes what the rest does", (), False, words[0]))
+
+    def redirection(self, node: Node, target: Word | None, scope: Scope) -> Iterable[Node]:
+        """A redirection to or from a file; answers with the substitutions in its target."""
+        operator = next(child.type for child in node.children if not child.is_named)
+        arguments = [] if target is None else self.expander(scope).arguments(target)
+        part = redirected(self.source.shown(node), operator, arguments, scope, self.finder)
+        if part is not None:
+            self.add(part)
+        return () if target is None else target.inner

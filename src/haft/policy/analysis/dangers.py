@@ -1,0 +1,210 @@
+"""The classes of danger that a command falls into, whatever the tables know of its program.
+
+They are for the reason that a person reads, and for rules that would allow: a missing name costs an explanation, never
+the question, since nothing that is named here is safe to begin with. So this errs on the side of naming.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from haft.policy.analysis.places import Places
+from haft.policy.analysis.program import Argument
+from haft.policy.analysis.verdict import DANGERS, Danger
+from haft.policy.analysis.wrapping import INTERPRETERS, SHELLS, behind, is_interpreter
+
+_MOST_WRAPPERS: Final = 6
+_FORMATS: Final = re.compile(
+    r"mkfs(?:\..+)?|mke2fs|mkswap|fdisk|sfdisk|cfdisk|gdisk|sgdisk|parted|wipefs|format|newfs|blkdiscard|shred-device"
+    r"|cryptsetup|pvcreate|vgremove|lvremove|zpool|mdadm"
+)
+_PRIVILEGE: Final = frozenset((
+    "sudo", "su", "doas", "pkexec", "chroot", "unshare", "nsenter", "mount", "umount", "setcap", "visudo", "usermod",
+    "useradd", "passwd", "runuser", "setpriv", "capsh", "insmod", "modprobe", "sysctl", "iptables", "nft",
+))  # fmt: skip
+_SHUTDOWN: Final = frozenset((
+    "shutdown", "reboot", "halt", "poweroff", "killall", "killall5", "pkill", "init", "telinit", "kexec",
+))  # fmt: skip
+_STOPPING: Final = frozenset((
+    "stop", "restart", "kill", "isolate", "poweroff", "reboot", "halt", "suspend", "hibernate", "disable", "mask",
+    "emergency", "rescue", "kexec", "exit",
+))  # fmt: skip
+_ALL_OPERANDS: Final = frozenset((
+    "rm", "rmdir", "unlink", "shred", "mv", "chmod", "chown", "chgrp", "chattr", "setfacl", "tee", "touch", "mkdir",
+    "truncate", "fallocate", "mkfifo", "mknod", "sed", "dd", "patch", "vi", "vim", "nano", "ed", "ex",
+))  # fmt: skip
+_LAST_OPERAND: Final = frozenset(("cp", "install", "ln", "rsync", "scp"))
+_HOME: Final = re.compile(r"\$\{?HOME\}?|~(?=/|$)")
+_DEVICE: Final = re.compile(
+    r"/dev/(?:[shv]d[a-z]|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|loop[0-9]|md[0-9]|mem|kmem|port|sr[0-9]|nbd)"
+)
+_FORKING: Final = re.compile(r"\bfork\b.*\bwhile\b|\bwhile\b.*\bfork\b|os\.fork", re.DOTALL)
+_CODE: Final = re.compile(r"-[A-Za-z]*[ce]|--eval|--exec|-p|-r|--command")
+_DELETES_TREES: Final = re.compile(r"shutil\.rmtree|rmSync|rimraf|rm_rf|remove_tree|FileUtils\.rm_r")
+
+
+@dataclass(frozen=True, slots=True)
+class DangerFinder:
+    """Names what a command endangers, on one ground."""
+
+    places: Places
+    inner: Callable[[str, int], Iterable[Danger]]
+    """The dangers of a line that a shell is given as text, at a depth."""
+    depth: int
+
+    def found(self, arguments: list[Argument], directory: str | None, *, is_fed: bool) -> tuple[Danger, ...]:
+        """The dangers of a command: its program, then what it is given; `is_fed` where a pipe leads into it."""
+        named: list[Danger] = []
+        for _ in range(_MOST_WRAPPERS):
+            name = arguments[0].text.rpartition("/")[2]
+            rest = arguments[1:]
+            named += self._of(name, rest, directory, is_fed=is_fed)
+            following = behind(name, rest)
+            if not following:
+                break
+            if name in ("xargs", "parallel") and is_interpreter(following[0].text.rpartition("/")[2]):
+                named.append("fetch-and-run")
+            arguments = following
+        return ordered(named)
+
+    def outside(self, arguments: list[Argument], directory: str | None) -> tuple[Danger, ...]:
+        """The danger of an operand that leaves the workspace, whatever the program does with it."""
+        for argument in arguments[1:]:
+            for text in self._texts(argument):
+                path = _path_in(text)
+                is_told = directory is not None or path.startswith(("/", "..", "~"))
+                if path and is_told and self.places.written(directory, path):
+                    return ("outside-workspace",)
+        return ()
+
+    def _of(self, name: str, rest: list[Argument], directory: str | None, *, is_fed: bool) -> list[Danger]:
+        texts = [each.text for each in rest]
+        named = list(_by_name(name, texts))
+        if _deletes_trees(name, texts):
+            named.append("recursive-delete")
+        if any(_DEVICE.search(text) for text in texts):
+            named.append("raw-device")
+        named += self._written(name, rest, directory)
+        if name == "eval" or (name in ("source", ".") and any(not each.literal for each in rest)):
+            named.append("fetch-and-run")
+        if is_interpreter(name):
+            named += self._interpreted(name, rest, is_fed=is_fed)
+        if name == "eval" and all(each.literal for each in rest):
+            named += self.inner(" ".join(texts), self.depth + 1)
+        if name == "find":
+            named += self._started_by_find(rest, directory)
+        return named
+
+    def _started_by_find(self, rest: list[Argument], directory: str | None) -> list[Danger]:
+        named: list[Danger] = []
+        for at, each in enumerate(rest[:-1]):
+            if each.text in ("-exec", "-execdir", "-ok", "-okdir"):
+                started = rest[at + 1].text.rpartition("/")[2]
+                if started not in ("find", "xargs"):
+                    named += self._of(started, rest[at + 2 :], directory, is_fed=False)
+                if started in ("rm", "rmdir", "unlink", "shred"):
+                    named.append("recursive-delete")
+        return named
+
+    def _written(self, name: str, rest: list[Argument], directory: str | None) -> list[Danger]:
+        operands = [each for each in rest if not each.text.startswith("-")]
+        if name == "dd":
+            operands = [Argument(each.text[3:]) for each in rest if each.text.startswith("of=")]
+        elif name in _LAST_OPERAND:
+            targets = [each.text.partition("=")[2] for each in rest if each.text.startswith("--target-directory=")]
+            targets += [after.text for each, after in itertools.pairwise(rest) if each.text == "-t"]
+            operands = operands[-1:] + [Argument(each) for each in targets]
+        elif name not in _ALL_OPERANDS or (name == "sed" and not any(_in_place(each.text) for each in rest)):
+            operands = [Argument(rest[at + 1].text) for at, each in enumerate(rest[:-1]) if each.text in ("-o", "-O")]
+            operands += [Argument(each.text.partition("=")[2]) for each in rest if each.text.startswith("--output=")]
+        named: list[Danger] = []
+        for operand in operands:
+            for text in self._texts(operand):
+                named += self.places.written(directory, text)
+        return named
+
+    def _interpreted(self, name: str, rest: list[Argument], *, is_fed: bool) -> list[Danger]:
+        named: list[Danger] = []
+        code = next((at for at, each in enumerate(rest) if _CODE.fullmatch(each.text)), None)
+        if any("<(" in each.text and not each.literal for each in rest):
+            named.append("fetch-and-run")
+        if code is not None and code + 1 < len(rest):
+            given = rest[code + 1]
+            if not given.literal:
+                named.append("fetch-and-run")
+            elif name in SHELLS:
+                named += self.inner(given.text, self.depth + 1)
+            if _FORKING.search(given.text) and INTERPRETERS.fullmatch(name):
+                named.append("fork-bomb")
+            if _DELETES_TREES.search(given.text):
+                named.append("recursive-delete")
+        elif is_fed and "-m" not in [each.text for each in rest]:
+            operands = [each for each in rest if not each.text.startswith("-")]
+            if not operands or "-s" in [each.text for each in rest] or name in SHELLS:
+                named.append("fetch-and-run")
+        return named
+
+    def _texts(self, argument: Argument) -> tuple[str, ...]:
+        if argument.literal:
+            return (argument.text,)
+        if argument.paths is not None:
+            return argument.paths
+        text = argument.text.strip("\"'").replace('"', "").replace("'", "")
+        return (_HOME.sub(lambda _: self.places.ground.home, text, count=1),)
+
+    def texts(self, argument: Argument) -> tuple[str, ...]:
+        """What an argument may name, with the home directory put in."""
+        return self._texts(argument)
+
+
+def ordered(named: Iterable[Danger]) -> tuple[Danger, ...]:
+    """Each once, in the order of the classes."""
+    found = set(named)
+    return tuple(danger for danger in DANGERS if danger in found)
+
+
+def _by_name(name: str, texts: list[str]) -> Iterable[Danger]:
+    if _FORMATS.fullmatch(name):
+        yield "format"
+    if name in _PRIVILEGE:
+        yield "privilege"
+    if name in ("chmod", "install") and any(
+        re.fullmatch(r"[ugoa]*\+[rwx]*s.*|[0-7]?[4-7][0-7]{3}", each) for each in texts
+    ):
+        yield "privilege"
+    if name in _SHUTDOWN or (name in ("systemctl", "service", "launchctl", "rc-service") and _STOPPING & set(texts)):
+        yield "shutdown"
+    if name == "kill" and "-1" in texts[1:]:
+        yield "shutdown"
+
+
+def _deletes_trees(name: str, texts: list[str]) -> bool:
+    if name == "rm":
+        return any(_has_letter(each, "rR") or ("--recursive".startswith(each) and len(each) > 2) for each in texts)
+    if name == "find":
+        return "-delete" in texts
+    if name == "rsync":
+        return any(each.startswith("--del") or each == "--remove-source-files" for each in texts)
+    if name == "git":
+        return "clean" in texts and any(_has_letter(each, "fdxX") or each == "--force" for each in texts)
+    return name in ("rimraf", "trash", "srm")
+
+
+def _has_letter(text: str, letters: str) -> bool:
+    return text.startswith("-") and not text.startswith("--") and any(letter in text[1:] for letter in letters)
+
+
+def _in_place(text: str) -> bool:
+    return text.startswith("--in-place") or _has_letter(text, "i")
+
+
+def _path_in(text: str) -> str:
+    """The path that a word may hold, behind an option too."""
+    if not text.startswith("-"):
+        return text
+    _, equals, value = text.partition("=")
+    return value if equals else text[2:] if text[2:3] == "/" else ""

@@ -1,0 +1,205 @@
+"""From words to arguments: braces, variables that the line set itself, and patterns of file names.
+
+What is not known stays so, and says how it may turn out: as several words, as an option.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from haft.policy.analysis.globbing import Marked, is_pattern, looked_up
+from haft.policy.analysis.places import Places
+from haft.policy.analysis.program import Argument
+from haft.policy.analysis.scope import Scope, Values
+from haft.policy.analysis.source import shown
+from haft.policy.analysis.words import Piece, Word
+
+_MOST_WORDS: Final = 200
+_MOST_VALUES: Final = 1_000
+_BRACES: Final = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}|\{.*[{}].*(?:,|\.\.)|\{.*(?:,|\.\.).*\}", re.DOTALL)
+_RANGE: Final = re.compile(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
+_ONE_WORD: Final = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
+
+Characters = tuple[tuple[str, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expander:
+    """Turns the words of one level of the shell into arguments."""
+
+    scope: Scope
+    places: Places
+
+    def arguments(self, word: Word) -> list[Argument]:
+        """What a word may become."""
+        raw = shown(word.raw)
+        if any(piece.kind in ("substitution", "process", "unclear", "tilde") for piece in word.pieces):
+            return [self._unknown(word, raw)]
+        pieces = self._with_variables(word)
+        if pieces is None:
+            return [self._unknown(word, raw)]
+        variants, values = pieces
+        written: list[Argument] = []
+        for characters in variants:
+            expanded = _without_braces(characters)
+            if expanded is None or len(written) + len(expanded) > _MOST_VALUES:
+                return [Argument(raw, literal=False, may_be_option=True, splits=True)]
+            written += [self._one(raw, each) for each in expanded]
+        if len(variants) == 1 and not values.from_files:
+            return written
+        return [_together(raw, written, values)]
+
+    def _one(self, raw: str, characters: Characters) -> Argument:
+        text = shown("".join(character for character, _ in characters))
+        if not is_pattern(characters):
+            return Argument(text)
+        paths = self._looked_up(_decoded(characters))
+        may_be_option = characters[0][0] in "*?[-" and not (characters[0][1] and characters[0][0] != "-")
+        return Argument(raw, literal=False, paths=paths, may_be_option=may_be_option, splits=True)
+
+    def _looked_up(self, marked: Marked) -> tuple[str, ...] | None:
+        if not self.scope.here:
+            return None
+        names: list[str] = []
+        for directory in sorted(self.scope.here):
+            found = looked_up(marked, directory, self.places)
+            if found is None:
+                return None
+            names += found
+        return tuple(dict.fromkeys(names))
+
+    def _with_variables(self, word: Word) -> tuple[list[Characters], Values] | None:
+        """The word for every value of its variables; None where one is not known."""
+        choices: list[list[Characters]] = []
+        from_files = may_be_option = False
+        for piece in word.pieces:
+            if piece.kind != "variable":
+                choices.append([tuple((character, piece.kind == "quoted") for character in piece.text)])
+                continue
+            values = self.scope.known.get(piece.text)
+            if values is None or not (piece.is_quoted or all(map(_ONE_WORD.fullmatch, values.items))):
+                return None
+            from_files = from_files or values.from_files
+            may_be_option = may_be_option or values.may_be_option or (values.from_files and not piece.is_quoted)
+            choices.append([tuple((character, True) for character in _stored(item)) for item in values.items])
+        count = 1
+        for choice in choices:
+            count *= len(choice)
+            if count > _MOST_VALUES:
+                return None
+        variants = [tuple(itertools.chain.from_iterable(each)) for each in itertools.product(*choices)]
+        return variants, Values((), from_files, may_be_option and _begins_open(word.pieces))
+
+    def _unknown(self, word: Word, raw: str) -> Argument:
+        splits = any(piece.kind in ("variable", "substitution") and not piece.is_quoted for piece in word.pieces)
+        splits = splits or any(piece.kind == "variable" and piece.text == "@" for piece in word.pieces)
+        return Argument(
+            raw,
+            literal=False,
+            may_be_option=splits or _begins_open(word.pieces),
+            splits=splits,
+            is_unclear=word.trouble is not None,
+        )
+
+    def assigned(self, word: Word) -> Values | None:
+        """All that a variable may hold after an assignment; None where that is not known."""
+        if any(piece.kind in ("substitution", "process", "unclear", "tilde") for piece in word.pieces):
+            return None
+        found = self._with_variables(word)
+        if found is None:
+            return None
+        items = [shown("".join(character for character, _ in variant)) for variant in found[0]]
+        return Values(tuple(dict.fromkeys(items)), found[1].from_files, any(each.startswith("-") for each in items))
+
+    def values(self, words: list[Word]) -> Values | None:
+        """All that a variable may hold that goes through some words; None where that is not known."""
+        items: list[str] = []
+        from_files = may_be_option = False
+        for argument in itertools.chain.from_iterable(map(self.arguments, words)):
+            if argument.literal:
+                items.append(argument.text)
+                may_be_option = may_be_option or argument.text.startswith("-")
+            elif argument.paths is not None:
+                items += argument.paths
+                from_files = True
+                may_be_option = may_be_option or argument.may_be_option
+            else:
+                return None
+            if len(items) > _MOST_VALUES:
+                return None
+        return Values(tuple(dict.fromkeys(items)), from_files, may_be_option)
+
+
+def _together(raw: str, written: list[Argument], values: Values) -> Argument:
+    names: list[str] = []
+    for each in written:
+        if each.paths is None and not each.literal:
+            return Argument(raw, literal=False, may_be_option=True, splits=True)
+        names += (each.text,) if each.literal else each.paths or ()
+    may_be_option = values.may_be_option or any(each.may_be_option or each.text.startswith("-") for each in written)
+    splits = any(each.splits for each in written)
+    return Argument(raw, literal=False, paths=tuple(dict.fromkeys(names)), may_be_option=may_be_option, splits=splits)
+
+
+def _begins_open(pieces: tuple[Piece, ...]) -> bool:
+    """Whether the first character of the word is not known, or is a dash."""
+    for piece in pieces:
+        if piece.kind in ("plain", "quoted"):
+            if piece.text:
+                return piece.text.startswith("-")
+        else:
+            return piece.kind not in ("tilde", "process")
+    return False
+
+
+def _decoded(characters: Characters) -> Marked:
+    if all(character.isascii() for character, _ in characters):
+        return characters
+    marks = [is_quoted for character, is_quoted in characters if not "\x80" <= character <= "\xbf"]
+    return tuple(zip(shown("".join(character for character, _ in characters)), marks, strict=False))
+
+
+def _stored(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def _without_braces(characters: Characters) -> list[Characters] | None:
+    """What braces stand for; None where they are not as simple as `{a,b}` or `{1..3}`."""
+    done: list[Characters] = []
+    waiting = [characters]
+    while waiting:
+        now = waiting.pop()
+        # Quoted characters are made harmless to the search, one for one.
+        plain = "".join("_" if is_quoted else character for character, is_quoted in now)
+        found = _BRACES.search(plain)
+        if found is None:
+            # An empty word that braces leave behind is dropped by bash.
+            if not now and characters:
+                return None
+            done.append(now)
+            continue
+        inside = found[0][1:-1]
+        if not found[0].endswith("}") or "{" in inside or "}" in inside:
+            return None
+        choices = _choices(now[found.start() + 1 : found.end() - 1], inside)
+        if choices is None or len(done) + len(waiting) + len(choices) > _MOST_WORDS:
+            return None
+        waiting += [now[: found.start()] + each + now[found.end() :] for each in reversed(choices)]
+    return done
+
+
+def _choices(marked: Characters, inside: str) -> list[Characters] | None:
+    if "," in inside:
+        cuts = [-1, *(at for at, character in enumerate(inside) if character == ","), len(inside)]
+        return [marked[before + 1 : after] for before, after in itertools.pairwise(cuts)]
+    bounds = _RANGE.fullmatch(inside)
+    if bounds is None:
+        return None
+    first, last = int(bounds[1]), int(bounds[2])
+    if abs(last - first) >= _MOST_WORDS:
+        return None
+    step = 1 if last >= first else -1
+    return [tuple((digit, False) for digit in str(each)) for each in range(first, last + step, step)]

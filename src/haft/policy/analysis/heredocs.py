@@ -1,0 +1,58 @@
+"""Text that stands in the line itself and is fed to a command: where it ends, and what bash expands in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from haft.policy.analysis.source import NotUnderstood, Source
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_DELIMITER: Final = re.compile(r"(['\"]?)([A-Za-z0-9_.-]+)\1")
+_REST: Final = re.compile(r"(?:[^'\"\\`$#\n]|'[^'\n]*'|\"[^\"\\`$\n]*\"|\$[A-Za-z_])*")
+_EXPANDS: Final = re.compile(
+    r"(?<!\\)(?:\\\\)*(?:`|\$(?![A-Za-z_]|\{[A-Za-z_][A-Za-z0-9_]*\}|[^A-Za-z0-9_{(\[*@#?$!-]|\Z))"
+)
+_VARIABLE: Final = re.compile(r"\$[A-Za-z_{]")
+
+
+@dataclass(frozen=True, slots=True)
+class Heredoc:
+    """One such text."""
+
+    body: str
+    is_literal: bool
+    is_clear: bool
+    """Whether nothing is expanded in it but variables."""
+
+
+def heredoc_of(source: Source, node: Node) -> Heredoc:
+    """The text of a redirection; an error where bash may end it elsewhere than the parser did."""
+    text = source.text
+    start = next((child for child in node.children if child.type == "heredoc_start"), None)
+    end = next((child for child in node.children if child.type == "heredoc_end"), None)
+    delimiter = None if start is None else _DELIMITER.fullmatch(source.of(start))
+    if start is None or end is None or delimiter is None:
+        raise NotUnderstood("where the text of a `<<` ends is not certain")
+    line_end = text.find("\n", start.end_byte)
+    if line_end < 0 or not _REST.fullmatch(text, start.end_byte, line_end):
+        raise NotUnderstood("the line of a `<<` goes on in a way that is not followed")
+    is_indented = text.startswith("<<-", node.start_byte) or text[node.start_byte : start.start_byte].endswith("<<-")
+    at = stop = line_end + 1
+    while at < len(text):
+        stop = text.find("\n", at)
+        stop = len(text) if stop < 0 else stop
+        line = text[at:stop].lstrip("\t") if is_indented else text[at:stop]
+        if line == delimiter[2]:
+            break
+        at = stop + 1
+    if at >= len(text) or not at <= end.start_byte <= end.end_byte == stop:
+        raise NotUnderstood("where the text of a `<<` ends is not certain")
+    body = text[line_end + 1 : at]
+    if delimiter[1]:
+        return Heredoc(body, is_literal=True, is_clear=True)
+    is_clear = _EXPANDS.search(body) is None and "\\\n" not in body
+    return Heredoc(body, is_literal=is_clear and _VARIABLE.search(body) is None, is_clear=is_clear)

@@ -1,0 +1,249 @@
+"""A command held against its program's entry: options, their values, operands.
+
+What the entry does not list is answered with a reason. Paths are only gathered here; where they lead is judged by
+whoever asked.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from haft.policy.analysis.program import Argument, Invocation, Program
+
+ValueKind = Literal["word", "number", "path"]
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?[A-Za-z]{0,3}")
+_NUMBER_OPTION: Final = re.compile(r"-[0-9]+")
+_ATTACHED: Final = re.compile(r"(--[A-Za-z][A-Za-z-]*)=")
+_FORM: Final = re.compile(r"(--?[^\s=\[]+)(?:(\[)?=([a-z]+)\]?)?")
+
+
+class Unlisted(Exception):
+    """The entry does not say that this is harmless; the argument is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of an entry."""
+
+    name: str
+    value: ValueKind | None = None
+    is_optional: bool = False
+
+
+@dataclass(slots=True)
+class TakenApart:
+    """A command by its entry."""
+
+    invocation: Invocation
+    entry: Program
+    paths: list[Argument]
+    """Operands and values that name files which are read."""
+    starts_others: bool
+
+
+@functools.lru_cache(maxsize=1024)
+def table(text: str) -> dict[str, Option]:
+    """The options of an entry by name."""
+    found: dict[str, Option] = {}
+    for each in text.split():
+        form = _FORM.fullmatch(each)
+        if form is None or form[3] not in (None, "word", "number", "path"):
+            raise ValueError(f"not the form of an option: {each}")
+        kind: ValueKind | None = form[3]  # type: ignore[assignment]  # one of three by the line above
+        found[form[1]] = Option(form[1], kind, form[2] is not None)
+    return found
+
+
+def taken_apart(name: str, arguments: list[Argument], entry: Program) -> TakenApart:
+    """A command by its entry; `Unlisted` where the entry does not cover it."""
+    options: list[tuple[str, str | None]] = []
+    paths: list[Argument] = []
+    starts_others = entry.starts_others
+    while True:
+        reader = _Reader(name, entry, list(reversed(arguments)))
+        reader.read()
+        options += reader.options
+        paths += reader.paths
+        if not entry.subcommands or reader.subcommand is None:
+            break
+        name, entry = f"{name} {reader.subcommand}", entry.subcommands[reader.subcommand]
+        starts_others = starts_others or entry.starts_others
+        arguments = list(reversed(reader.waiting))
+    return TakenApart(Invocation(name, tuple(options), tuple(reader.operands)), entry, paths, starts_others)
+
+
+@dataclass(slots=True)
+class _Reader:
+    name: str
+    entry: Program
+    waiting: list[Argument]
+    """What is left, last first."""
+    options: list[tuple[str, str | None]] = field(default_factory=list)
+    operands: list[Argument] = field(default_factory=list)
+    paths: list[Argument] = field(default_factory=list)
+    subcommand: str | None = None
+    _is_over: bool = False
+    _has_pattern: bool = False
+
+    def read(self) -> None:
+        listed = table(self.entry.options)
+        while self.waiting:
+            argument = self.waiting.pop()
+            text = argument.text
+            if argument.is_unclear:
+                raise Unlisted(f"what `{text}` does is not known before it runs")
+            if self._is_over or not self._may_be_option(argument):
+                self._operand(argument)
+                if self.subcommand is not None:
+                    return
+            elif not argument.literal:
+                self._open(argument, listed)
+            elif text == "--" and not self.entry.single_dash:
+                self._is_over = True
+            elif self.entry.single_dash:
+                self._single(argument, listed)
+            elif text.startswith("--"):
+                self._long(argument, listed)
+            else:
+                self._short(argument, listed)
+        if self.entry.operands == "pattern-paths":
+            self._settle_pattern()
+
+    def _may_be_option(self, argument: Argument) -> bool:
+        if not argument.literal:
+            return argument.may_be_option
+        return argument.text.startswith("-") and argument.text != "-"
+
+    def _open(self, argument: Argument, listed: dict[str, Option]) -> None:
+        """Something that may turn out to be an option."""
+        attached = _ATTACHED.match(argument.text)
+        option = listed.get(attached[1]) if attached else None
+        if attached and option and option.value == "word" and _is_one_word(argument):
+            self._given(option, Argument(argument.text[attached.end() :], literal=argument.paths is not None))
+            return
+        if not self.entry.tame:
+            raise Unlisted(f"`{argument.text}` may become an option of `{self.name}`")
+        self._operand(argument)
+
+    def _operand(self, argument: Argument) -> None:
+        entry = self.entry
+        if entry.subcommands:
+            if not argument.literal or argument.text not in entry.subcommands:
+                raise Unlisted(f"`{self.name} {argument.text}` is not known to only read")
+            self.subcommand = argument.text
+            return
+        if entry.operands == "none":
+            raise Unlisted(f"`{self.name}` is not known to only read when given `{argument.text}`")
+        self.operands.append(argument)
+        if entry.operands == "paths":
+            self.paths.append(argument)
+
+    def _settle_pattern(self) -> None:
+        rest = self.operands
+        if not any(option in self.entry.patterns for option, _ in self.options) and rest:
+            first, rest = rest[0], rest[1:]
+            if first.splits and not (first.paths is not None and not first.literal):
+                raise Unlisted(f"`{first.text}` may become several words")
+            if first.splits:
+                self.paths.append(first)
+        self.paths += rest
+
+    def _single(self, argument: Argument, listed: dict[str, Option]) -> None:
+        option = listed.get(argument.text)
+        if option is None:
+            raise self._unknown(argument.text)
+        self.operands.append(argument)
+        value = None
+        if option.value is not None:
+            value = self._next(option)
+            self.operands.append(value)
+            self._value(option, value)
+        self.options.append((option.name, None if value is None else value.text))
+
+    def _long(self, argument: Argument, listed: dict[str, Option]) -> None:
+        name, equals, attached = argument.text.partition("=")
+        option = listed.get(name)
+        if option is None or (equals and option.value is None):
+            if self._is_word():
+                self._operand(argument)
+                return
+            raise self._unknown(name)
+        if equals:
+            self._given(option, Argument(attached))
+        elif option.value is not None and not option.is_optional:
+            self._given(option, self._next(option))
+        else:
+            self.options.append((option.name, None))
+
+    def _short(self, argument: Argument, listed: dict[str, Option]) -> None:
+        text = argument.text
+        if self.entry.number_option and _NUMBER_OPTION.fullmatch(text):
+            self.options.append(("-number", text[1:]))
+            return
+        if not self._is_cluster(text, listed):
+            if self._is_word():
+                self._operand(argument)
+                return
+            raise self._unknown(self._first_unknown(text, listed))
+        at = 1
+        while at < len(text):
+            option = listed["-" + text[at]]
+            at += 1
+            if option.value is None:
+                self.options.append((option.name, None))
+            elif at < len(text):
+                self._given(option, Argument(text[at:]))
+                return
+            elif option.is_optional:
+                self.options.append((option.name, None))
+            else:
+                self._given(option, self._next(option))
+
+    def _is_cluster(self, text: str, listed: dict[str, Option]) -> bool:
+        return self._first_unknown(text, listed) == ""
+
+    def _first_unknown(self, text: str, listed: dict[str, Option]) -> str:
+        for at, letter in enumerate(text[1:], 1):
+            option = listed.get("-" + letter)
+            if option is None or (at > 1 and not self.entry.clusters):
+                return "-" + letter if self.entry.clusters else text
+            if option.value is not None:
+                break
+        return ""
+
+    def _is_word(self) -> bool:
+        return self.entry.tame and self.entry.operands == "words" and not self.entry.subcommands
+
+    def _next(self, option: Option) -> Argument:
+        if not self.waiting:
+            raise Unlisted(f"`{option.name}` of `{self.name}` lacks its value")
+        return self.waiting.pop()
+
+    def _given(self, option: Option, value: Argument) -> None:
+        self._value(option, value)
+        self.options.append((option.name, value.text))
+
+    def _value(self, option: Option, value: Argument) -> None:
+        if value.splits or value.is_unclear:
+            raise Unlisted(f"what `{value.text}` stands for is not known, as the value of `{option.name}`")
+        if option.value == "word" and not value.literal and self.entry.check is not None and not self.entry.tame:
+            raise Unlisted(f"what `{value.text}` stands for is not known, as the value of `{option.name}`")
+        if option.value == "path":
+            self.paths.append(value)
+        elif option.value == "number" and not (value.literal and _NUMBER.fullmatch(value.text)):
+            raise Unlisted(f"`{value.text}` is no number, as the value of `{option.name}`")
+
+    def _unknown(self, name: str) -> Unlisted:
+        known = self.entry.refused.get(name)
+        if known is not None:
+            return Unlisted(f"`{name}` of `{self.name}`: {known}")
+        return Unlisted(f"`{name}` of `{self.name}` is not known to be harmless")
+
+
+def _is_one_word(argument: Argument) -> bool:
+    """Whether it stays one word as things are: a pattern of file names that none matches, or a quoted expansion."""
+    return len(argument.paths) == 1 if argument.paths is not None else not argument.splits

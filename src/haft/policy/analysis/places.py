@@ -1,0 +1,128 @@
+"""Where paths lead: inside the workspace or out of it, with every link on the way resolved.
+
+It looks at the disk as it is now. What is changed between the look and the run is not seen here: the walls around the
+run are for that. Hard links cannot be told from files.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass, field
+from typing import Final
+
+from haft.policy.analysis.verdict import Danger, Ground
+
+_MOST_LINKS: Final = 40
+_MOST_COMPONENTS: Final = 256
+_STANDARD: Final = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"))
+_SYSTEM: Final = frozenset((
+    "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin", "srv", "sys",
+    "usr", "var", "Library", "System", "Applications", "private",
+))  # fmt: skip
+_DEVICES: Final = (
+    "/dev/sd", "/dev/hd", "/dev/vd", "/dev/xvd", "/dev/nvme", "/dev/mmcblk", "/dev/loop", "/dev/dm-", "/dev/md",
+    "/dev/mapper/", "/dev/disk", "/dev/rdisk", "/dev/mem", "/dev/kmem", "/dev/port", "/dev/nbd", "/dev/zram", "/dev/sr",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Places:
+    """The ground of one line, and what was found on it so far."""
+
+    ground: Ground
+    _found: dict[tuple[str, str], str | None] = field(default_factory=dict)
+
+    def start(self) -> str | None:
+        """The directory that the line starts in, absolute; None where it is not inside the workspace."""
+        place = self.resolved(self.ground.workspace, self.ground.cwd)
+        return place if place is not None and self.is_inside(place) else None
+
+    def is_inside(self, place: str) -> bool:
+        """Whether an absolute path without links is the workspace or lies in it."""
+        top = self.ground.workspace.rstrip("/")
+        return place == (top or "/") or place.startswith(top + "/")
+
+    def leads_inside(self, directory: str, path: str) -> bool:
+        """Whether a path, seen from a directory, stays inside the workspace or is one of the standard streams."""
+        if is_standard(path) or not path:
+            return True
+        place = self.resolved(directory, path)
+        return place is not None and self.is_inside(place)
+
+    def resolved(self, directory: str, path: str) -> str | None:
+        """The absolute path without links; None where it cannot be told. What does not exist is taken as written."""
+        key = (directory, path)
+        if key not in self._found:
+            self._found[key] = _resolved(directory, path)
+        return self._found[key]
+
+    def written(self, directory: str | None, path: str) -> tuple[Danger, ...]:
+        """The classes of danger that a write to a path falls into."""
+        if is_standard(path) or not path:
+            return ()
+        place = self.resolved(directory or self.ground.workspace, path)
+        if place is not None and self.is_inside(place) and (directory is not None or path.startswith("/")):
+            return ()
+        spelt = os.path.normpath(path) if place is None else place
+        if spelt.startswith(_DEVICES) or path.startswith(_DEVICES):
+            return ("raw-device", "outside-workspace")
+        home = self.ground.home.rstrip("/")
+        if home and spelt.startswith(home + "/."):
+            return ("home-dotfile", "outside-workspace")
+        if home and (spelt == home or spelt.startswith(home + "/")):
+            return ("outside-workspace",)
+        if spelt.startswith("/") and (spelt == "/" or spelt.split("/")[1] in _SYSTEM):
+            return ("system-write", "outside-workspace")
+        return ("outside-workspace",)
+
+
+def is_standard(path: str) -> bool:
+    """Whether it is one of a process's own streams, or nothing at all."""
+    return path in _STANDARD or (path.startswith("/dev/fd/") and path[8:].isdigit() and len(path) < 12)
+
+
+def _resolved(directory: str, path: str) -> str | None:
+    left = [each for each in reversed(path.split("/")) if each]
+    place = "" if path.startswith("/") else directory.rstrip("/")
+    links = steps = 0
+    exists = True
+    while left:
+        steps += 1
+        if steps > _MOST_COMPONENTS:
+            return None
+        name = left.pop()
+        if name == ".":
+            continue
+        if name == "..":
+            place = place.rpartition("/")[0]
+            continue
+        here = f"{place}/{name}"
+        target = _target(here) if exists else ""
+        if target is None:
+            return None
+        if target == "missing":
+            exists = False
+        if not target or target == "missing":
+            place = here
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            return None
+        target = target[1:]
+        if target.startswith("/"):
+            place = ""
+        left += [each for each in reversed(target.split("/")) if each]
+    return place or "/"
+
+
+def _target(path: str) -> str | None:
+    """A link's target after a colon; nothing where it is no link; `missing`; None where it cannot be told."""
+    try:
+        return ":" + os.readlink(path)
+    except (ValueError, UnicodeError):
+        return None
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return ""
+        return "missing" if error.errno in (errno.ENOENT, errno.ENOTDIR) else None

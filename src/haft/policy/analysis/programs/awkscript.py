@@ -1,0 +1,137 @@
+"""Whether a program of `awk` only prints: its words are read, and every one that could write, run or read is refused.
+
+The one sign with two meanings is `>`: behind `print` and outside of round brackets it writes a file, elsewhere it
+compares. A slash begins an expression or divides, by what stands before it; where that does not decide, it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from haft.policy.analysis.programs.delimited import end_of_regex
+from haft.policy.analysis.programs.judging import named
+
+_TOKEN: Final = re.compile(
+    r"""(?P<blank>[ \t]+|\\\n)|(?P<comment>\#[^\n]*)|(?P<newline>\n)|(?P<string>"(?:[^"\\\n]|\\[^\n])*")
+    |(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    |(?P<sign>\+\+|--|&&|\|\||[=!<>]=|[-+*%^]=|\*\*=?|>>|\|&|[-+*%^!~<>=?:,;(){}\[\]$|@&])""",
+    re.VERBOSE,
+)
+_FORBIDDEN: Final = {
+    "system": "runs a program",
+    "getline": "reads from a file or a program",
+    "ARGV": "changes which files are read",
+    "ARGC": "changes which files are read",
+    "SYMTAB": "reaches every variable by its name",
+    "FUNCTAB": "reaches every function by its name",
+}
+_ANYWHERE: Final = re.compile(r"\b(?:system|getline)\b")
+_ENDLESS: Final = re.compile(r"\bwhile\s*\(\s*(?:1|\"[^\"]*\"|!0)\s*\)|\bfor\s*\(\s*;\s*;")
+_WORDS_BEFORE_REGEX: Final = named("print printf return in else do case BEGIN END if while for switch delete exit")
+_CONTROL: Final = frozenset(("if", "while", "for", "switch"))
+_GOES_ON: Final = frozenset((",", "{", "&&", "||", "do", "else", "?", ":"))
+_NOT_UNDERSTOOD: Final = "the `awk` program is not understood"
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far the program is read."""
+
+    before: str = "\n"
+    """The last word; `0` for numbers and strings, `x` for names, so that only their kind counts."""
+    opened: list[str] = field(default_factory=list)
+    """What stood before each round bracket that is open."""
+    braces: int = 0
+    in_print: bool = False
+    was_control: bool = False
+    """Whether the last word closed the condition of `if` and its like."""
+
+
+def why_not(program: str) -> str | None:
+    """Why the program is not known to only print, or None."""
+    if _ANYWHERE.search(program):
+        return "the `awk` program can run a program or read another file"
+    if _ENDLESS.search(program):
+        return "the `awk` program may run without end"
+    reading = _Reading()
+    at = 0
+    while at < len(program):
+        if program[at] == "/":
+            behind = _slash(program, at, reading)
+            if behind is None:
+                return _NOT_UNDERSTOOD
+            at = behind
+            continue
+        found = _TOKEN.match(program, at)
+        if found is None:
+            return _NOT_UNDERSTOOD
+        why = _word(str(found.lastgroup), found.group(), reading)
+        if why is not None:
+            return why
+        at = found.end()
+    return _NOT_UNDERSTOOD if reading.braces or reading.opened else None
+
+
+def _slash(program: str, at: int, reading: _Reading) -> int | None:
+    """Behind the division or the expression that begins here; None where it could be either."""
+    before = reading.before
+    if before in ("x", "0", "]", ")") and not reading.was_control:
+        reading.before = "/"
+        return at + 2 if program[at + 1 : at + 2] == "=" else at + 1
+    if reading.was_control or before in ("++", "--", "$", "length"):
+        return None
+    reading.before = "0"
+    return end_of_regex(program, at + 1, "/")
+
+
+def _word(kind: str, text: str, reading: _Reading) -> str | None:
+    if kind in ("blank", "comment"):
+        return _NOT_UNDERSTOOD if kind == "comment" and "\\" in text else None
+    if kind == "name":
+        return _name(text, reading)
+    reading.was_control = False
+    if kind in ("string", "number"):
+        reading.before = "0"
+        return None
+    if kind == "newline":
+        if reading.before not in _GOES_ON and not reading.opened:
+            reading.in_print = False
+            reading.before = text
+        return None
+    return _sign(text, reading)
+
+
+def _name(text: str, reading: _Reading) -> str | None:
+    if text in _FORBIDDEN:
+        return f"`{text}` in an `awk` program {_FORBIDDEN[text]}"
+    if text in ("print", "printf"):
+        reading.in_print = True
+    reading.was_control = False
+    reading.before = text if text in _WORDS_BEFORE_REGEX or text == "length" else "x"
+    return None
+
+
+def _sign(text: str, reading: _Reading) -> str | None:
+    if text in ("|", "|&", "@", "&"):
+        return "`|` in an `awk` program runs a program" if text.startswith("|") else _NOT_UNDERSTOOD
+    if text == ">" and reading.before in ("\n", ";", "{", "}"):
+        return _NOT_UNDERSTOOD
+    if text == ">>" or (text == ">" and reading.in_print and not reading.opened):
+        return "`>` behind `print` in an `awk` program writes a file"
+    if text == "(":
+        reading.opened.append(reading.before)
+    elif text == ")":
+        if not reading.opened:
+            return _NOT_UNDERSTOOD
+        reading.was_control = reading.opened.pop() in _CONTROL
+    elif text in ("{", "}"):
+        reading.braces += 1 if text == "{" else -1
+        if reading.braces < 0 or reading.opened:
+            return _NOT_UNDERSTOOD
+        reading.in_print = False
+    elif text == ";" and not reading.opened:
+        reading.in_print = False
+    reading.before = text
+    return None

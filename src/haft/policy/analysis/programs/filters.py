@@ -1,0 +1,128 @@
+"""Programs with a small language of their own, of which a part only reads: `sed`, `awk`, `jq`, `yq`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from haft.policy.analysis.program import Invocation, Program
+from haft.policy.analysis.programs import awkscript, sedscript
+from haft.policy.analysis.programs.judging import UNKNOWN, leads_out
+
+_IMPORTS: Final = re.compile(r"(?:^|;)\s*(?:import|include|module)\b", re.MULTILINE)
+_YQ_HARM: Final = re.compile(r"\b(?:load\w*|system|strload|from_file)\b|\$__loc__")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
+_FILLED_IN: Final = re.compile(r"\$[A-Za-z_{(0-9@*#?-]|`")
+_ASKED: Final = ("--help", "--version", "-V", "-h")
+_SCRIPT_IN_FILE: Final = "runs a script that lies in a file"
+
+
+def _sed(invocation: Invocation) -> str | None:
+    scripts = [value or "" for name, value in invocation.options if name in ("-e", "--expression")]
+    if not scripts:
+        if not invocation.operands:
+            return None if invocation.has(*_ASKED) else "`sed` lacks its script"
+        if not invocation.operands[0].literal:
+            return UNKNOWN
+        scripts = [invocation.operands[0].text]
+    elif any(_FILLED_IN.search(script) or ('"' in script and "$" in script) for script in scripts):
+        return "the shell may put something into the `sed` script"
+    return sedscript.why_not("\n".join(scripts))
+
+
+def _awk(invocation: Invocation) -> str | None:
+    """Options end at the program: a value behind it is a file that is read, and must not look like one elsewhere."""
+    for name, value in invocation.options:
+        if name in ("-v", "--assign") and not _ASSIGNMENT.match(value or ""):
+            return f"`{value}` is no assignment"
+        if name in ("-F", "--field-separator") and value and len(value) > 2 and leads_out(value):
+            return f"`{value}` could be a file outside the workspace"
+    if not invocation.operands:
+        return None if invocation.has(*_ASKED) else "`awk` lacks its program"
+    if not invocation.operands[0].literal:
+        return UNKNOWN
+    return awkscript.why_not(invocation.operands[0].text)
+
+
+def _jq(invocation: Invocation) -> str | None:
+    if not invocation.operands:
+        return None if invocation.has(*_ASKED, "--build-configuration") else "`jq` lacks its filter"
+    given = invocation.has("--arg", "--argjson")
+    known = [each for each in invocation.operands if each.literal]
+    if not known or (not given and not invocation.operands[0].literal):
+        return UNKNOWN
+    return "the `jq` filter takes in another file" if any(_IMPORTS.search(each.text) for each in known) else None
+
+
+def _yq(invocation: Invocation) -> str | None:
+    if not invocation.operands:
+        return None if invocation.has(*_ASKED) else "`yq` lacks its expression"
+    if any(not each.literal and each.paths is None for each in invocation.operands):
+        return UNKNOWN
+    texts = [each.text for each in invocation.operands]
+    if any(_IMPORTS.search(text) or _YQ_HARM.search(text) for text in texts):
+        return "the `yq` expression takes in another file, or runs a program"
+    return None
+
+
+_AWK: Final = Program(
+    options="-F=word --field-separator=word -v=word --assign=word --csv -k --help --version -V -h",
+    operands="pattern-paths",
+    patterns=_ASKED,
+    refused={
+        **dict.fromkeys(("-f", "--file", "-E", "--exec"), _SCRIPT_IN_FILE),
+        **dict.fromkeys(("-i", "--include", "-l", "--load"), "loads a library"),
+        **dict.fromkeys(("-o", "--pretty-print", "-p", "--profile", "-d", "--dump-variables"), "writes a file"),
+        **dict.fromkeys(("-D", "--debug"), "takes commands"),
+    },
+    check=_awk,
+)
+
+FILTERS: Final[dict[str, Program]] = {
+    "sed": Program(
+        options="""-n --quiet --silent -e=word --expression=word -E -r --regexp-extended -s --separate -u --unbuffered
+            -z --null-data -l=word --line-length=word --debug --sandbox --help --version""",
+        operands="pattern-paths",
+        patterns=("-e", "--expression", "--help", "--version"),
+        refused={
+            **dict.fromkeys(("-i", "--in-place"), "writes the files that it reads"),
+            **dict.fromkeys(("-f", "--file"), _SCRIPT_IN_FILE),
+        },
+        check=_sed,
+    ),
+    "awk": _AWK,
+    "gawk": _AWK,
+    "mawk": _AWK,
+    "nawk": _AWK,
+    "jq": Program(
+        options="""-c --compact-output -n --null-input -e --exit-status -s --slurp -r --raw-output --raw-output0
+            -R --raw-input -C --color-output -M --monochrome-output -S --sort-keys -j --join-output -a --ascii-output
+            --tab --indent=word --unbuffered --stream --stream-errors --seq --arg=word --argjson=word --args
+            --jsonargs -h --help -V --version --build-configuration""",
+        operands="pattern-paths",
+        patterns=_ASKED,
+        refused={
+            **dict.fromkeys(("-f", "--from-file"), _SCRIPT_IN_FILE),
+            **dict.fromkeys(("-L", "--library-path"), "loads a library"),
+            **dict.fromkeys(("--slurpfile", "--rawfile", "--argfile"), "reads another file"),
+        },
+        check=_jq,
+    ),
+    "yq": Program(
+        options="""
+            -r --raw-output --unwrapScalar[=word] -o=word --output-format=word -p=word --input-format=word -P
+            --prettyPrint -e --exit-status -C --colors -M --no-colors -N --no-doc -I=word --indent=word -n
+            --null-input -y --yaml-output -Y --yaml-roundtrip -c --compact-output -S --sort-keys -j --tojson -h
+            --help -V --version
+        """,
+        operands="pattern-paths",
+        patterns=_ASKED,
+        starts_others=True,
+        refused={
+            **dict.fromkeys(("-i", "--inplace", "--in-place"), "writes the files that it reads"),
+            **dict.fromkeys(("-s", "--split-exp", "--split-exp-file"), "writes files"),
+            "--from-file": _SCRIPT_IN_FILE,
+        },
+        check=_yq,
+    ),
+}

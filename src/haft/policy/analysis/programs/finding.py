@@ -1,0 +1,106 @@
+"""`find`: an expression of tests, which all only look, and of actions, of which few do.
+
+Its words are read here in their order, as `find` itself reads them: options of links, places to start at, the
+expression. Whether the places lie in the workspace is judged where the table is applied.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from haft.policy.analysis.program import Argument, Invocation, Program
+from haft.policy.analysis.programs.judging import UNKNOWN, leads_out, named
+
+_BARE: Final = named("""
+    -a -and -o -or -not -true -false -empty -readable -writable -executable -nouser -nogroup -print -print0 -ls -prune
+    -quit -daystart -depth -d -mount -xdev -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race
+    -help --help -version --version""")
+_WITH_WORD: Final = named("""
+    -name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -lname -ilname -type -xtype -size -perm
+    -user -group -uid -gid -inum -links -fstype -context -amin -cmin -mmin -atime -ctime -mtime -used -maxdepth
+    -mindepth -printf -newermt -newerat -newerct -newerBt""")
+_WITH_PATH: Final = named("-newer -anewer -cnewer -samefile")
+_NEWER: Final = re.compile(r"-newer[aBcm][aBcm]")
+_SIGNS: Final = frozenset(("(", ")", "!", ","))
+
+_RUNS: Final = "runs a program for what it finds"
+_WRITES: Final = "writes a file"
+_FOLLOWS: Final = "follows links, out of the workspace too"
+_HARMFUL: Final = {
+    **dict.fromkeys(("-exec", "-execdir", "-ok", "-okdir"), _RUNS),
+    **dict.fromkeys(("-fprint", "-fprint0", "-fprintf", "-fls"), _WRITES),
+    "-delete": "deletes what it finds",
+    "-L": _FOLLOWS,
+    "-follow": _FOLLOWS,
+    "-files0-from": "starts at places that a list names",
+}
+
+
+def _check(invocation: Invocation) -> str | None:
+    words = list(invocation.operands)
+    at = 0
+    while at < len(words) and words[at].text in ("-P", "-H", "-O0", "-O1", "-O2", "-O3"):
+        at += 1
+    while at < len(words) and _is_place(words[at]):
+        at += 1
+    while at < len(words):
+        why, taken = _step(words, at)
+        if why is not None:
+            return why
+        at += taken
+    return None
+
+
+def _is_place(word: Argument) -> bool:
+    """Everything before the first word that opens the expression. A place that is not known yet could be one."""
+    if not word.literal and word.paths is None:
+        return not word.may_be_option
+    named = word.paths if word.paths is not None else (word.text,)
+    return all(not name.startswith("-") and name not in _SIGNS for name in named)
+
+
+def _step(words: list[Argument], at: int) -> tuple[str | None, int]:
+    word = words[at]
+    if not word.literal or word.paths is not None:
+        return f"`{word.text}` could be an action of `find`", 1
+    text = word.text
+    if text in _BARE or text in _SIGNS:
+        return None, 1
+    if text in _HARMFUL:
+        return f"`find {text}` {_HARMFUL[text]}", 1
+    if text not in _WITH_WORD and text not in _WITH_PATH and not _NEWER.fullmatch(text):
+        return f"`find {text}` is not known to only read", 1
+    if at + 1 == len(words):
+        return f"`find {text}` lacks its value", 1
+    return _valued(text, words[at + 1]), 2
+
+
+def _valued(name: str, value: Argument) -> str | None:
+    """A pattern that the shell fills in with several names moves everything behind it."""
+    if value.splits and (value.paths is None or len(value.paths) > 1):
+        return f"the shell makes several words of `{value.text}`"
+    if not value.literal and value.paths is None and value.may_be_option:
+        return UNKNOWN
+    if name in _WITH_WORD:
+        return None
+    return f"`{value.text}` may lie outside the workspace" if not value.literal or leads_out(value.text) else None
+
+
+FINDING: Final[dict[str, Program]] = {
+    "find": Program(
+        options=" ".join(
+            (
+                "-P -H -O0 -O1 -O2 -O3",
+                *sorted(_BARE),
+                *sorted(f"{name}=word" for name in _WITH_WORD),
+                *sorted(f"{name}=path" for name in _WITH_PATH),
+                *(f"-newer{one}{other}=path" for one in "aBcm" for other in "aBcm"),
+            )
+        ),
+        refused=_HARMFUL,
+        check=_check,
+        clusters=False,
+        single_dash=True,
+    ),
+}

@@ -1,0 +1,260 @@
+"""git, as far as it only reads. What the repository itself makes it run is kept out by the walls, not here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from haft.policy.analysis.program import Invocation, Program
+from haft.policy.analysis.programs.gitoptions import CHOOSING, HARMFUL, HISTORY, SHOWING
+from haft.policy.analysis.programs.judging import UNKNOWN, Check, every, leads_out, texts
+
+_FORMATS: Final = ("--format", "--pretty", "--sort", "--batch", "--batch-check")
+_RUNS_SETTINGS: Final = "may run what it is told by its options"
+
+
+def _inside(invocation: Invocation, skip: int = 0) -> str | None:
+    """Revisions and paths are words alike: none of them may look like an option, or lead out of the workspace."""
+    for name, value in invocation.options:
+        if name in _FORMATS and value and ("%G" in value or "signature" in value):
+            return f"`{value}` runs the program that checks signatures"
+    for each in invocation.operands[skip:]:
+        for word in each.paths if each.paths is not None else (each.text,):
+            if word.startswith("-"):
+                return f"`{word}` looks like an option"
+            if leads_out(word.strip("\"'")):
+                return f"`{word}` may lead out of the workspace"
+    return None
+
+
+def _difference(invocation: Invocation) -> str | None:
+    """Paths outside of a repository are compared as they are: every one must be known."""
+    return UNKNOWN if texts(invocation.operands) is None else _inside(invocation)
+
+
+def _grep(invocation: Invocation) -> str | None:
+    return _inside(invocation, 0 if invocation.has("-e", "-f") else 1)
+
+
+def _lists(what: str, *options: str) -> Check:
+    """`branch` and `tag` make what they are given, unless one of these options says that they list."""
+
+    def check(invocation: Invocation) -> str | None:
+        makes = invocation.operands and not invocation.has(*options)
+        return f"`{invocation.name}` makes a {what}" if makes else None
+
+    return check
+
+
+def _config(invocation: Invocation) -> str | None:
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    asks = invocation.has("--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list")
+    is_read = asks or len(words) == 1 or words[:1] in (["get"], ["list"])
+    return None if is_read else "`git config` sets what it is given a value for"
+
+
+def _reflog(invocation: Invocation) -> str | None:
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    is_shown = not words or words[0] in ("show", "exists", "list", "HEAD") or "@{" in words[0] or "/" in words[0]
+    return None if is_shown else f"`git reflog {words[0]}` is not known to only read"
+
+
+def _symbolic(invocation: Invocation) -> str | None:
+    return (
+        None if len(texts(invocation.operands) or ()) == 1 else "`git symbolic-ref` sets what it is given a value for"
+    )
+
+
+def _remote_show(invocation: Invocation) -> str | None:
+    is_local = not invocation.operands or invocation.has("-n")
+    return None if is_local else "`git remote show` asks the network"
+
+
+def _always(why: str) -> Check:
+    return lambda _invocation: why
+
+
+def _words(
+    options: str, *, check: Check = _inside, number_option: bool = False, refused: Mapping[str, str] | None = None
+) -> Program:
+    harmful = {**HARMFUL, **(refused or {})}
+    return Program(options=options, operands="words", refused=harmful, check=check, number_option=number_option)
+
+
+_LISTING: Final = """
+    --contains[=word] --no-contains[=word] --merged[=word] --no-merged[=word] --points-at[=word] --sort=word
+    --format=word --color[=word] --no-color --column[=word] --no-column -i --ignore-case
+"""
+_LISTS: Final = ("-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
+_HISTORY: Final = _words(HISTORY, number_option=True)
+_TREES: Final = _words(
+    SHOWING + "-r -t --root -c --cc -m --cached --no-commit-id --stdin -q --pretty[=word] --format[=word]"
+)
+
+_SUBCOMMANDS: Final[dict[str, Program]] = {
+    "status": _words(
+        """-v --verbose -s --short -b --branch --show-stash --ahead-behind --no-ahead-behind --porcelain[=word] --long
+        -z --null -u[=word] --untracked-files[=word] --ignored[=word] --ignore-submodules[=word] --column[=word]
+        --no-column --no-renames --renames -M[=word] --find-renames[=word]"""
+    ),
+    "log": _HISTORY,
+    "show": _HISTORY,
+    "whatchanged": _HISTORY,
+    "reflog": _words(HISTORY, number_option=True, check=every(_reflog, _inside)),
+    "diff": _words(
+        SHOWING + "--cached --staged --merge-base -0 -1 -2 -3 --base --ours --theirs -c --cc -q",
+        check=_difference,
+    ),
+    "diff-tree": _TREES,
+    "diff-index": _TREES,
+    "diff-files": _TREES,
+    "range-diff": _words(
+        SHOWING + "--creation-factor=word --no-dual-color --left-only --right-only --no-notes --notes[=word]"
+    ),
+    "rev-list": _words(
+        CHOOSING
+        + """--count --objects --objects-edge --disk-usage[=word] --left-right --use-bitmap-index --header --timestamp
+        --quiet --parents --children --pretty[=word] --format[=word] --oneline --abbrev[=word] --no-abbrev
+        --abbrev-commit --no-commit-header --commit-header --graph --date[=word] --bisect --bisect-vars --bisect-all
+        --filter[=word] --no-object-names --object-names --in-commit-order --unpacked --missing[=word]""",
+        number_option=True,
+    ),
+    "shortlog": _words(
+        CHOOSING.replace("-n=word", "")
+        + "-n --numbered -s --summary -e --email -w[=word] -c --group=word --format[=word] --date[=word]",
+    ),
+    "cherry": _words("-v --verbose --abbrev[=word]"),
+    "blame": _words(
+        """--incremental -b --root --show-stats --progress --no-progress --score-debug -f --show-name -n --show-number
+        -p --porcelain --line-porcelain -c -t -l -s -e --show-email -w --ignore-rev=word --ignore-revs-file=path
+        --color-lines --color-by-age --minimal -C[=word] -M[=word] -L=word --abbrev[=word] --date[=word]
+        --since[=word] --reverse --first-parent"""
+    ),
+    "annotate": _words("-b --root -f --show-name -l -t -w -M[=word] -C[=word] -L=word"),
+    "branch": _words(
+        _LISTING + "-v --verbose -q --quiet -r --remotes -a --all -l --list --show-current --abbrev[=word] --no-abbrev",
+        check=every(_lists("branch", *_LISTS), _inside),
+    ),
+    "tag": _words(
+        _LISTING + "-l --list -n[=word] --omit-empty",
+        check=every(_lists("tag", "-n", *_LISTS), _inside),
+    ),
+    "remote": Program(
+        options="-v --verbose",
+        subcommands={
+            "get-url": _words("--push --all"),
+            "show": _words("-n", check=every(_remote_show, _inside)),
+        },
+    ),
+    "stash": Program(
+        subcommands={
+            "list": _HISTORY,
+            "show": _words(SHOWING + "--include-untracked --only-untracked --no-include-untracked"),
+        },
+        check=_always("`git stash` puts changes away"),
+    ),
+    "worktree": Program(
+        subcommands={"list": _words("--porcelain -z -v --verbose --expire=word")},
+        check=_always("`git worktree` is only known to list"),
+    ),
+    "notes": Program(subcommands={"list": _words(""), "show": _words("")}),
+    "submodule": Program(options="-q --quiet", subcommands={"status": _words("--cached --recursive")}),
+    "bisect": Program(subcommands={"log": _words("")}, check=_always("`git bisect` checks out commits")),
+    "rev-parse": _words(
+        """--short[=word] --abbrev-ref[=word] --verify -q --quiet --symbolic --symbolic-full-name --show-toplevel
+        --git-dir --absolute-git-dir --git-common-dir --git-path[=word] --is-inside-work-tree --is-inside-git-dir
+        --is-bare-repository --is-shallow-repository --show-cdup --show-prefix --show-superproject-working-tree
+        --show-object-format[=word] --show-ref-format --all --branches[=word] --tags[=word] --remotes[=word]
+        --glob[=word] --exclude[=word] --disambiguate[=word] --since[=word] --until[=word] --after[=word]
+        --before[=word] --local-env-vars --path-format[=word] --default[=word] --revs-only --no-revs --flags
+        --no-flags --not --sq --shared-index-path"""
+    ),
+    "ls-files": _words(
+        """-z -t -v -f -c --cached -d --deleted -m --modified -o --others -i --ignored -s --stage -k --killed
+        --directory --no-empty-directory --eol --empty-directory -u --unmerged --resolve-undo -x=word --exclude=word
+        -X=path --exclude-from=path --exclude-standard --full-name --recurse-submodules --error-unmatch
+        --with-tree=word --abbrev[=word] --debug --deduplicate --sparse --format=word"""
+    ),
+    "ls-tree": _words(
+        """-d -r -t -l --long -z --name-only --name-status --object-only --full-name --full-tree --abbrev[=word]
+        --format=word"""
+    ),
+    "cat-file": _words(
+        """-p -t -s -e --batch[=word] --batch-check[=word] --batch-all-objects --buffer --unordered --follow-symlinks
+        --allow-unknown-type -z""",
+        refused={"--filters": "runs the programs that the repository names"},
+    ),
+    "describe": _words(
+        """--tags --all --long --always --dirty[=word] --broken[=word] --abbrev[=word] --match[=word] --exclude[=word]
+        --candidates[=word] --exact-match --first-parent --contains --debug"""
+    ),
+    "name-rev": _words("--tags --name-only --refs[=word] --exclude[=word] --all --undefined --no-undefined --always"),
+    "merge-base": _words("-a --all --octopus --independent --is-ancestor --fork-point"),
+    "for-each-ref": _words(
+        _LISTING + "-s --shell -p --perl --python --tcl --count[=word] --omit-empty --exclude=word --include-root-refs"
+    ),
+    "show-ref": _words(
+        """--head --heads --branches --tags -d --dereference -s --hash[=word] --verify -q --quiet --abbrev[=word]
+        --exists"""
+    ),
+    "show-branch": _words(
+        """-a --all -r --remotes --current --topo-order --date-order --sparse --more[=word] --list --merge-base
+        --no-name --sha1-name"""
+    ),
+    "symbolic-ref": _words("-q --quiet --short --no-recurse", check=every(_symbolic, _inside)),
+    "grep": _words(
+        """--cached --untracked --exclude-standard --no-exclude-standard --recurse-submodules -v --invert-match
+        -i --ignore-case -w --word-regexp -a --text -I --no-textconv -r --recursive --no-recursive --max-depth=word
+        -E --extended-regexp -G --basic-regexp -F --fixed-strings -P --perl-regexp -n --line-number --column -h -H
+        --full-name -l --files-with-matches --name-only -L --files-without-match -z --null -o --only-matching
+        -c --count --color[=word] --no-color --break --heading -C=word --context=word -B=word --before-context=word
+        -A=word --after-context=word --threads=word -p --show-function -W --function-context -f=path -e=word --and --or
+        --not -q --quiet --all-match -m=word --max-count=word""",
+        check=_grep,
+        number_option=True,
+        refused={
+            "-O": "runs a pager",
+            "--open-files-in-pager": "runs a pager",
+            "--ext-grep": "runs another program",
+        },
+    ),
+    "config": _words(
+        """--get --get-all --get-regexp --get-urlmatch -l --list --global --system --local --worktree -f=path
+        --file=path --blob=word --type=word --bool --int --bool-or-int --bool-or-str --path --expiry-date -z --null
+        --name-only --show-origin --show-scope --show-names --includes --no-includes --default=word --all --regexp
+        --value=word --fixed-value""",
+        check=_config,
+        refused={
+            "-e": "opens an editor",
+            "--edit": "opens an editor",
+            **dict.fromkeys(
+                ("--unset", "--unset-all", "--add", "--replace-all", "--rename-section", "--remove-section"),
+                "writes settings",
+            ),
+        },
+    ),
+    "count-objects": _words("-v --verbose -H --human-readable"),
+    "check-ignore": _words("-q --quiet -v --verbose --stdin -z -n --non-matching --no-index"),
+    "check-attr": _words("-a --all --cached --stdin -z"),
+    "hash-object": Program(options="-t=word --stdin --no-filters", refused={"-w": "writes an object"}),
+    "version": _words("--build-options"),
+}
+
+GIT: Final[dict[str, Program]] = {
+    "git": Program(
+        options="""--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects -C=path -v --version -h
+            --help""",
+        operands="words",
+        starts_others=True,
+        refused={
+            **dict.fromkeys(("-c", "--config-env", "--exec-path"), _RUNS_SETTINGS),
+            **dict.fromkeys(("--git-dir", "--work-tree"), "may obey the settings of another repository"),
+            **dict.fromkeys(("-p", "--paginate"), "runs a pager"),
+        },
+        subcommands=_SUBCOMMANDS,
+    ),
+}

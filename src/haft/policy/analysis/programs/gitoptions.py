@@ -1,0 +1,64 @@
+"""Options that several commands of git share: which commits, and how changes are shown.
+
+Where git wants a value after `=` alone, it is written as one that may be left out: else the next word would pass for a
+value here, and for an option there (`git log --format --output=x`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SHOWING: Final = """
+    -p -u --patch -s --no-patch -U[=word] --unified[=word] --raw --patch-with-raw --indent-heuristic
+    --no-indent-heuristic --minimal --patience --histogram --anchored[=word] --diff-algorithm[=word] --stat[=word]
+    --stat-width[=word] --stat-name-width[=word] --stat-count[=word] --stat-graph-width[=word] --compact-summary
+    --numstat --shortstat -X[=word] --dirstat[=word] --dirstat-by-file[=word] --cumulative --summary
+    --patch-with-stat -z --name-only --name-status --submodule[=word] --color[=word] --no-color --color-moved[=word]
+    --no-color-moved --color-moved-ws[=word] --no-color-moved-ws --word-diff[=word] --word-diff-regex[=word]
+    --color-words[=word] --no-renames --rename-empty --no-rename-empty --check --ws-error-highlight[=word]
+    --full-index --binary --abbrev[=word] --no-abbrev -B[=word] --break-rewrites[=word] -M[=word]
+    --find-renames[=word] -C[=word] --find-copies[=word] --find-copies-harder -D --irreversible-delete -l[=word]
+    --diff-filter[=word] -S=word -G=word --find-object[=word] --pickaxe-all --pickaxe-regex --skip-to[=word]
+    --rotate-to[=word] -R --relative[=word] --no-relative -a --text --ignore-cr-at-eol --ignore-space-at-eol
+    -b --ignore-space-change -w --ignore-all-space --ignore-blank-lines -I[=word] --ignore-matching-lines[=word]
+    --inter-hunk-context[=word] -W --function-context --exit-code --quiet --no-ext-diff --no-textconv
+    --ignore-submodules[=word] --src-prefix[=word] --dst-prefix[=word] --no-prefix --default-prefix
+    --line-prefix[=word] --ita-invisible-in-index --ita-visible-in-index --output-indicator-new[=word]
+    --output-indicator-old[=word] --output-indicator-context[=word]
+"""
+
+CHOOSING: Final = """
+    -n=word --max-count[=word] --skip[=word] --since=word --after=word --until=word --before=word
+    --since-as-filter[=word] --author=word --committer=word --grep=word --grep-reflog[=word] --all-match --invert-grep
+    -i --regexp-ignore-case --basic-regexp -E --extended-regexp -F --fixed-strings -P --perl-regexp
+    --remove-empty --merges --no-merges --min-parents[=word] --max-parents[=word] --no-min-parents --no-max-parents
+    --first-parent --exclude-first-parent-only --not --all --branches[=word] --tags[=word] --remotes[=word]
+    --glob[=word] --exclude[=word] --exclude-hidden[=word] --reflog --alternate-refs --single-worktree
+    --ignore-missing --stdin --cherry-mark --cherry-pick --left-only --right-only --cherry -g --walk-reflogs --merge
+    --boundary --simplify-by-decoration --show-pulls --full-history --dense --sparse --simplify-merges
+    --ancestry-path[=word] --date-order --author-date-order --topo-order --reverse --no-walk[=word] --do-walk
+"""
+
+HISTORY: Final = (
+    SHOWING
+    + CHOOSING
+    + """
+    --follow --no-follow --decorate[=word] --no-decorate --decorate-refs[=word] --decorate-refs-exclude[=word]
+    --clear-decorations --source --mailmap --no-mailmap --use-mailmap --no-use-mailmap --full-diff --log-size -L=word
+    --pretty[=word] --format[=word] --abbrev-commit --no-abbrev-commit --oneline --encoding[=word]
+    --expand-tabs[=word] --no-expand-tabs --notes[=word] --no-notes --show-notes[=word] --no-standard-notes
+    --standard-notes --show-notes-by-default --relative-date --date[=word] --parents --children --left-right --graph
+    --no-graph --show-linear-break[=word] -c --cc -m -r -t --diff-merges[=word] --no-diff-merges
+    --combined-all-paths -q --root
+"""
+)
+
+HARMFUL: Final = {
+    "--output": "writes a file",
+    "--ext-diff": "runs the programs that the repository names",
+    "--textconv": "runs the programs that the repository names",
+    "--show-signature": "runs the program that checks signatures",
+    "--no-index": "reads files outside of the repository",
+    "-O": "reads another file",
+    "--remerge-diff": "merges anew, and writes objects",
+}

@@ -1,0 +1,99 @@
+"""What the checks of several entries share: counting operands, and rules that are put together from small ones.
+
+A check is handed words as far as they are known. A word that is not literal, and no pattern that was looked up, could
+be anything: checks that need to know a word ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from haft.policy.analysis.program import Argument, Invocation
+
+Check = Callable[[Invocation], str | None]
+
+UNKNOWN: Final = "what it is given is only known when it runs"
+
+
+def named(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+def texts(operands: Iterable[Argument]) -> list[str] | None:
+    """Every word that the operands stand for, or None where one is not known."""
+    words: list[str] = []
+    for each in operands:
+        if each.paths is not None:
+            words.extend(each.paths)
+        elif each.literal:
+            words.append(each.text)
+        else:
+            return None
+    return words
+
+
+def at_most(most: int, why: str) -> Check:
+    """At most so many operands, all of them known."""
+
+    def check(invocation: Invocation) -> str | None:
+        if texts(invocation.operands) is None:
+            return UNKNOWN
+        count = sum(len(each.paths) if each.paths is not None and each.splits else 1 for each in invocation.operands)
+        return why if count > most else None
+
+    return check
+
+
+def only_among(allowed: Iterable[str], why: str) -> Check:
+    """Operands that are all known and all among these."""
+    known = frozenset(allowed)
+
+    def check(invocation: Invocation) -> str | None:
+        words = texts(invocation.operands)
+        if words is None:
+            return UNKNOWN
+        return next((f"`{invocation.name} {word}` {why}" for word in words if word not in known), None)
+
+    return check
+
+
+def needs(options: tuple[str, ...], why: str) -> Check:
+    """One of these options must be given."""
+
+    def check(invocation: Invocation) -> str | None:
+        return None if invocation.has(*options) else why
+
+    return check
+
+
+def not_both(some: tuple[str, ...], others: tuple[str, ...], why: str) -> Check:
+    """No option of the first together with one of the second."""
+
+    def check(invocation: Invocation) -> str | None:
+        return why if invocation.has(*some) and invocation.has(*others) else None
+
+    return check
+
+
+def every(*checks: Check) -> Check:
+    """The first answer of several checks."""
+
+    def check(invocation: Invocation) -> str | None:
+        return next((why for each in checks if (why := each(invocation)) is not None), None)
+
+    return check
+
+
+def leads_out(word: str) -> bool:
+    """Whether a word that may be read as a path would leave the directory, or cannot be told."""
+    return word.startswith(("/", "~")) or ".." in word.split("/")
+
+
+def no_response_files(invocation: Invocation) -> str | None:
+    """Programs of binutils read further options from a file that is named with `@`."""
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    return next((f"`{word}` names a file of further options" for word in words if word.startswith("@")), None)

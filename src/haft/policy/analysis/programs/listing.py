@@ -1,0 +1,96 @@
+"""Programs that say which files there are, and of what kind, size and place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from haft.policy.analysis.program import Program
+from haft.policy.analysis.programs.judging import not_both
+
+_FOLLOWS: Final = "follows links, out of the workspace too"
+_NAMES: Final = "reads the files that a list names"
+
+_LS: Final = Program(
+    options="""-a --all -A --almost-all --author -b --escape --block-size=word -B --ignore-backups -c -C --color[=word]
+        -d --directory -D --dired -f -F --classify[=word] --file-type --format=word --full-time -g
+        --group-directories-first -G --no-group -h --human-readable --si -H --dereference-command-line
+        --dereference-command-line-symlink-to-dir --hide=word --hyperlink[=word] --indicator-style=word -i --inode
+        -I=word --ignore=word -k --kibibytes -l -L --dereference -m -n --numeric-uid-gid -N --literal -o -p
+        -q --hide-control-chars --show-control-chars -Q --quote-name --quoting-style=word -r --reverse -R --recursive
+        -s --size -S --sort=word --time=word --time-style=word -t -T=word --tabsize=word -u -U -v -w=word
+        --width=word -x -X -Z --context --zero -1 --help --version""",
+    tame=True,
+    check=not_both(("-L", "--dereference"), ("-R", "--recursive"), f"`ls -LR` {_FOLLOWS}"),
+)
+
+LISTING: Final[dict[str, Program]] = {
+    "ls": _LS,
+    "dir": _LS,
+    "vdir": _LS,
+    "pwd": Program(options="-L --logical -P --physical --help --version", operands="none", tame=True),
+    "basename": Program(
+        options="-a --multiple -s=word --suffix=word -z --zero --help --version", operands="words", tame=True
+    ),
+    "dirname": Program(options="-z --zero --help --version", operands="words", tame=True),
+    "realpath": Program(
+        options="""-e --canonicalize-existing -m --canonicalize-missing -L --logical -P --physical -q --quiet
+            --relative-to=path --relative-base=path -s --strip --no-symlinks -z --zero --help --version""",
+        tame=True,
+    ),
+    "readlink": Program(
+        options="""-f --canonicalize -e --canonicalize-existing -m --canonicalize-missing -n --no-newline -q --quiet
+            -s --silent -v --verbose -z --zero --help --version""",
+        tame=True,
+    ),
+    "stat": Program(
+        options="""-L --dereference -f --file-system --cached=word -c=word --format=word --printf=word -t --terse --help
+            --version""",
+        tame=True,
+    ),
+    "du": Program(
+        options="""-0 --null -a --all --apparent-size -B=word --block-size=word -b --bytes -c --total
+            -D -H --dereference-args -d=word --max-depth=word --summarize -h --human-readable --inodes -k
+            -l --count-links -m -P --no-dereference -S --separate-dirs --si -s -t=word --threshold=word --time[=word]
+            --time-style=word -X=path --exclude-from=path --exclude=word -x --one-file-system --help --version""",
+        tame=True,
+        refused={"-L": _FOLLOWS, "--dereference": _FOLLOWS, "--files0-from": _NAMES},
+    ),
+    "df": Program(
+        options="""-a --all -B=word --block-size=word -h --human-readable -H --si -i --inodes -k -l --local --no-sync
+            --output[=word] -P --portability --total -t=word --type=word -T --print-type -x=word --exclude-type=word
+            -v --help --version""",
+        refused={"--sync": "makes the system write what it holds back"},
+    ),
+    "tree": Program(
+        options="""
+            -a -d -f -x -L=word -P=word -I=word --gitignore --gitfile=path --ignore-case --matchdirs --metafirst
+            --prune --info --infofile=path --noreport --charset=word --filelimit=word -q -N -Q -p -u -g -s -h --si
+            --du -D --timefmt=word -F --inodes --device -v -t -c -U -r --dirsfirst --filesfirst --sort=word -i -A -S
+            -n -C -X -J -H=word -T=word --nolinks --hintro=path --houtro=path --help --version
+        """,
+        refused={
+            "-o": "writes a file",
+            "-R": "writes a page into every directory, where it makes pages",
+            "-l": _FOLLOWS,
+            "--fromfile": _NAMES,
+            "--fromtabfile": _NAMES,
+        },
+    ),
+    "file": Program(
+        options="""-b --brief -c --checking-printout -e=word --exclude=word --exclude-quiet=word -F=word
+            --separator=word -i --mime --apple --extension --mime-type --mime-encoding -k --keep-going -l --list
+            -L --dereference -h --no-dereference -n --no-buffer -N --no-pad -0 --print0 -P=word --parameter=word -r
+            --raw --help -v --version""",
+        refused={
+            "-C": "writes a file of magic",
+            "--compile": "writes a file of magic",
+            "-m": "obeys rules that it is given",
+            "--magic-file": "obeys rules that it is given",
+            **dict.fromkeys(("-f", "--files-from"), _NAMES),
+            **dict.fromkeys(("-z", "--uncompress", "-Z", "--uncompress-noreport"), "runs programs that decompress"),
+            **dict.fromkeys(("-s", "--special-files"), "reads devices"),
+            **dict.fromkeys(("-p", "--preserve-date"), "sets the times of files"),
+            **dict.fromkeys(("-S", "--no-sandbox"), "takes its own walls down"),
+        },
+    ),
+}

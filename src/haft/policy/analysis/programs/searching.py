@@ -1,0 +1,128 @@
+"""Programs that search in files, or for files by their names alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from haft.policy.analysis.program import Invocation, Program
+from haft.policy.analysis.programs.judging import leads_out
+
+_FOLLOWS: Final = "follows links, out of the workspace too"
+_RUNS: Final = "runs a program"
+
+_GREP: Final = """
+    -E --extended-regexp -F --fixed-strings -G --basic-regexp -P --perl-regexp -e=word --regexp=word -f=path
+    --file=path -i -y --ignore-case --no-ignore-case -w --word-regexp -x --line-regexp -z --null-data
+    -s --no-messages -v --invert-match -V --version --help -m=word --max-count=word -b --byte-offset
+    -n --line-number --line-buffered -H --with-filename -h --no-filename --label=word -o --only-matching
+    -q --quiet --silent --binary-files=word -a --text -I -d=word --directories=word -D=word --devices=word
+    -r --recursive --include=word --exclude=word --exclude-from=path --exclude-dir=word -L --files-without-match
+    -l --files-with-matches -c --count -T --initial-tab -Z --null -B=word --before-context=word -A=word
+    --after-context=word -C=word --context=word --group-separator=word --no-group-separator --color[=word]
+    --colour[=word] -U --binary -u --unix-byte-offsets
+"""
+_GREP_ENTRY: Final = Program(
+    options=_GREP,
+    operands="pattern-paths",
+    patterns=("-e", "--regexp", "-f", "--file", "-V", "--version", "--help"),
+    tame=True,
+    refused={"-R": _FOLLOWS, "--dereference-recursive": _FOLLOWS},
+    number_option=True,
+)
+
+_RG: Final = """
+    -e=word --regexp=word -f=path --file=path -s --case-sensitive --crlf --no-crlf --dfa-size-limit=word
+    -E=word --encoding=word --no-encoding --engine=word -F --fixed-strings --no-fixed-strings -i --ignore-case
+    -v --invert-match --no-invert-match -x --line-regexp -m=word --max-count=word --mmap --no-mmap -U --multiline
+    --no-multiline --multiline-dotall --no-multiline-dotall --no-unicode --unicode --null-data -P --pcre2 --no-pcre2
+    --regex-size-limit=word -S --smart-case --stop-on-nonmatch -a --text --no-text -j=word --threads=word
+    -w --word-regexp --auto-hybrid-regex --no-auto-hybrid-regex --no-pcre2-unicode --pcre2-unicode --binary
+    --no-binary --no-follow -g=word --glob=word --glob-case-insensitive --no-glob-case-insensitive -. --hidden
+    --no-hidden --iglob=word --ignore-file=path --ignore-file-case-insensitive --no-ignore-file-case-insensitive
+    -d=word --max-depth=word --maxdepth=word --max-filesize=word --no-ignore --ignore --no-ignore-dot --ignore-dot
+    --no-ignore-exclude --ignore-exclude --no-ignore-files --ignore-files --no-ignore-global --ignore-global
+    --no-ignore-parent --ignore-parent --no-ignore-vcs --ignore-vcs --no-require-git --require-git --one-file-system
+    --no-one-file-system -t=word --type=word -T=word --type-not=word --type-add=word --type-clear=word
+    -u --unrestricted -A=word --after-context=word -B=word --before-context=word --block-buffered
+    --no-block-buffered -b --byte-offset --no-byte-offset --color=word --colors=word --column --no-column -C=word
+    --context=word --context-separator=word --no-context-separator --field-context-separator=word
+    --field-match-separator=word --heading --no-heading -h --help --hyperlink-format=word --include-zero
+    --no-include-zero --line-buffered --no-line-buffered -n --line-number -N --no-line-number -M=word
+    --max-columns=word --max-columns-preview --no-max-columns-preview -0 --null -o --only-matching
+    --path-separator=word --passthru --passthrough -p --pretty -q --quiet -r=word --replace=word --sort=word
+    --sortr=word --sort-files --no-sort-files --trim --no-trim --vimgrep -H --with-filename -I --no-filename
+    -c --count --count-matches -l --files-with-matches --files-without-match --json --no-json --debug
+    --no-ignore-messages --ignore-messages --no-messages --messages --stats --no-stats --trace --files
+    --generate=word --no-config --pcre2-version --type-list -V --version --no-pre --no-search-zip
+"""
+
+_FD: Final = """
+    -H --hidden --no-hidden -I --no-ignore --ignore --no-ignore-vcs --ignore-vcs --no-ignore-parent
+    --no-global-ignore-file --no-require-git -u --unrestricted -s --case-sensitive -i --ignore-case -g --glob --regex
+    -F --fixed-strings --literal --and=word -a --absolute-path --relative-path --no-follow -p --full-path
+    -0 --print0 -d=word --max-depth=word --maxdepth=word --min-depth=word --exact-depth=word -E=word --exclude=word
+    --prune -t=word --type=word -e=word --extension=word -S=word --size=word --changed-within=word
+    --changed-before=word --newer=word --older=word --change-newer-than=word --change-older-than=word -o=word
+    --owner=word --format=word -c=word --color=word --hyperlink[=word] -j=word --threads=word --max-results=word
+    -1 -q --quiet --has-results --show-errors --path-separator=word --search-path=path --strip-cwd-prefix[=word]
+    --one-file-system --mount --xdev --ignore-file=path -C=path --base-directory=path -h --help -V --version
+"""
+
+
+def _dates(invocation: Invocation) -> str | None:
+    """`fd` takes the time of a file where a date is asked for and a file of that name exists."""
+    dated = ("--newer", "--older", "--changed-within", "--changed-before", "--change-newer-than", "--change-older-than")
+    values = (value for name, value in invocation.options if name in dated)
+    return next((f"`{value}` lies outside the workspace" for value in values if value and leads_out(value)), None)
+
+
+_FD_ENTRY: Final = Program(
+    options=_FD,
+    operands="pattern-paths",
+    refused={
+        **dict.fromkeys(("-x", "--exec", "-X", "--exec-batch"), _RUNS),
+        **dict.fromkeys(("-L", "--follow"), _FOLLOWS),
+        **dict.fromkeys(("-l", "--list-details"), "runs `ls`"),
+    },
+    check=_dates,
+)
+_RG_ENTRY: Final = Program(
+    options=_RG,
+    operands="pattern-paths",
+    patterns=("-e", "--regexp", "-f", "--file", "--files", "--type-list", "-V", "--version", "-h", "--help"),
+    refused={
+        "--pre": _RUNS,
+        "--pre-glob": _RUNS,
+        "--hostname-bin": _RUNS,
+        **dict.fromkeys(("-z", "--search-zip"), "runs programs that decompress"),
+        **dict.fromkeys(("-L", "--follow"), _FOLLOWS),
+    },
+)
+
+SEARCHING: Final[dict[str, Program]] = {
+    "grep": _GREP_ENTRY,
+    "egrep": _GREP_ENTRY,
+    "fgrep": _GREP_ENTRY,
+    "rg": _RG_ENTRY,
+    "fd": _FD_ENTRY,
+    "fdfind": _FD_ENTRY,
+    "ag": Program(
+        options="""
+            -A=word --after=word -B=word --before=word --break --nobreak -c --count --color --nocolor --column
+            -C=word --context=word -H --heading --noheading --line-numbers -l --files-with-matches -L
+            --files-without-matches --print-long-lines --passthrough --silent --stats --stats-only --vimgrep -0
+            --null -a --all-types --depth=word -g=word -G=word --file-search-regex=word --hidden -i --ignore-case
+            --ignore=word --ignore-dir=word -m=word --max-count=word --one-device -Q --literal -F --fixed-strings -s
+            --case-sensitive -S --smart-case --search-binary -t --all-text -u --unrestricted -U --skip-vcs-ignores
+            -v --invert-match -w --word-regexp -W=word --width=word --nofollow --numbers --nonumbers --filename
+            --nofilename -o --only-matching --help --version -V
+        """,
+        operands="pattern-paths",
+        patterns=("-g", "--help", "--version", "-V"),
+        refused={
+            "--pager": _RUNS,
+            **dict.fromkeys(("-f", "--follow"), _FOLLOWS),
+            **dict.fromkeys(("-z", "--search-zip"), "unpacks what it finds"),
+        },
+    ),
+}

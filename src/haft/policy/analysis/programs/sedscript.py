@@ -1,0 +1,154 @@
+"""Whether a script of `sed` only prints: a strict reader of the commands that neither read, write nor run.
+
+What it does not know it refuses, and so it does where two kinds of `sed` would take the text apart differently.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from haft.policy.analysis.programs.delimited import end_of_regex, end_of_replacement
+
+_SIGNS: Final = "/|,#@!:%_~+=\"'<>"
+_BARE: Final = "=dDgGhHnNpPxzF"
+_FLAGS: Final = re.compile(r"[gpiImM0-9]*")
+_BLANKS: Final = re.compile(r"[ \t]*")
+_BETWEEN: Final = re.compile(r"[ \t\n;]*")
+_DIGITS: Final = re.compile(r"[0-9]*")
+_NUMBER: Final = re.compile(r"\$|[0-9]+(?:~[0-9]+)?")
+_SECOND: Final = re.compile(r"\$|[+~]?[0-9]+")
+_LABEL: Final = re.compile(r"[ \t]*([A-Za-z0-9_]*)")
+_NEW_LABEL: Final = re.compile(r":[ \t]*[A-Za-z0-9_]+")
+_TEXT: Final = re.compile(r"[ \t]*[^\s\\;{}][^\n\\;{}]*|[ \t]*")
+_COMMENT: Final = re.compile(r"#[^\n\\;{}]*")
+_DEEPEST: Final = 50
+
+_HARM: Final = {
+    "w": "writes a file",
+    "W": "writes a file",
+    "e": "runs a program",
+    "r": "reads a file that its script names",
+    "R": "reads a file that its script names",
+}
+
+
+class _Refused(Exception):
+    """Carries why."""
+
+
+def why_not(script: str) -> str | None:
+    """Why the script is not known to only print, or None."""
+    try:
+        _commands(script)
+    except _Refused as refused:
+        return str(refused)
+    return None
+
+
+def _commands(script: str) -> None:
+    at = _past(_BETWEEN, script, 0)
+    depth = 0
+    while at < len(script):
+        at = _address(script, at)
+        letter = script[at : at + 1]
+        if letter == "{":
+            depth += 1
+            at += 1
+        else:
+            depth -= letter == "}"
+            at = _end(script, _command(script, at))
+        if not 0 <= depth <= _DEEPEST:
+            raise _Refused("the braces of the `sed` script do not match")
+        at = _past(_BETWEEN, script, at)
+    if depth:
+        raise _Refused("the braces of the `sed` script do not match")
+
+
+def _past(form: re.Pattern[str], script: str, at: int) -> int:
+    found = form.match(script, at)
+    return found.end() if found else at
+
+
+def _address(script: str, at: int) -> int:
+    first = _one_address(script, at, _NUMBER)
+    if first > at:
+        at = _past(_BLANKS, script, first)
+        if script[at : at + 1] == ",":
+            begin = _past(_BLANKS, script, at + 1)
+            at = _one_address(script, begin, _SECOND)
+            if at == begin:
+                raise _Refused("an address of the `sed` script is not understood")
+    at = _past(_BLANKS, script, at)
+    while script[at : at + 1] == "!":
+        at = _past(_BLANKS, script, at + 1)
+    return at
+
+
+def _one_address(script: str, at: int, number: re.Pattern[str]) -> int:
+    letter = script[at : at + 1]
+    if letter == "/":
+        begin, sign = at + 1, "/"
+    elif letter == "\\" and script[at + 1 : at + 2] and script[at + 1] in _SIGNS:
+        begin, sign = at + 2, script[at + 1]
+    else:
+        return _past(number, script, at)
+    behind = end_of_regex(script, begin, sign)
+    if behind is None:
+        raise _Refused("an address of the `sed` script is not understood")
+    while script[behind : behind + 1] in ("I", "M"):
+        behind += 1
+    return behind
+
+
+def _command(script: str, at: int) -> int:
+    """Behind the command that begins here."""
+    letter = script[at : at + 1]
+    if letter and letter in _BARE + "}":
+        return at + 1
+    if letter and letter in "qQl":
+        return _past(_DIGITS, script, _past(_BLANKS, script, at + 1))
+    if letter and letter in "btT":
+        return _past(_LABEL, script, at + 1)
+    if letter in ("s", "y"):
+        return _substitution(script, at)
+    forms = {":": _NEW_LABEL, "#": _COMMENT}
+    if letter in forms and (found := forms[letter].match(script, at)):
+        return found.end()
+    if letter and letter in "aic" and (found := _TEXT.match(script, at + 1)) and found.group().strip():
+        return found.end()
+    if letter in _HARM:
+        raise _Refused(f"the command `{letter}` of a `sed` script {_HARM[letter]}")
+    raise _Refused("the `sed` script is not understood")
+
+
+def _substitution(script: str, at: int) -> int:
+    sign = script[at + 1 : at + 2]
+    if not sign or sign not in _SIGNS:
+        raise _Refused("the `sed` script is not understood")
+    middle = (end_of_regex if script[at] == "s" else end_of_replacement)(script, at + 2, sign)
+    behind = None if middle is None else end_of_replacement(script, middle, sign)
+    if behind is None or _is_read_otherwise(script, at + 2, sign, behind):
+        raise _Refused("the `sed` script is not understood")
+    if script[at] == "y":
+        return behind
+    behind = _past(_FLAGS, script, behind)
+    if script[behind : behind + 1] in ("e", "w"):
+        raise _Refused(f"the flag `{script[behind]}` of a `sed` script {_HARM[script[behind]]}")
+    return behind
+
+
+def _is_read_otherwise(script: str, at: int, sign: str, behind: int) -> bool:
+    """Whether a `sed` that knows no brackets would end elsewhere, and not call it an error."""
+    middle = end_of_replacement(script, at, sign)
+    end = None if middle is None else end_of_replacement(script, middle, sign)
+    if end is None or end == behind:
+        return False
+    return script[end : end + 1] == "" or script[end] in "gpiImM0123456789weE;}# \t\n"
+
+
+def _end(script: str, at: int) -> int:
+    at = _past(_BLANKS, script, at)
+    if at < len(script) and script[at] not in ";\n}#":
+        raise _Refused("the `sed` script is not understood")
+    return at

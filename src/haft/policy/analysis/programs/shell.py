@@ -1,0 +1,71 @@
+"""Programs that print or reckon with their words alone. What the shell does on its own account is judged elsewhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from haft.policy.analysis.program import Invocation, Program
+from haft.policy.analysis.programs.judging import UNKNOWN, texts
+
+_LONGEST_SLEEP: Final = 60.0
+_SLEEP: Final = re.compile(r"([0-9]*\.?[0-9]+)([sm]?)")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,8}(?:\.[0-9]{1,8})?")
+
+
+def _printf(invocation: Invocation) -> str | None:
+    """Only the first word can be an option; `-v` assigns, and evaluates what stands in square brackets."""
+    if not invocation.operands:
+        return None
+    first = invocation.operands[0]
+    if not first.literal and first.may_be_option:
+        return f"`{first.text}` may become an option of `printf`"
+    if first.literal and first.text.startswith("-v"):
+        return "`printf -v` assigns to a variable"
+    return None
+
+
+def _sleep(invocation: Invocation) -> str | None:
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    whole = 0.0
+    for word in words:
+        found = _SLEEP.fullmatch(word)
+        if found is None:
+            return f"`sleep {word}` may wait without end"
+        whole += float(found[1]) * (60 if found[2] == "m" else 1)
+    return f"it sleeps for more than {_LONGEST_SLEEP:.0f} seconds" if whole > _LONGEST_SLEEP else None
+
+
+def _seq(invocation: Invocation) -> str | None:
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    return next((f"`seq {word}` may count without end" for word in words if not _NUMBER.fullmatch(word)), None)
+
+
+_QUIET: Final = Program(operands="words", tame=True)
+
+SHELL: Final[dict[str, Program]] = {
+    "echo": _QUIET,
+    "printf": Program(operands="words", tame=True, check=_printf),
+    "expr": _QUIET,
+    "type": Program(options="-a -f -p -P -t", operands="words", tame=True),
+    "which": Program(options="-a -s --all --help --version -v", operands="words"),
+    "sleep": Program(options="--help --version", operands="words", check=_sleep),
+    "seq": Program(
+        options="-f=word --format=word -s=word --separator=word -w --equal-width --help --version",
+        operands="words",
+        number_option=True,
+        check=_seq,
+    ),
+    "factor": Program(options="-h --exponents --help --version", operands="words", tame=True),
+    "numfmt": Program(
+        options="""--debug -d=word --delimiter=word --field=word --format=word --from=word --from-unit=word --grouping
+            --header[=word] --invalid=word --padding=word --round=word --suffix=word --to=word --to-unit=word
+            -z --zero-terminated --help --version""",
+        operands="words",
+        tame=True,
+    ),
+}

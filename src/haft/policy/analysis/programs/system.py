@@ -1,0 +1,156 @@
+"""Programs that tell of the machine, its time, its users and what runs on it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from haft.policy.analysis.program import Invocation, Program
+from haft.policy.analysis.programs.judging import UNKNOWN, named, only_among, texts
+
+_BSD_PROCESSES: Final = re.compile(r"[aflrTxjsuvXZHmcnSwhAd]+|[0-9][0-9,]*")
+_ENDLESS: Final = "goes on without end"
+
+
+def _date(invocation: Invocation) -> str | None:
+    """A word that is no format is a time, which `date` then sets."""
+    for each in invocation.operands:
+        if each.paths is not None or not each.text.lstrip("'\"").startswith("+"):
+            return f"`date {each.text}` sets the clock"
+    return None
+
+
+def _processes(invocation: Invocation) -> str | None:
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    return next(
+        (f"`ps {word}` is not known to only read" for word in words if not _BSD_PROCESSES.fullmatch(word)), None
+    )
+
+
+def _free(invocation: Invocation) -> str | None:
+    repeats = invocation.has("-s", "--seconds") and not invocation.has("-c", "--count")
+    return f"`free -s` {_ENDLESS}" if repeats else None
+
+
+SYSTEM: Final[dict[str, Program]] = {
+    "date": Program(
+        options="""-d=word --date=word --debug -I[=word] --iso-8601[=word] -R --rfc-email --rfc-822 --rfc-2822
+            --rfc-3339=word -r=path --reference=path --resolution -u --utc --universal --help --version""",
+        operands="words",
+        refused={
+            **dict.fromkeys(("-s", "--set"), "sets the clock"),
+            **dict.fromkeys(("-f", "--file"), "reads the dates of another file"),
+        },
+        check=_date,
+    ),
+    "cal": Program(
+        options="""-1 --one -3 --three -n=word --months=word -S --span -s --sunday -m -M --monday -j --julian
+            --reform=word --iso -y --year -Y --twelve -w --week[=word] -v --vertical --color[=word] -h --help -V
+            --version""",
+        operands="words",
+        tame=True,
+    ),
+    "uname": Program(
+        options="""-a --all -s --kernel-name -n --nodename -r --kernel-release -v --kernel-version -m --machine
+            -p --processor -i --hardware-platform -o --operating-system --help --version""",
+        operands="none",
+        tame=True,
+    ),
+    "arch": Program(options="--help --version", operands="none", tame=True),
+    "hostname": Program(
+        options="""-a --alias -d --domain -f --fqdn --long -i --ip-address -I --all-ip-addresses -s --short -y
+            --yp --nis -h --help -V --version""",
+        operands="none",
+        refused={
+            **dict.fromkeys(("-F", "--file", "-b", "--boot"), "sets the name of the machine"),
+            **dict.fromkeys(("-A", "--all-fqdns"), "asks the network"),
+        },
+    ),
+    "whoami": Program(options="--help --version", operands="none", tame=True),
+    "logname": Program(options="--help --version", operands="none", tame=True),
+    "id": Program(
+        options="-a -Z --context -g --group -G --groups -n --name -r --real -u --user -z --zero --help --version",
+        operands="words",
+        tame=True,
+    ),
+    "groups": Program(options="--help --version", operands="words", tame=True),
+    "who": Program(
+        options="""-a --all -b --boot -d --dead -H --heading -l --login -m -p --process -q --count -r --runlevel
+            -s --short -t --time -T -w --mesg -u --users --message --writable --help --version""",
+        operands="none",
+    ),
+    "w": Program(
+        options="-h --no-header -u --no-current -s --short -f --from -o --old-style -i --ip-addr --help -V --version",
+        operands="none",
+    ),
+    "users": Program(options="--help --version", operands="none"),
+    "nproc": Program(options="--all --ignore=word --help --version", operands="none", tame=True),
+    "uptime": Program(options="-p --pretty -s --since -h --help -V --version", operands="none", tame=True),
+    "free": Program(
+        options="""
+            -b --bytes --kilo --mega --giga --tera --peta -k --kibi -m --mebi -g --gibi --tebi --pebi -h --human
+            --si -l --lohi -L --line -t --total -v --committed -s=word --seconds=word -c=number --count=number -w
+            --wide --help -V --version
+        """,
+        operands="none",
+        check=_free,
+    ),
+    "ps": Program(
+        options="""-A -e -a -d -N --deselect -C=word -G=word --Group=word -g=word --group=word -p=word --pid=word
+            --ppid=word -q=word --quick-pid=word -s=word --sid=word -t=word --tty=word -u=word --user=word -U=word
+            --User=word -F -f --forest -H -j -l -M -O=word -o=word --format=word -P -y --context --headers
+            --no-headers --no-heading --cols=word --columns=word --width=word --rows=word --lines=word -L -m -T -c
+            --sort=word --cumulative --info -V --version -w --help[=word]""",
+        operands="words",
+        check=_processes,
+    ),
+    "pgrep": Program(
+        options="""
+            -d=word --delimiter=word -l --list-name -a --list-full -v --inverse -w --lightweight -c --count -f
+            --full -g=word --pgroup=word -G=word --group=word -i --ignore-case -n --newest -o --oldest -O=word
+            --older=word -P=word --parent=word -s=word --session=word -t=word --terminal=word -u=word --euid=word
+            -U=word --uid=word -x --exact -F=path --pidfile=path -r=word --runstates=word -A --ignore-ancestors -h
+            --help -V --version
+        """,
+        operands="words",
+    ),
+    "pidof": Program(options="-s -c -x -w -q -o=word -S=word", operands="words"),
+    "tty": Program(options="-s --silent --quiet --help --version", operands="none", tame=True),
+    "locale": Program(
+        options="""-a --all-locales -m --charmaps -c --category-name -k --keyword-name -v --verbose -? --help -V
+            --version""",
+        operands="words",
+    ),
+    "getconf": Program(
+        options="-a -v=word --help --version",
+        operands="words",
+        check=only_among(
+            named("""
+            ARG_MAX PATH_MAX NAME_MAX PAGESIZE PAGE_SIZE _NPROCESSORS_ONLN _NPROCESSORS_CONF LONG_BIT WORD_BIT CHAR_BIT
+        OPEN_MAX CHILD_MAX HOST_NAME_MAX LINE_MAX _PHYS_PAGES _AVPHYS_PAGES GNU_LIBC_VERSION GNU_LIBPTHREAD_VERSION
+        INT_MAX UINT_MAX LONG_MAX ULONG_MAX CLK_TCK PATH
+            """),
+            "is not known to only read",
+        ),
+    ),
+    "lscpu": Program(
+        options="""-a --all -b --online -B --bytes -C[=word] --caches[=word] -c --offline -J --json -e[=word]
+            --extended[=word] -p[=word] --parse[=word] -x --hex -y --physical --output-all -h --help -V --version""",
+        operands="none",
+    ),
+    "lsb_release": Program(
+        options="-v --version -i --id -d --description -r --release -c --codename -a --all -s --short -h --help",
+        operands="none",
+        starts_others=True,
+    ),
+    "tput": Program(
+        operands="words",
+        check=only_among(
+            named("cols lines colors bold dim rev sgr0 smul rmul smso rmso longname setaf setab")
+            | {str(n) for n in range(16)},
+            "is not known to only print",
+        ),
+    ),
+}

@@ -1,0 +1,131 @@
+"""Programs that put lines of text through: from files or a pipe to their output."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from haft.policy.analysis.program import Program
+from haft.policy.analysis.programs.judging import at_most
+
+_NAMES: Final = "reads the files that a list names"
+_ENDLESS: Final = "waits without end"
+
+TEXT: Final[dict[str, Program]] = {
+    "cat": Program(
+        options="""-A --show-all -b --number-nonblank -e -E --show-ends -n --number -s --squeeze-blank -t -T --show-tabs
+            -u -v --show-nonprinting --help --version""",
+        tame=True,
+    ),
+    "tac": Program(options="-b --before -r --regex -s=word --separator=word --help --version", tame=True),
+    "rev": Program(options="-0 --zero -h --help -V --version", tame=True),
+    "nl": Program(
+        options="""-b=word --body-numbering=word -d=word --section-delimiter=word -f=word --footer-numbering=word
+            -h=word --header-numbering=word -i=word --line-increment=word -l=word --join-blank-lines=word
+            -n=word --number-format=word -p --no-renumber -s=word --number-separator=word -v=word
+            --starting-line-number=word -w=word --number-width=word --help --version""",
+        tame=True,
+    ),
+    "head": Program(
+        options="""-c=word --bytes=word -n=word --lines=word -q --quiet --silent -v --verbose -z --zero-terminated
+            --help --version""",
+        tame=True,
+        number_option=True,
+    ),
+    "tail": Program(
+        options="""-c=word --bytes=word -n=word --lines=word -q --quiet --silent -v --verbose -z --zero-terminated
+            --help --version""",
+        refused={"-f": _ENDLESS, "-F": _ENDLESS, "--follow": _ENDLESS, "--retry": _ENDLESS, "--pid": _ENDLESS},
+        number_option=True,
+    ),
+    "wc": Program(
+        options="""-c --bytes -m --chars -l --lines -L --max-line-length -w --words --total=word --debug --help
+            --version""",
+        tame=True,
+        refused={"--files0-from": _NAMES},
+    ),
+    "sort": Program(
+        options="""-b --ignore-leading-blanks -d --dictionary-order -f --ignore-case -g --general-numeric-sort
+            -i --ignore-nonprinting -M --month-sort -h --human-numeric-sort -n --numeric-sort -R --random-sort
+            --random-source=path -r --reverse --sort=word -V --version-sort --batch-size=word -c --check[=word] -C
+            --debug -k=word --key=word -m --merge -s --stable -S=word --buffer-size=word -t=word
+            --field-separator=word --parallel=word -u --unique -z --zero-terminated --help --version""",
+        refused={
+            "-o": "writes a file",
+            "--output": "writes a file",
+            "--compress-program": "runs a program",
+            "-T": "writes its files in between to a place that it is given",
+            "--temporary-directory": "writes its files in between to a place that it is given",
+            "--files0-from": _NAMES,
+        },
+    ),
+    "uniq": Program(
+        options="""-c --count -d --repeated -D --all-repeated[=word] -f=word --skip-fields=word --group[=word]
+            -i --ignore-case -s=word --skip-chars=word -u --unique -z --zero-terminated -w=word --check-chars=word
+            --help --version""",
+        check=at_most(1, "the second operand of `uniq` is a file that it writes"),
+    ),
+    "cut": Program(
+        options="""-b=word --bytes=word -c=word --characters=word -d=word --delimiter=word -f=word --fields=word -n
+            --complement -s --only-delimited --output-delimiter=word -z --zero-terminated --help --version""",
+        tame=True,
+    ),
+    "paste": Program(options="-d=word --delimiters=word -s --serial -z --zero-terminated --help --version", tame=True),
+    "tr": Program(
+        options="-c -C --complement -d --delete -s --squeeze-repeats -t --truncate-set1 --help --version",
+        operands="words",
+        tame=True,
+    ),
+    "fold": Program(
+        options="-b --bytes -c --characters -s --spaces -w=word --width=word --help --version",
+        tame=True,
+        number_option=True,
+    ),
+    "fmt": Program(
+        options="""-c --crown-margin -p=word --prefix=word -s --split-only -t --tagged-paragraph -u --uniform-spacing
+            -w=word --width=word -g=word --goal=word --help --version""",
+        tame=True,
+        number_option=True,
+    ),
+    "expand": Program(options="-i --initial -t=word --tabs=word --help --version", tame=True, number_option=True),
+    "unexpand": Program(
+        options="-a --all --first-only -t=word --tabs=word --help --version", tame=True, number_option=True
+    ),
+    "column": Program(
+        options="""-t --table -n=word --table-name=word -O=word --table-order=word -N=word --table-columns=word
+            -l=word --table-columns-limit=word -E=word --table-noextreme=word -d --table-noheadings
+            -e --table-header-repeat -H=word --table-hide=word -R=word --table-right=word -T=word
+            --table-truncate=word -W=word --table-wrap=word -L --keep-empty-lines -J --json -r=word --tree=word
+            -i=word --tree-id=word -p=word --tree-parent=word -c=word --output-width=word -o=word
+            --output-separator=word -s=word --separator=word -x --fillrows -h --help -V --version""",
+        tame=True,
+    ),
+    "comm": Program(
+        options="""-1 -2 -3 --check-order --nocheck-order --output-delimiter=word --total -z --zero-terminated --help
+            --version""",
+        tame=True,
+    ),
+    "join": Program(
+        options="""-a=word -e=word -i --ignore-case -j=word -o=word -t=word -v=word -1=word -2=word --check-order
+            --nocheck-order --header -z --zero-terminated --help --version""",
+        tame=True,
+    ),
+    "pr": Program(
+        options="""-a --across -c --show-control-chars -d --double-space -e[=word] -f -F --form-feed -h=word
+            --header=word -i[=word] -J --join-lines -l=word --length=word -m --merge -n[=word] -N=word -o=word
+            --indent=word -r --no-file-warnings -s[=word] -S[=word] -t --omit-header -T --omit-pagination -v
+            -w=word --width=word -W=word --page-width=word --columns=word --pages=word --help --version""",
+        tame=True,
+        number_option=True,
+    ),
+    "shuf": Program(
+        options="""-e --echo -i=word --input-range=word -n=word --head-count=word --random-source=path -z
+            --zero-terminated --help --version""",
+        refused={"-o": "writes a file", "--output": "writes a file", "-r": _ENDLESS, "--repeat": _ENDLESS},
+    ),
+    "tsort": Program(options="--help --version", tame=True),
+    "iconv": Program(
+        options="""-f=word --from-code=word -t=word --to-code=word -l --list -c -s --silent --verbose -? --help --usage
+            -V --version""",
+        refused={"-o": "writes a file", "--output": "writes a file"},
+    ),
+}

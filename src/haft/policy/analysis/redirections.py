@@ -1,0 +1,40 @@
+"""Redirections judged: what is read must lie inside the workspace, and nothing is written but to nowhere."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from haft.policy.analysis.builtin import why_not_inside
+from haft.policy.analysis.dangers import DangerFinder, ordered
+from haft.policy.analysis.program import Argument
+from haft.policy.analysis.scope import Scope
+from haft.policy.analysis.verdict import Danger, Part
+
+_NOWHERE: Final = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
+
+
+def redirected(text: str, sign: str, arguments: list[Argument], scope: Scope, finder: DangerFinder) -> Part | None:
+    """A redirection as a part; None where it only joins streams or throws away."""
+    if sign.endswith("&-") and not arguments:
+        return None
+    if len(arguments) != 1:
+        return Part("redirection", text, (sign,), False, "where it leads is not known before it runs", literal=False)
+    target = arguments[0]
+    words = (sign, target.text)
+    if sign in (">&", "<&") and target.literal and (target.text.isdigit() or target.text == "-"):
+        return None
+    if sign == "<" and not target.splits:
+        why = why_not_inside(target, scope, finder.places)
+        if target.text == "-":
+            why = None
+        return Part("redirection", text, words, why is None, why or "it only reads", literal=target.literal)
+    if sign in (">", ">>", ">|", "&>", "&>>", ">&") and target.literal and target.text in _NOWHERE:
+        return None
+    dangers: list[Danger] = []
+    for path in finder.texts(target):
+        for directory in sorted(scope.here) if scope.here else (None,):
+            dangers += finder.places.written(directory, path)
+    if not target.literal and target.paths is None:
+        dangers.append("outside-workspace")
+    reason = f"it writes to `{target.text}`"
+    return Part("redirection", text, words, False, reason, ordered(dangers), target.literal)

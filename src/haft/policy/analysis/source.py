@@ -1,0 +1,205 @@
+"""A line, parsed: tree-sitter says how it is built, and every byte of it is then held against bash's own rules.
+
+The parser reads some lines otherwise than bash does. So nothing that it says is taken on trust: what lies between two
+nodes must be blank, each operator must be the longest that bash would read there, reserved words must stand where bash
+reserves them, and words are read anew, character by character, by `words`. What does not agree is not understood.
+
+Text is held one character a byte (Latin-1), so that the parser's offsets are ours; `shown` turns it back.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+BLANK: Final = re.compile(r"(?:[ \t\n]|\\\n)*")
+BEFORE_WORD: Final = " \t\n;|&()<>`"
+_MOST_NODES: Final = 10_000
+_DEEPEST: Final = 24
+_MOST_PIPES: Final = 2_000
+_MOST_SECONDS: Final = 0.02
+_CHUNK: Final = 512
+_OPERATORS: Final = (
+    ";;&", "<<<", "<<-", "&>>", ";;", ";&", "&&", "||", "|&", ">>", ">&", ">|", "<<", "<&", "<>", "&>", "<(", ">(", "|",
+    "&", ";", "<", ">",
+)  # fmt: skip
+_METACHARACTERS: Final = "|&;<>"
+_STRUCTURE: Final = frozenset((
+    "program", "list", "pipeline", "redirected_statement", "command", "variable_assignments", "negated_command",
+    "subshell", "compound_statement", "if_statement", "elif_clause", "else_clause", "while_statement", "for_statement",
+    "do_group", "case_statement", "case_item", "function_definition", "command_substitution", "process_substitution",
+    "file_redirect", "herestring_redirect", "declaration_command", "unset_command", "test_command",
+))  # fmt: skip
+_NESTING: Final = _STRUCTURE - {"list", "pipeline", "program", "command", "variable_assignments"} | {
+    "expansion", "arithmetic_expansion", "parenthesized_expression", "string",
+}  # fmt: skip
+_CLOSING: Final = frozenset(("then", "do", "done", "fi", "else", "elif", "esac", "}"))
+_CLOSED: Final = re.compile(r"(?:[;&\n)]|(?:^|[ \t\n;&|(])(?:then|do|done|fi|else|esac|in|\{|\}|!))(?:[ \t\n]|\\\n)*\Z")
+RESERVED: Final = frozenset((
+    "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in", "function", "{",
+    "}", "!", "[[", "]]", "time", "coproc", "select",
+))  # fmt: skip
+
+
+class NotUnderstood(Exception):
+    """The line cannot be told apart with certainty; the argument is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A line and its tree."""
+
+    text: str
+    root: Node
+
+    def of(self, node: Node) -> str:
+        """The text of a node, one character a byte."""
+        return self.text[node.start_byte : node.end_byte]
+
+    def shown(self, node: Node) -> str:
+        """The text of a node as it was written."""
+        return shown(self.of(node))
+
+
+def shown(text: str) -> str:
+    """Text of one character a byte, as it was written."""
+    return text if text.isascii() else text.encode("latin-1").decode("utf-8", "replace")
+
+
+_own = threading.local()
+
+
+def _parser() -> Parser:
+    parser: Parser | None = getattr(_own, "parser", None)
+    if parser is None:
+        import tree_sitter
+        import tree_sitter_bash
+
+        parser = _own.parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+    return parser
+
+
+def parsed(command: str) -> Source:
+    """The tree of a line that holds no strange character; an error where bash might read it otherwise."""
+    content = command.encode("utf-8")
+    if content.count(b"|") > _MOST_PIPES:
+        raise NotUnderstood("it holds too many commands")
+    end = time.thread_time() + _MOST_SECONDS
+    is_late = False
+
+    def read(offset: int, _point: object) -> bytes:
+        nonlocal is_late
+        # Recovery from errors takes time that grows faster than the line: an early end of the text stops it.
+        is_late = is_late or time.thread_time() > end
+        return b"" if is_late else content[offset : offset + _CHUNK]
+
+    tree = _parser().parse(read)
+    if is_late or tree is None:
+        raise NotUnderstood("it takes too long to parse")
+    if tree.root_node.has_error:
+        raise NotUnderstood("it is not a line that bash would take, or it is unfinished")
+    source = Source(content.decode("latin-1"), tree.root_node)
+    _hold_against_bash(source)
+    return source
+
+
+def _hold_against_bash(source: Source) -> None:
+    root, text = source.root, source.text
+    if not _is_blank(text[: root.start_byte] + text[root.end_byte :]):
+        raise NotUnderstood("part of it stays unread")
+    ends: list[int] = []
+    for count, node in enumerate(descendants(root)):
+        if count > _MOST_NODES:
+            raise NotUnderstood("it holds too many words")
+        if node.type in _NESTING:
+            while ends and ends[-1] <= node.start_byte:
+                ends.pop()
+            ends.append(node.end_byte)
+            if len(ends) > _DEEPEST:
+                raise NotUnderstood("it is nested too deeply")
+        if node.type in _STRUCTURE:
+            _check_children(source, node)
+        elif node.type == "comment":
+            _check_comment(text, node)
+
+
+def _check_children(source: Source, node: Node) -> None:
+    at, text = node.start_byte, source.text
+    for child in node.children:
+        if not _is_blank(text[at : child.start_byte]):
+            raise NotUnderstood(f"`{shown(text[at : child.start_byte].strip()[:40])}` stays unread")
+        if not child.is_named:
+            _check_sign(text, child)
+        at = child.end_byte
+    if not _is_blank(text[at : node.end_byte]):
+        raise NotUnderstood(f"`{shown(text[at : node.end_byte].strip()[:40])}` stays unread")
+
+
+def _check_sign(text: str, node: Node) -> None:
+    start, end = node.start_byte, node.end_byte
+    sign = text[start:end]
+    after = text[end : end + 1]
+    if sign and sign[0] in _METACHARACTERS:
+        longest = next(each for each in _OPERATORS if text.startswith(each, start))
+        is_sound = sign.removesuffix("-") == longest
+    elif sign in ("$(", "("):
+        is_sound = after != "("
+    elif sign in ("{", "!", "[", "[["):
+        is_sound = after in (" ", "\t", "\n") and starts_word(text, start)
+    elif sign.isalpha() or sign == "}":
+        is_sound = starts_word(text, start) and ends_word(text, end)
+    else:
+        is_sound = True
+    if is_sound and sign in _CLOSING:
+        is_sound = _CLOSED.search(text, max(0, start - 200), start) is not None
+    if not is_sound:
+        raise NotUnderstood(f"bash may read `{sign}` otherwise")
+
+
+def _check_comment(text: str, node: Node) -> None:
+    start, end = node.start_byte, node.end_byte
+    if text[start : start + 1] != "#" or not starts_word(text, start) or text[end : end + 1] not in ("", "\n"):
+        raise NotUnderstood("bash may not read a comment there")
+    if "\n" in text[start:end]:
+        raise NotUnderstood("a comment is longer than its line")
+
+
+def _is_blank(text: str) -> bool:
+    return BLANK.fullmatch(text) is not None
+
+
+def starts_word(text: str, start: int) -> bool:
+    """Whether bash begins a word there."""
+    while text.endswith("\\\n", 0, start):
+        start -= 2
+    return start == 0 or text[start - 1] in BEFORE_WORD
+
+
+def ends_word(text: str, end: int) -> bool:
+    """Whether bash ends a word there."""
+    while text.startswith("\\\n", end):
+        end += 2
+    return end >= len(text) or text[end] in BEFORE_WORD
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    """A node and all below it, in the order of the text, without recursion."""
+    cursor = node.walk()
+    while True:
+        here = cursor.node
+        if here is not None:
+            yield here
+        if cursor.goto_first_child() or cursor.goto_next_sibling():
+            continue
+        while cursor.goto_parent():
+            if cursor.goto_next_sibling():
+                break
+        else:
+            return

@@ -1,0 +1,386 @@
+"""The way through a line, from left to right, without recursion: each simple command, redirection and dark spot a part.
+
+What is still to be done is held on a stack of steps. Each step has the scope it runs in; steps at one level of the
+shell share theirs, so that a change of directory is seen by what follows and by nothing else.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from haft.policy.analysis.brackets import double_bracket
+from haft.policy.analysis.commands import Commands
+from haft.policy.analysis.heredocs import heredoc_of
+from haft.policy.analysis.scope import Scope
+from haft.policy.analysis.source import NotUnderstood, Source, descendants
+from haft.policy.analysis.words import Word, outermost, word_at
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_MOST_STEPS: Final = 5_000
+_SKIPPED: Final = frozenset(("comment", "heredoc_body", "heredoc_end", "heredoc_start"))
+_SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
+_STATEMENTS: Final = frozenset((
+    "command", "redirected_statement", "list", "pipeline", "subshell", "compound_statement", "test_command",
+    "command_substitution", "process_substitution", "variable_assignment", "declaration_command",
+))  # fmt: skip
+_CHANGES_DIRECTORY: Final = frozenset(("cd", "pushd", "popd", "builtin", "command", "eval", "source", "."))
+_SETS_VARIABLES: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "unset"))
+
+Step = Callable[[], None]
+
+
+class Walk:
+    """One line being taken apart."""
+
+    def __init__(self, source: Source, commands: Commands) -> None:
+        self._source = source
+        self._commands = commands
+        self._steps: list[Step] = []
+        self._set: list[tuple[int, str | None]] = []
+        self._moves: list[int] = []
+        self._ampersands: list[int] = []
+        self._redirects: dict[int, list[Node]] = {}
+        self._more_words: dict[int, list[Word]] = {}
+        self._visits: Mapping[str, Callable[[Node, Scope, Node | None], None]] = {
+            "list": self._list,
+            "pipeline": self._pipeline,
+            "redirected_statement": self._redirected,
+            "command": self._command,
+            "variable_assignment": self._assignments,
+            "variable_assignments": self._assignments,
+            "negated_command": self._inside,
+            "subshell": self._subshell,
+            "compound_statement": self._compound,
+            "if_statement": self._branches,
+            "elif_clause": self._inside,
+            "else_clause": self._inside,
+            "while_statement": self._loop,
+            "for_statement": self._for,
+            "do_group": self._inside,
+            "case_statement": self._case,
+            "case_item": self._case_item,
+            "function_definition": self._function,
+            "test_command": self._test,
+            "declaration_command": self._declaration,
+            "unset_command": self._declaration,
+        }
+
+    def run(self, scope: Scope) -> None:
+        """All of it."""
+        self._note()
+        self._sequence(self._source.root.children, scope)
+        count = 0
+        while self._steps:
+            count += 1
+            if count > _MOST_STEPS:
+                raise NotUnderstood("it holds too many commands")
+            self._steps.pop()()
+
+    def _then(self, steps: Iterable[Step]) -> None:
+        self._steps += reversed(list(steps))
+
+    def _visit(self, node: Node, scope: Scope, before: Node | None = None) -> None:
+        """One statement; `before` is what a pipe leads in from."""
+        visit = self._visits.get(node.type)
+        if visit is None:
+            self._dark(node, scope, f"`{self._source.shown(node)[:60]}` is syntax that is not looked into")
+        else:
+            visit(node, scope, before)
+
+    def _sequence(self, nodes: Iterable[Node], scope: Scope) -> None:
+        steps: list[Step] = []
+        for node in nodes:
+            if node.is_named and node.type not in _SKIPPED:
+                steps += [lambda node=node: self._visit(node, scope), scope.widen]  # type: ignore[misc]  # bound early
+            elif node.type == "&":
+                steps.append(lambda: self._commands.syntax("&", "what runs in the background is not waited for"))
+        self._then(steps)
+
+    def _inside(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        self._with_redirects(node, scope)
+        self._sequence(node.children, scope)
+
+    def _list(self, node: Node, scope: Scope, before: Node | None) -> None:
+        left, right = (child for child in node.children if child.is_named and child.type != "comment")
+        operators = [child.type for child in node.children if not child.is_named and child.type.strip()]
+        if operators not in (["&&"], ["||"]):
+            raise NotUnderstood("a list is not joined in a way that is known")
+        steps: list[Step] = [lambda: self._visit(left, scope, before)]
+        if operators == ["||"]:
+            steps.append(scope.widen)
+        steps += [lambda: self._visit(right, scope, before), lambda: scope.forget(self._assigned(right))]
+        self._then(steps)
+
+    def _pipeline(self, node: Node, scope: Scope, before: Node | None) -> None:
+        steps: list[Step] = []
+        for child in node.children:
+            if not child.is_named:
+                if child.type not in ("|", "|&", "\n"):
+                    raise NotUnderstood("a pipe is not joined in a way that is known")
+                continue
+            if child.type == "comment":
+                continue
+            steps.append(lambda child=child, before=before: self._stage(child, scope, before))  # type: ignore[misc]  # bound early
+            before = child
+        self._then([*steps, scope.widen, lambda: scope.forget(self._assigned(node))])
+
+    def _stage(self, node: Node, scope: Scope, before: Node | None) -> None:
+        # The parser puts `a && b > f | c` together as `(a && b > f) | c`. Bash does not: `a` is in no pipe there.
+        is_list = node.type == "list" or (
+            node.type == "redirected_statement" and any(child.type == "list" for child in node.children)
+        )
+        self._visit(node, scope if is_list else scope.copy(), before)
+
+    def _redirected(self, node: Node, scope: Scope, before: Node | None) -> None:
+        body = next((child for child in node.named_children if not child.type.endswith("_redirect")), None)
+        redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
+        if body is None:
+            self._redirects.setdefault(node.id, []).extend(redirects)
+            self._with_redirects(node, scope)
+            return
+        last = body
+        while last.type in ("list", "pipeline", "negated_command", "redirected_statement"):
+            last = [child for child in last.named_children if not child.type.endswith(("_redirect", "comment"))][-1]
+        self._redirects.setdefault(last.id, []).extend(redirects)
+        self._visit(body, scope, before)
+
+    def _with_redirects(self, node: Node, scope: Scope) -> bool | str:
+        """Judge what is redirected for a statement; whether text that is put together, or which text, is fed to it."""
+        fed: bool | str = False
+        waiting = self._redirects.pop(node.id, [])
+        for redirect in waiting:
+            if redirect.type == "file_redirect":
+                words = self._targets(redirect)
+                inner = self._commands.redirection(redirect, words[0] if words else None, scope)
+                self._then_inner(inner, scope)
+                if len(words) > 1:
+                    if node.type != "command":
+                        raise NotUnderstood("words follow a redirection where none are expected")
+                    self._more_words.setdefault(node.id, []).extend(words[1:])
+            elif redirect.type == "heredoc_redirect":
+                fed = self._heredoc(redirect, scope, waiting)
+            elif redirect.type == "herestring_redirect":
+                word = word_at(self._source, redirect.named_children[-1])
+                fed = word.literal if word.literal is not None else True
+                self._commands.fed(redirect, word)
+                self._then_inner(word.inner, scope)
+            else:
+                raise NotUnderstood("a redirection is of no known kind")
+        return fed
+
+    def _targets(self, redirect: Node) -> list[Word]:
+        nodes = [child for child in redirect.named_children if child.type != "file_descriptor"]
+        return [word_at(self._source, child) for child in nodes]
+
+    def _heredoc(self, redirect: Node, scope: Scope, waiting: list[Node]) -> bool | str:
+        heredoc = heredoc_of(self._source, redirect)
+        rest: list[Node] = []
+        for child in redirect.named_children:
+            if child.type.endswith("_redirect"):
+                waiting.append(child)
+            elif child.type not in (*_SKIPPED, "file_descriptor"):
+                rest.append(child)
+        if not heredoc.is_clear:
+            self._commands.syntax(
+                self._source.shown(redirect), "what is expanded in the text of a `<<` may do something"
+            )
+            for child in redirect.children:
+                if child.type == "heredoc_body":
+                    self._then_inner(outermost(child, _SUBSTITUTIONS).values(), scope)
+        for child in rest:
+            if child.type not in self._visits:
+                raise NotUnderstood("the line of a `<<` goes on in a way that is not followed")
+            copy = scope.copy()
+            self._then([lambda child=child, copy=copy: self._visit(child, copy, redirect)])  # type: ignore[misc]  # bound early
+            scope.forget()
+            if self._changes_directory(child):
+                scope.here = None
+        return heredoc.body if heredoc.is_literal else True
+
+    def _then_inner(self, nodes: Iterable[Node], scope: Scope) -> None:
+        """Judge what stands in substitutions: each in a level of its own."""
+        for node in nodes:
+            self._sequence(node.children, scope.copy())
+
+    def _command(self, node: Node, scope: Scope, before: Node | None) -> None:
+        redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
+        self._redirects.setdefault(node.id, []).extend(redirects)
+        fed = self._with_redirects(node, scope) or before is not None
+        more = self._more_words.pop(node.id, [])
+        inner = self._commands.command(node, more, scope, fed, before)
+        self._then_inner(inner, scope)
+
+    def _assignments(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        self._with_redirects(node, scope)
+        for each in (node,) if node.type == "variable_assignment" else node.named_children:
+            self._then_inner(self._commands.assignment(each, scope), scope)
+
+    def _subshell(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        self._with_redirects(node, scope)
+        self._sequence(node.children, scope.copy())
+
+    def _compound(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        if node.children[0].type != "{":
+            self._dark(node, scope, "arithmetic evaluates names, and commands in them")
+            return
+        self._inside(node, scope, None)
+
+    def _branches(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        """Of `if` and `case`: each may be taken or not."""
+        self._with_redirects(node, scope)
+        names = self._assigned(node)
+        start = scope.here
+
+        def join() -> None:
+            scope.widen(start)
+            scope.forget(names)
+
+        steps: list[Step] = []
+        for child in node.children:
+            if child.type in ("then", "elif_clause", "else_clause", "case_item"):
+                steps.append(join)
+            if child.is_named and child.type not in _SKIPPED:
+                steps += [lambda child=child: self._visit(child, scope), scope.widen]  # type: ignore[misc]  # bound early
+            elif child.type == "&":
+                steps.append(lambda: self._commands.syntax("&", "what runs in the background is not waited for"))
+        self._then([*steps, join])
+
+    def _loop(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        self._with_redirects(node, scope)
+        self._before_loop(node, scope)
+        if self._is_endless_bomb(node):
+            self._commands.syntax(self._source.shown(node), "it starts programs without end", "fork-bomb")
+        names = self._assigned(node)
+        self._then([lambda: self._sequence(node.children, scope), lambda: scope.forget(names)])
+
+    def _before_loop(self, node: Node, scope: Scope) -> None:
+        scope.forget(self._assigned(node))
+        if self._changes_directory(node):
+            scope.here = None
+
+    def _for(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        self._with_redirects(node, scope)
+        variable = node.child_by_field_name("variable")
+        body = node.child_by_field_name("body")
+        if variable is None or body is None or body.type != "do_group" or node.children[0].type != "for":
+            self._dark(node, scope, "a loop of this kind is not looked into")
+            return
+        words = [word_at(self._source, child) for child in node.children_by_field_name("value")]
+        self._before_loop(node, scope)
+        inner = self._commands.loop(node, self._source.of(variable), words, scope, self._assigned(body))
+        self._then([lambda: self._visit(body, scope), lambda: scope.forget(self._assigned(body))])
+        self._then_inner(inner, scope)
+
+    def _case(self, node: Node, scope: Scope, before: Node | None) -> None:
+        value = node.child_by_field_name("value")
+        if value is None:
+            raise NotUnderstood("a `case` of nothing")
+        word = word_at(self._source, value)
+        self._commands.compared(node, word)
+        names = self._assigned(node)
+        start = scope.here
+        steps: list[Step] = []
+
+        def join() -> None:
+            scope.widen(start)
+            scope.forget(names)
+
+        self._with_redirects(node, scope)
+        for child in node.named_children:
+            if child.type == "case_item":
+                steps += [lambda child=child: self._visit(child, scope, before), join]  # type: ignore[misc]  # bound early
+        self._then(steps)
+        self._then_inner(word.inner, scope)
+
+    def _case_item(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        values = node.children_by_field_name("value")
+        for value in values:
+            word = word_at(self._source, value)
+            self._commands.compared(node, word)
+            self._then_inner(word.inner, scope)
+        ids = {value.id for value in values}
+        self._sequence((child for child in node.children if child.id not in ids), scope)
+
+    def _function(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        shown = self._source.shown(node)
+        if name is None or body is None:
+            raise NotUnderstood("a function without a name")
+        called = {self._source.of(each) for each in descendants(body) if each.type == "command_name"}
+        multiplies = any(each.type in ("&", "|", "|&", "pipeline") for each in descendants(body))
+        if self._source.of(name) in called and multiplies:
+            self._commands.syntax(shown, "the function starts itself again and again", "fork-bomb")
+        else:
+            self._commands.syntax(shown, f"`{self._source.shown(name)}` then means something else than the program")
+        self._visit(body, Scope(None))
+        scope.forget()
+
+    def _test(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        self._with_redirects(node, scope)
+        if node.children[0].type == "[":
+            inner = self._commands.bracket(node, scope)
+        elif node.children[0].type == "[[":
+            inner = double_bracket(self._source, node, scope, self._commands)
+        else:
+            self._dark(node, scope, "arithmetic evaluates names, and commands in them")
+            return
+        self._then_inner(inner, scope)
+
+    def _declaration(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        self._with_redirects(node, scope)
+        self._commands.declaration(node)
+        scope.forget()
+        self._then_inner(outermost(node, _SUBSTITUTIONS).values(), scope)
+
+    def _dark(self, node: Node, scope: Scope, reason: str) -> None:
+        """What is not looked into is not safe; the commands in it are judged all the same, to name their dangers."""
+        self._commands.syntax(self._source.shown(node), reason)
+        scope.forget()
+        scope.here = None
+        for child in node.children:
+            for each in outermost(child, _STATEMENTS).values():
+                if each.type in _SUBSTITUTIONS:
+                    self._then_inner((each,), scope)
+                else:
+                    self._then([lambda each=each: self._visit(each, scope)])  # type: ignore[misc]  # bound early
+
+    def _note(self) -> None:
+        """Where variables are set and directories changed, so that each node's share is found at once."""
+        for each in descendants(self._source.root):
+            at = each.start_byte
+            if each.type in ("variable_assignment", "for_statement"):
+                name = each.child_by_field_name("name") or each.child_by_field_name("variable")
+                self._set.append((at, None if name is None else self._source.of(name)))
+            elif each.type in ("declaration_command", "unset_command"):
+                self._set.append((at, None))
+            elif each.type == "command_name":
+                called = self._source.of(each)
+                if called in _SETS_VARIABLES:
+                    self._set.append((at, None))
+                if called in _CHANGES_DIRECTORY:
+                    self._moves.append(at)
+            elif each.type == "&":
+                self._ampersands.append(at)
+
+    def _assigned(self, node: Node) -> list[str] | None:
+        """The variables that are set somewhere in a node; None where that cannot be told."""
+        places = [at for at, _ in self._set]
+        found = self._set[bisect_left(places, node.start_byte) : bisect_left(places, node.end_byte)]
+        names = [name for _, name in found if name is not None]
+        return names if len(names) == len(found) else None
+
+    def _changes_directory(self, node: Node) -> bool:
+        return _holds(self._moves, node)
+
+    def _is_endless_bomb(self, node: Node) -> bool:
+        condition = node.child_by_field_name("condition")
+        is_endless = condition is not None and self._source.of(condition) in ("true", ":", "[ 1 ]")
+        return is_endless and _holds(self._ampersands, node)
+
+
+def _holds(places: list[int], node: Node) -> bool:
+    return bisect_left(places, node.start_byte) < bisect_left(places, node.end_byte)

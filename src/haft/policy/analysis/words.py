@@ -1,0 +1,257 @@
+"""Words as bash reads them: quotes, escapes and expansions, character by character.
+
+A word is held as pieces. What the parser says is used for one thing only: where an expansion ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from haft.policy.analysis.source import NotUnderstood, Source, descendants, ends_word, starts_word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+PieceKind = Literal["plain", "quoted", "tilde", "variable", "substitution", "process", "unclear"]
+
+EXPANSIONS: Final = frozenset((
+    "simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion",
+))  # fmt: skip
+_PLAIN: Final = re.compile(r"[^ \t\n;|&()<>\\'\"$`~]+")
+_IN_QUOTES: Final = re.compile(r'[^"\\$`]+')
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SIMPLE: Final = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
+_BRACED: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_HARMLESS: Final = re.compile(
+    r"\$\{(?:#[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][A-Za-z0-9_]*(?::?[-+]|%%?|##?)[A-Za-z0-9_./ ,:%+=*?-]*)\}"
+)
+_NUMBERS: Final = re.compile(r"\$\(\([0-9 +*/%()-]+\)\)")
+_DOLLAR: Final = re.compile(r"[A-Za-z0-9_{(\[*@#?$!-]")
+_NAMED_DESCRIPTOR: Final = re.compile(r"\{.*\}")
+_ANSI: Final = re.compile(r"(?:[^\\']|\\[\\'\"nt])*")
+_ANSI_ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of characters of one word that are of one kind."""
+
+    kind: PieceKind
+    text: str
+    """What it stands for, where it is plain or quoted; the name of a variable; else as it was written."""
+    is_quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a line."""
+
+    raw: str
+    pieces: tuple[Piece, ...]
+    inner: tuple[Node, ...] = ()
+    """Substitutions in it, whose commands are judged apart."""
+
+    @property
+    def literal(self) -> str | None:
+        """The word without its quotes, where nothing in it is expanded by anything but braces or file names."""
+        if any(piece.kind not in ("plain", "quoted") for piece in self.pieces):
+            return None
+        return "".join(piece.text for piece in self.pieces)
+
+    @property
+    def trouble(self) -> str | None:
+        """What in it is not known to be harmless, as it was written."""
+        return next((piece.text for piece in self.pieces if piece.kind == "unclear"), None)
+
+
+def word_at(source: Source, node: Node) -> Word:
+    """The word of a node, which must be one whole word for bash too."""
+    reader = WordReader(source, node)
+    word = reader.read(node.start_byte)
+    if word is None or reader.at != node.end_byte or not starts_word(source.text, node.start_byte):
+        raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` otherwise")
+    if _NAMED_DESCRIPTOR.fullmatch(word.raw) and source.text[reader.at : reader.at + 1] in ("<", ">"):
+        raise NotUnderstood("a redirection sets a variable")
+    return word
+
+
+def value_of(source: Source, node: Node, start: int) -> Word:
+    """What is assigned: the rest of the word of an assignment, which may be nothing."""
+    if start == node.end_byte:
+        if not ends_word(source.text, start):
+            raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` otherwise")
+        return Word("", ())
+    reader = WordReader(source, node, is_assigned=True)
+    word = reader.read(start)
+    if word is None or reader.at != node.end_byte:
+        raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` otherwise")
+    return word
+
+
+class WordReader:
+    """Reads words in the text of a node; `at` is where the last one ended."""
+
+    def __init__(self, source: Source, node: Node, *, is_assigned: bool = False) -> None:
+        self._source = source
+        self._text = source.text
+        self._end = node.end_byte
+        self._is_assigned = is_assigned
+        self._expansions = outermost(node, EXPANSIONS)
+        self._pieces: list[Piece] = []
+        self._inner: list[Node] = []
+        self.at = node.start_byte
+
+    def read(self, start: int) -> Word | None:
+        """The word that begins there, or None where bash would read none."""
+        self.at, self._pieces, self._inner = start, [], []
+        text, end = self._text, self._end
+        if text.startswith("#", start) and not self._is_assigned:
+            return None
+        while self.at < end and self._one(text[self.at]):
+            pass
+        if self.at == start or not ends_word(text, self.at):
+            return None
+        return Word(text[start : self.at], tuple(self._pieces), tuple(self._inner))
+
+    def _one(self, character: str) -> bool:
+        """Read one piece; False where the word ends."""
+        if character == "\\":
+            return self._escape()
+        if character == "'":
+            return self._to(self._text.find("'", self.at + 1), 1)
+        if character == '"':
+            return self._double()
+        if character in "$`":
+            return self._expansion(is_quoted=False)
+        if character == "~":
+            self._tilde()
+            return True
+        if character in "<>":
+            return self.at in self._expansions and self._jump(is_quoted=False)
+        found = _PLAIN.match(self._text, self.at, self._end)
+        if found is None:
+            return False
+        self._add("plain", found[0])
+        self.at = found.end()
+        return True
+
+    def _tilde(self) -> None:
+        before = self._pieces[-1] if self._pieces else None
+        is_first = before is None or (before.kind == "plain" and before.text.endswith(("=", ":")))
+        self._add("tilde" if is_first else "plain", "~")
+        self.at += 1
+
+    def _escape(self) -> bool:
+        following = self._text[self.at + 1 : self.at + 2]
+        # A line that goes on inside of a word is joined by bash and parted by the parser.
+        if following in ("", "\n") or self.at + 2 > self._end:
+            return False
+        self._add("quoted", following)
+        self.at += 2
+        return True
+
+    def _to(self, close: int, skip: int) -> bool:
+        if close < 0 or close >= self._end:
+            raise NotUnderstood("a quote stays open")
+        self._add("quoted", self._text[self.at + skip : close])
+        self.at = close + 1
+        return True
+
+    def _double(self) -> bool:
+        text = self._text
+        self.at += 1
+        self._add("quoted", "")
+        while self.at < self._end:
+            character = text[self.at]
+            if character == '"':
+                self.at += 1
+                return True
+            if character == "\\":
+                following = text[self.at + 1 : self.at + 2]
+                kept = "" if following == "\n" else following if following in '$`"\\' else "\\" + following
+                self._add("quoted", kept)
+                self.at += 2
+            elif character in "$`":
+                self._expansion(is_quoted=True)
+            else:
+                found = _IN_QUOTES.match(text, self.at, self._end)
+                assert found is not None
+                self._add("quoted", found[0])
+                self.at = found.end()
+        raise NotUnderstood("a quote stays open")
+
+    def _expansion(self, *, is_quoted: bool) -> bool:
+        if self.at in self._expansions:
+            return self._jump(is_quoted=is_quoted)
+        following = self._text[self.at + 1 : self.at + 2]
+        if self._text[self.at] == "`" or (_DOLLAR.match(following) and self.at + 1 < self._end):
+            raise NotUnderstood("an expansion stays unread")
+        if not is_quoted and following == "'":
+            return self._ansi()
+        if not is_quoted and following == '"':
+            raise NotUnderstood('what `$"…"` stands for depends on the language')
+        self._add("quoted", "$")
+        self.at += 1
+        return True
+
+    def _ansi(self) -> bool:
+        found = _ANSI.match(self._text, self.at + 2, self._end)
+        assert found is not None
+        if self._text[found.end() : found.end() + 1] != "'" or found.end() >= self._end:
+            raise NotUnderstood("an escape in `$'…'` is not one that is decoded")
+        self._add("quoted", re.sub(r"\\(.)", lambda each: _ANSI_ESCAPES[each[1]], found[0]))
+        self.at = found.end() + 1
+        return True
+
+    def _jump(self, *, is_quoted: bool) -> bool:
+        node = self._expansions[self.at]
+        raw = self._source.of(node)
+        self._pieces.append(self._piece_of(node, raw, is_quoted=is_quoted))
+        if node.type in ("command_substitution", "process_substitution"):
+            if raw.startswith("`") and "\\" in raw:
+                raise NotUnderstood("backslashes inside of backticks are read twice")
+            self._inner.append(node)
+        else:
+            self._inner += outermost(node, _SUBSTITUTIONS).values()
+        self.at = node.end_byte
+        return True
+
+    def _piece_of(self, node: Node, raw: str, *, is_quoted: bool) -> Piece:
+        if node.type == "simple_expansion":
+            found = _SIMPLE.match(self._text, node.start_byte)
+            if found is None or found.end() != node.end_byte:
+                raise NotUnderstood("an expansion ends elsewhere for bash")
+            return Piece("variable", raw[1:], is_quoted)
+        if node.type == "expansion":
+            braced = _BRACED.fullmatch(raw)
+            if braced is not None:
+                return Piece("variable", braced[1], is_quoted)
+            return Piece("substitution" if _HARMLESS.fullmatch(raw) else "unclear", raw, is_quoted)
+        if node.type == "arithmetic_expansion":
+            return Piece("substitution" if _NUMBERS.fullmatch(raw) else "unclear", raw, is_quoted)
+        return Piece("process" if node.type == "process_substitution" else "substitution", raw, is_quoted)
+
+    def _add(self, kind: PieceKind, text: str) -> None:
+        self._pieces.append(Piece(kind, text, kind == "quoted"))
+
+
+_SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
+
+
+def outermost(node: Node, types: frozenset[str]) -> Mapping[int, Node]:
+    """The outermost nodes of some types in a node, by where they begin."""
+    found: dict[int, Node] = {}
+    end = -1
+    for each in descendants(node):
+        if each.start_byte >= end and each.type in types:
+            found[each.start_byte] = each
+            end = each.end_byte
+    return found
+
+
+def is_name(text: str) -> bool:
+    """Whether it can be the name of a variable."""
+    return _NAME.fullmatch(text) is not None

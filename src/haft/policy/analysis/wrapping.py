@@ -1,0 +1,147 @@
+"""Programs that start the program they are given: what is behind them is judged as if it stood alone.
+
+Two questions are asked of them. For safety, only the simplest forms are looked through. For dangers, every form is, as
+well as it goes: a name too many does no harm there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Final
+
+from haft.policy.analysis.program import Argument
+from haft.policy.analysis.scope import is_harmless_before
+
+_DURATION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
+_NUMBER: Final = re.compile(r"-?[0-9]+")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+
+_WITH_VALUE: Final = {
+    "sudo": "-u -g -h -p -C -D -R -T -U --user --group --host --prompt --chdir --chroot",
+    "doas": "-u -C",
+    "pkexec": "--user",
+    "env": "-u -C -S --unset --chdir",
+    "nice": "-n --adjustment",
+    "ionice": "-c -n -p",
+    "timeout": "-k -s --kill-after --signal",
+    "xargs": "-a -d -E -e -I -i -L -l -n -P -s --arg-file --delimiter --max-args --max-procs --replace",
+    "nohup": "",
+    "time": "-f -o --format --output",
+    "command": "",
+    "builtin": "",
+    "exec": "-a",
+    "setsid": "",
+    "stdbuf": "-i -o -e",
+    "chroot": "",
+    "unshare": "",
+    "nsenter": "-t",
+    "watch": "-n --interval",
+    "strace": "-e -o -p -s",
+    "busybox": "",
+    "caffeinate": "-t",
+    "flock": "-w",
+    "parallel": "-j",
+}
+_OPERANDS: Final = {"timeout": 1, "chroot": 1, "flock": 1}
+SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh"))
+INTERPRETERS: Final = re.compile(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh|Rscript)[0-9.]*")
+
+
+def unwrapped(name: str, arguments: list[Argument]) -> list[Argument] | str | None:
+    """The command behind a wrapper; why it is not looked at; or None where the program is no wrapper."""
+    if name not in ("timeout", "time", "nice", "command", "env"):
+        return None
+    texts = [each.text if each.literal else "" for each in arguments]
+    if name == "command" and texts[:1] in (["-v"], ["-V"]):
+        return None
+    at = _command_at(name, texts)
+    if at is None or at >= len(arguments) or texts[at].startswith("-"):
+        return f"what `{name}` starts is not known to only read"
+    return arguments[at:]
+
+
+def _command_at(name: str, texts: list[str]) -> int | None:
+    """Where the command begins that is started; None where that cannot be told."""
+    if name == "timeout":
+        at = 0
+        while texts[at : at + 1] in (["--preserve-status"], ["--foreground"], ["-k"], ["-s"]):
+            at += 1 if texts[at].startswith("--") else 2
+        return at + 1 if at < len(texts) and _DURATION.fullmatch(texts[at]) else None
+    if name == "nice":
+        if texts[:1] == ["-n"]:
+            return 2 if len(texts) > 1 and _NUMBER.fullmatch(texts[1]) else None
+        return 1 if texts and _NUMBER.fullmatch(texts[0]) else 0
+    if name == "env":
+        at = 0
+        while at < len(texts) and _ASSIGNMENT.match(texts[at]):
+            variable, _, value = texts[at].partition("=")
+            if not is_harmless_before(variable, value):
+                return None
+            at += 1
+        return at
+    return 1 if name == "time" and texts[:1] == ["-p"] else 0
+
+
+def behind(name: str, arguments: list[Argument]) -> list[Argument] | None:
+    """What a program would start, as well as it can be told; None where it starts nothing."""
+    options = _WITH_VALUE.get(name)
+    if options is None:
+        return None
+    with_value = options.split()
+    at = 0
+    operands = _OPERANDS.get(name, 0)
+    while at < len(arguments):
+        text = arguments[at].text
+        if text == "--":
+            at += 1
+        elif text.startswith("-") and len(text) > 1:
+            at += 2 if text in with_value else 1
+        elif _ASSIGNMENT.match(text) and name in ("env", "sudo", "doas"):
+            at += 1
+        elif operands:
+            operands -= 1
+            at += 1
+        else:
+            return arguments[at:]
+    return None
+
+
+def is_interpreter(name: str) -> bool:
+    """Whether a program runs text that it is given."""
+    return name in SHELLS or INTERPRETERS.fullmatch(name) is not None
+
+
+def xargs_command(arguments: list[Argument]) -> list[Argument] | None:
+    """What `xargs -0` starts, where nothing but harmless options stand before it; None otherwise."""
+    at, is_split_at_nul = 0, False
+    while at < len(arguments) and arguments[at].literal and arguments[at].text.startswith("-"):
+        text = arguments[at].text
+        if text in ("-0", "--null", "-0r", "-r0"):
+            is_split_at_nul = True
+        elif text in ("-n", "-P", "-L") and at + 1 < len(arguments) and _NUMBER.fullmatch(arguments[at + 1].text):
+            at += 1
+        elif text not in ("-r", "--no-run-if-empty") and not re.fullmatch(r"-[nPL][0-9]+", text):
+            return None
+        at += 1
+    return arguments[at:] if is_split_at_nul and at < len(arguments) else None
+
+
+def prints_only_files(arguments: list[Argument]) -> bool:
+    """Whether a `find` prints nothing but the names of plain files below relative places, each ended by a NUL."""
+    texts = [each.text if each.literal else "" for each in arguments]
+    if texts[:1] != ["find"] or texts[-1:] != ["-print0"]:
+        return False
+    roots = list(itertools.takewhile(lambda each: not each.startswith("-"), texts[1:]))
+    tests = texts[1 + len(roots) : -1]
+    if not roots or any(not re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*", each) for each in roots):
+        return False
+    if len(tests) % 2 or ("-type", "f") not in zip(tests[::2], tests[1::2], strict=True):
+        return False
+    return all(test in _FIND_TESTS for test in tests[::2])
+
+
+_FIND_TESTS: Final = frozenset((
+    "-type", "-name", "-iname", "-path", "-ipath", "-wholename", "-size", "-mtime", "-mmin", "-newer", "-maxdepth",
+    "-mindepth", "-regex",
+))  # fmt: skip

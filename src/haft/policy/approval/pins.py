@@ -1,0 +1,123 @@
+"""Definitions that people agreed to. A yes holds for the tool as it was: what it says of itself, and its files.
+
+haft's own tools and those that the embedding program hands over are vouched for by these. For all others the bytes of
+the files that make up the tool belong to the definition, and the text of small ones is kept, to show what changed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import stat
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.contracts import ToolSpec
+from haft.storage import Database, decode, encode
+
+LARGEST_SHOWN: Final = 256_000
+"""Bytes of one file whose text is kept."""
+LARGEST_READ: Final = 64_000_000
+MOST_DIFFERENCE: Final = 2_000
+"""Lines of a difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A definition."""
+
+    digest: str
+    definition: dict[str, Any]
+
+
+def pin_of(spec: ToolSpec) -> Pin | None:
+    """The tool as it is now; None where its maker vouches for it."""
+    if spec.provenance == "builtin":
+        return None
+    definition: dict[str, Any] = {
+        "name": spec.name,
+        "kind": spec.kind,
+        "origin": spec.origin,
+        "description": spec.description,
+        "inputSchema": spec.input_schema,
+        "outputSchema": spec.output_schema,
+        "effects": spec.effects.to_json(),
+        "digest": spec.digest,
+        "files": {path: _file(path) for path in spec.files},
+    }
+    bare = {**definition, "files": {path: file["digest"] for path, file in definition["files"].items()}}
+    return Pin(hashlib.sha256(b"haft definition\0" + encode(bare)).hexdigest(), definition)
+
+
+def _file(path: str) -> dict[str, Any]:
+    """A file's digest, and its text where that is short. One that cannot be read is like no other."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return {"digest": "not a regular file", "text": None}
+            data = file.read(LARGEST_READ + 1)
+    except OSError as error:
+        return {"digest": f"not readable: {error.strerror}", "text": None}
+    if len(data) > LARGEST_READ:
+        return {"digest": "too large", "text": None}
+    text = data.decode("utf-8", "replace") if len(data) <= LARGEST_SHOWN and b"\0" not in data else None
+    return {"digest": hashlib.sha256(data).hexdigest(), "text": text}
+
+
+class Pins:
+    """What was agreed to in one workspace. Use it from one thread at a time."""
+
+    def __init__(self, database: Database, workspace: str) -> None:
+        self._database = database
+        self._workspace = workspace
+
+    def of(self, tool: str) -> Pin | None:
+        rows = self._database.rows(
+            "SELECT pin, definition FROM pins WHERE workspace = ? AND tool = ?", [self._workspace, tool]
+        )
+        return Pin(rows[0][0], decode(rows[0][1])) if rows else None
+
+    def agree(self, tool: str, pin: Pin, who: str) -> None:
+        with self._database.transaction():
+            self._database.execute(
+                "INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?, ?)",
+                [self._workspace, tool, pin.digest, encode(pin.definition).decode(), who, time.time()],
+            )
+
+
+def difference(before: Pin, after: Pin) -> str:
+    """What changed between two definitions, as a person reads it."""
+    lines = [*_compared("definition", _told(before), _told(after))]
+    old, new = before.definition["files"], after.definition["files"]
+    for path in sorted({*old, *new}):
+        was, now = old.get(path), new.get(path)
+        if was is not None and now is not None and was["digest"] == now["digest"]:
+            continue
+        lines += _file_compared(path, was, now)
+    if len(lines) > MOST_DIFFERENCE:
+        lines = [*lines[:MOST_DIFFERENCE], f"… {len(lines) - MOST_DIFFERENCE:_} more lines"]
+    return "\n".join(lines)
+
+
+def _told(pin: Pin) -> str:
+    import json
+
+    shown = {name: value for name, value in pin.definition.items() if name not in ("files", "digest")}
+    return json.dumps(shown, indent=2, ensure_ascii=True, sort_keys=True)
+
+
+def _file_compared(path: str, was: dict[str, Any] | None, now: dict[str, Any] | None) -> list[str]:
+    old, new = was and was["text"], now and now["text"]
+    if (was is not None and old is None) or (now is not None and new is None):
+        return [f"{path}: from {was and was['digest']} to {now and now['digest']}"]
+    return list(_compared(path, old or "", new or ""))
+
+
+def _compared(name: str, before: str, after: str) -> list[str]:
+    return list(
+        difflib.unified_diff(
+            before.splitlines(), after.splitlines(), f"{name} as agreed to", f"{name} as it is now", lineterm=""
+        )
+    )

@@ -1,0 +1,309 @@
+"""The judge: enablement, rules, command analysis and pins, brought to one decision.
+
+- Enablement only narrows.
+- A call is judged in units: each part of a command line by itself, any other call as one. Of each origin of rules the
+  first that fits counts. What anyone rejects is rejected; else remembered answers come first, then the embedding
+  program's rules, the workspace's, the user's. Where no rule fits, a part that only reads passes, and so does a tool
+  whose reading is vouched for; everything else asks.
+- A dangerous part asks even where a rule allows it, unless that rule names the danger.
+- A tool that nobody vouches for is bound to the definition that a person agreed to.
+- The strictest unit decides: reject, then delegate, ask, try, allow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, HaftError
+from haft.policy.allowable import allowable
+from haft.policy.analysis.verdict import DANGERS, Analysis, Ground, Part
+from haft.policy.approval.pins import Pin, difference, pin_of
+from haft.policy.baseline import SOURCE, decide
+from haft.policy.enablement import Enablement
+from haft.policy.question import Explained, Question, Step
+from haft.policy.rules.matching import Question as Asked
+from haft.policy.rules.matching import first_match, raw_reject
+from haft.policy.rules.rule import Context, Rule
+
+_STRICTNESS: Final[Mapping[Action, int]] = {"allow": 0, "try": 1, "ask": 2, "delegate": 3, "reject": 4}
+_HARMLESS_VARIABLES: Final = frozenset(
+    {"LANG", "LC_ALL", "LC_CTYPE", "TZ", "NO_COLOR", "COLUMNS", "TERM", "FORCE_COLOR"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """What was decided about one unit of a call."""
+
+    action: Action
+    reason: str
+    part: Part | None
+    rule: Rule | None = None
+    """None where analysis or haft's own rules decided."""
+
+
+class Judge:
+    """Decides, and explains. `remembered` and `pinned` look up what people answered before."""
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        enablement: Enablement,
+        workspace: str,
+        home: str,
+        *,
+        remembered: Callable[[], Sequence[Rule]] = lambda: (),
+        pinned: Callable[[str], Pin | None] = lambda _tool: None,
+        locate: Callable[[str], str] = os.path.normpath,
+    ) -> None:
+        self._rules = {
+            origin: tuple(rule for rule in rules if rule.origin == origin) for origin in ("caller", "workspace", "user")
+        }
+        self._is_plain = not rules
+        """Whether no rules were written: haft's own then decide most calls, and quickly."""
+        self._enablement = enablement
+        self._workspace = workspace
+        self._home = home
+        self._remembered = remembered
+        self._pinned = pinned
+        self._locate = locate
+
+    def decide(self, question: Question) -> Decision:
+        """May it happen?"""
+        spec = question.spec
+        if self._is_plain and not spec.commands and spec.provenance in ("builtin", "embedded"):
+            base = decide(spec, confined=question.walled)
+            off = self._enablement.why_not(spec.name, spec.kind)
+            if off is None and base.action == "allow" and not self._remembered():
+                return base
+        return self.explain(question).decision
+
+    def explain(self, question: Question) -> Explained:
+        """The decision, with every step that led to it."""
+        steps: list[Step] = []
+        spec = question.spec
+        off = self._enablement.why_not(spec.name, spec.kind)
+        if off is not None:
+            steps.append(Step("enablement", spec.name, off))
+            return Explained(Decision("reject", "enablement", off, "tools.disable", "rule", off), tuple(steps))
+        steps.append(Step("enablement", spec.name, "enabled"))
+        pin = pin_of(spec)
+        analysis = self._analysis(question)
+        call = self._as_rules_see_it(question, pin)
+        if analysis is None:
+            units = [self._unit(question, call, None, steps)]
+        else:
+            units = [self._unit(question, call, part, steps) for part in analysis.parts]
+            if not analysis.understood:
+                units = self._raw(call, units, steps)
+        decision = self._combined(question, units, pin, is_command=analysis is not None)
+        return Explained(self._held_to_pin(question, decision, units, pin, steps), tuple(steps))
+
+    # One unit.
+
+    def _analysis(self, question: Question) -> Analysis | None:
+        """Of the command lines among the arguments; None where there are none."""
+        spec, arguments = question.spec, question.arguments
+        lines = [arguments[name] for name in spec.commands if isinstance(arguments.get(name), str)]
+        if not lines:
+            return None
+        from haft.policy.analysis import analyse
+
+        cwd = arguments.get("cwd")
+        ground = Ground(
+            self._workspace, cwd if isinstance(cwd, str) else question.cwd, walled=question.walled, home=self._home
+        )
+        found = [analyse(line, ground) for line in lines]
+        parts = [part for each in found for part in each.parts]
+        env = arguments.get("env")
+        variables = {**question.env, **(env if isinstance(env, Mapping) else {})}
+        if variables:
+            parts.append(_with(variables))
+        return Analysis(tuple(parts), all(each.understood for each in found))
+
+    def _unit(self, question: Question, call: Asked, part: Part | None, steps: list[Step]) -> _Unit:
+        rule = self._ruling(call, part, steps)
+        if rule is not None:
+            return self._by_rule(rule, part, steps)
+        if part is not None:
+            action: Action = "allow" if part.safe else "ask"
+            steps.append(Step("analysis", part.text, f"{action}: {part.reason}"))
+            return _Unit(action, part.reason, part)
+        base = decide(question.spec, confined=question.walled)
+        steps.append(Step("built-in", base.rule, f"{base.action}: {base.reason}", base.source))
+        return _Unit(base.action, base.reason, None)
+
+    def _ruling(self, call: Asked, part: Part | None, steps: list[Step]) -> Rule | None:
+        """The rule that decides a unit, if one does."""
+        first = {origin: self._first(rules, call, part, steps) for origin, rules in self._rules.items()}
+        rejecting = next((rule for rule in first.values() if rule is not None and rule.action == "reject"), None)
+        if rejecting is not None:
+            return rejecting
+        remembered = self._first(self._remembered(), call, part, steps)
+        if remembered is not None:
+            return remembered
+        return next((rule for rule in first.values() if rule is not None), None)
+
+    @staticmethod
+    def _first(rules: Sequence[Rule], call: Asked, part: Part | None, steps: list[Step]) -> Rule | None:
+        found = first_match(rules, call, part)
+        for rule, why_not in found.passed:
+            steps.append(Step("rules", _about(rule, part), f"does not fit: {why_not}", rule.source))
+        if found.rule is not None:
+            steps.append(Step("rules", _about(found.rule, part), "fits", found.rule.source))
+        return found.rule
+
+    def _as_rules_see_it(self, question: Question, pin: Pin | None) -> Asked:
+        spec = question.spec
+        paths = {
+            name: self._located(value) for name in spec.paths if isinstance(value := question.arguments.get(name), str)
+        }
+        context: Context = "subagent" if question.subagent else "thread"
+        return Asked(
+            spec.name, spec.kind, question.arguments, context, spec.commands, paths, question.thread, _digest(pin)
+        )
+
+    def _located(self, path: str) -> str | None:
+        """Where a path really leads; None where nowhere it may."""
+        try:
+            return self._locate(path)
+        except (HaftError, OSError, ValueError):
+            return None
+
+    @staticmethod
+    def _by_rule(rule: Rule, part: Part | None, steps: list[Step]) -> _Unit:
+        if part is not None and rule.action == "allow":
+            unnamed = [danger for danger in part.dangers if danger not in rule.dangers]
+            if unnamed:
+                what = " and ".join(DANGERS[danger] for danger in unnamed)
+                reason = f"it {what} ({', '.join(unnamed)}): that asks even where a rule allows, unless it names this"
+                steps.append(Step("rules", part.text, f"ask: {reason}", rule.source))
+                return _Unit("ask", reason, part, rule)
+        reason = rule.message or f"the rule says {rule.words}"
+        if part is not None and rule.action in ("ask", "try") and not part.safe:
+            reason = f"{reason}; {part.reason}"
+        steps.append(
+            Step("rules", part.text if part is not None else rule.tool, f"{rule.action}: {reason}", rule.source)
+        )
+        return _Unit(rule.action, reason, part, rule)
+
+    def _raw(self, call: Asked, units: list[_Unit], steps: list[Step]) -> list[_Unit]:
+        """What could not be parsed: rules that reject are held against the text as it stands."""
+        text = "\n".join(value for name in call.commands if isinstance(value := call.arguments.get(name), str))
+        every = [rule for rules in self._rules.values() for rule in rules]
+        rule = raw_reject(every, call, text)
+        if rule is None:
+            return units
+        steps.append(Step("rules", rule.words, "fits the text, which was not understood", rule.source))
+        return [_Unit("reject", rule.message or f"the rule says {rule.words}", units[0].part, rule)]
+
+    # All of them.
+
+    def _combined(self, question: Question, units: list[_Unit], pin: Pin | None, *, is_command: bool) -> Decision:
+        strictest = max(units, key=lambda unit: _STRICTNESS[unit.action])
+        rule = strictest.rule
+        parts = tuple(_shown(unit) for unit in units if unit.part is not None)
+        if rule is None and not is_command:
+            return replace(decide(question.spec, confined=question.walled), pin=_digest(pin))
+        by_analysis = all(unit.rule is None for unit in units)
+        grants = NO_GRANTS
+        for unit in units:
+            if unit.rule is not None and unit.action in ("allow", "try", "ask", "delegate"):
+                grants = grants | unit.rule.grant
+        action = strictest.action
+        delegates = tuple(
+            dict.fromkeys(
+                Delegation(unit.rule.to or "", unit.rule.words, unit.rule.source)
+                for unit in units
+                if unit.action == "delegate" and unit.rule is not None
+            )
+        )
+        rest = [unit.action for unit in units if unit.action != "delegate"]
+        reads_only = by_analysis and action == "allow"
+        return Decision(
+            action=action,
+            layer="rules" if rule is not None else "analysis",
+            rule=rule.words if rule is not None else _rule_of(action),
+            source=rule.source if rule is not None else SOURCE,
+            by="rule",
+            reason=strictest.reason if len(units) == 1 else _reason(strictest, units),
+            parts=parts,
+            profile="read-only" if reads_only or self._only_reads(question) else "workspace",
+            neutral=reads_only,
+            grants=grants if action != "reject" else NO_GRANTS,
+            message=rule.message if rule is not None else None,
+            delegates=delegates,
+            otherwise=max(rest, key=lambda each: _STRICTNESS[each], default="allow"),
+            pin=_digest(pin),
+        )
+
+    @staticmethod
+    def _only_reads(question: Question) -> bool:
+        return question.spec.effects.readonly
+
+    def _held_to_pin(
+        self, question: Question, decision: Decision, units: list[_Unit], pin: Pin | None, steps: list[Step]
+    ) -> Decision:
+        """What nobody vouches for asks until a person has agreed to it as it is. What is asked can be remembered."""
+        spec = question.spec
+        if pin is not None and spec.provenance in ("installed", "workspace") and decision.action != "reject":
+            agreed = self._pinned(spec.name)
+            if agreed is not None and agreed.digest != pin.digest:
+                reason = "it is not what was agreed to before: its definition or its files have changed"
+                steps.append(Step("pins", spec.name, f"ask: {reason}"))
+                decision = replace(
+                    decision, action="ask", layer="pins", reason=reason, definition_diff=difference(agreed, pin)
+                )
+            elif agreed is None and spec.provenance == "workspace" and decision.action != "ask":
+                reason = "it comes from the workspace, and is used for the first time"
+                steps.append(Step("pins", spec.name, f"ask: {reason}"))
+                decision = replace(decision, action="ask", layer="pins", reason=reason)
+        if decision.action not in ("ask", "try", "delegate"):
+            return decision
+        asked = [unit.part for unit in units if unit.part is not None and not unit.part.safe]
+        offered = allowable(question, asked if any(unit.part is not None for unit in units) else None)
+        return replace(decision, to_allow=offered)
+
+
+def _with(variables: Mapping[str, Any]) -> Part:
+    """The variables that are set for a command, as a part: no pattern for commands matches it."""
+    odd = sorted(str(name) for name in variables if name not in _HARMLESS_VARIABLES)
+    shown = " ".join(f"{name}={value}" for name, value in variables.items())
+    reason = f"`{odd[0]}` is set for it" if odd else "these variables change nothing but how output looks"
+    return Part("syntax", f"with {shown}", (), not odd, reason, literal=False)
+
+
+def _shown(unit: _Unit) -> DecidedPart:
+    assert unit.part is not None
+    rule = unit.rule
+    return DecidedPart(
+        unit.part.text,
+        unit.action,
+        unit.reason,
+        None if rule is None else rule.words,
+        None if rule is None else rule.source,
+    )
+
+
+def _digest(pin: Pin | None) -> str | None:
+    return None if pin is None else pin.digest
+
+
+def _about(rule: Rule, part: Part | None) -> str:
+    return rule.words if part is None else f"{rule.words}: {part.text}"
+
+
+def _rule_of(action: Action) -> str:
+    return "commands that only read pass" if action == "allow" else "commands that do not only read ask"
+
+
+def _reason(strictest: _Unit, units: list[_Unit]) -> str:
+    if strictest.action == "allow":
+        return "every part of it passes"
+    assert strictest.part is not None
+    more = sum(unit.action == strictest.action for unit in units) - 1
+    others = f", and {more} more part{'s' if more > 1 else ''}" if more else ""
+    return f"`{strictest.part.text}`: {strictest.reason}{others}"

@@ -1,0 +1,146 @@
+"""From the `permissions` of a file to rules. Every mistake is an error with file, line and the near miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Any, Final, get_args
+
+from haft.contracts import NO_GRANTS, BadConfig, Grants, grants_from, near_miss
+from haft.policy.analysis.verdict import DANGERS
+from haft.policy.rules.patterns import is_regex, regex_of
+from haft.policy.rules.rule import ACTIONS, KEYS, Context, Rule, RuleOrigin
+
+CONTEXTS: Final[tuple[Context, ...]] = get_args(Context)
+GRANTING: Final = ("allow", "ask", "try")
+"""Actions after which a call may run, so that a grant means something."""
+DEEPEST: Final = 16
+
+
+def rules_from(value: Any, *, origin: RuleOrigin, source: str, lines: Sequence[int] | None = None) -> tuple[Rule, ...]:
+    """The rules of one file, in its order."""
+    if not isinstance(value, list | tuple):
+        raise BadConfig(f"{source}: `permissions` must be a list of rules", hint="write each as [[permissions]]")
+    return tuple(
+        rule_from(table, origin=origin, source=rule_source(source, number, lines)) for number, table in enumerate(value)
+    )
+
+
+def rule_source(source: str, number: int, lines: Sequence[int] | None) -> str:
+    """Where the rule with this number, from 0, stands."""
+    return f"{source}, rule {number + 1}" if lines is None else f"{source}:{lines[number]}"
+
+
+def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
+    """One rule, as it was decoded."""
+    if not isinstance(table, Mapping):
+        raise BadConfig(f"{source}: a rule must be a table, not {table!r}")
+    for key in table:
+        if key not in KEYS:
+            raise _unknown(source, "key", str(key), KEYS, "a rule")
+    for key in ("tool", "action"):
+        if key not in table:
+            raise BadConfig(f"{source}: a rule needs `{key}`")
+    action = _one_of(source, "action", table["action"], ACTIONS)
+    context = None if table.get("context") is None else _one_of(source, "context", table["context"], CONTEXTS)
+    dangers = tuple(_one_of(source, "danger", one, DANGERS) for one in _list(source, "dangers", table))
+    to = _text(source, "to", table)
+    if (to is None) == (action == "delegate"):
+        raise BadConfig(
+            f"{source}: " + ("a rule that delegates needs `to`, the program to ask" if to is None else _TO_WHOM)
+        )
+    if dangers and action not in ("allow", "try", "delegate"):
+        raise BadConfig(f"{source}: `dangers` names what a rule allows, and this one does not allow: it is `{action}`")
+    return Rule(
+        tool=_text(source, "tool", table) or "",
+        action=action,
+        matches=_matches(source, table.get("matches", {})),
+        context=context,
+        to=to,
+        message=_text(source, "message", table),
+        grant=_grant(source, action, table.get("grant")),
+        dangers=dangers,
+        match=_examples(source, "match", table),
+        not_match=_examples(source, "not_match", table),
+        origin=origin,
+        source=source,
+    )
+
+
+_TO_WHOM: Final = "`to` is for rules whose action is `delegate`"
+
+
+def _one_of(source: str, what: str, value: Any, known: Iterable[Any]) -> Any:
+    if not isinstance(value, str) or value not in known:
+        raise _unknown(source, what, str(value), known, None)
+    return value
+
+
+def _unknown(source: str, what: str, word: str, known: Iterable[str], of: str | None) -> BadConfig:
+    near = near_miss(word, known)
+    hint = f"did you mean `{near}`?" if near else f"there are {', '.join(known)}"
+    return BadConfig(f"{source}: {f'{of} has' if of else 'there is'} no {what} `{word}`", hint=hint)
+
+
+def _text(source: str, key: str, table: Mapping[str, Any]) -> str | None:
+    value = table.get(key)
+    if value is not None and (not isinstance(value, str) or not value or "\0" in value):
+        raise BadConfig(f"{source}: `{key}` must be a text, not {value!r}")
+    return value
+
+
+def _list(source: str, key: str, table: Mapping[str, Any]) -> Sequence[Any]:
+    value = table.get(key, ())
+    if not isinstance(value, list | tuple):
+        raise BadConfig(f"{source}: `{key}` must be a list, not {value!r}")
+    return value
+
+
+def _examples(source: str, key: str, table: Mapping[str, Any]) -> tuple[Any, ...]:
+    examples = tuple(_list(source, key, table))
+    for one in examples:
+        if not isinstance(one, str | Mapping):
+            raise BadConfig(f"{source}: an example in `{key}` is a command line or a table of arguments, not {one!r}")
+    return examples
+
+
+def _grant(source: str, action: str, value: Any) -> Grants:
+    if value is None:
+        return NO_GRANTS
+    if action not in GRANTING:
+        raise BadConfig(f"{source}: `grant` opens walls for calls that run, and this rule's action is `{action}`")
+    try:
+        return grants_from(value)
+    except ValueError as error:
+        raise BadConfig(f"{source}: `grant`: {error}") from error
+
+
+def _matches(source: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise BadConfig(f"{source}: `matches` must be a table of arguments, not {value!r}")
+    return {name: _matcher(f"{source}: `matches.{name}`", one) for name, one in value.items()}
+
+
+def _matcher(place: str, value: Any, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        raise BadConfig(f"{place} is nested too deeply")
+    if isinstance(value, str):
+        return _pattern(place, value)
+    if isinstance(value, bool) or (isinstance(value, int | float) and isfinite(value)):
+        return value
+    if isinstance(value, list | tuple):
+        if not value:
+            raise BadConfig(f"{place} is an empty list, which nothing fits")
+        return tuple(_matcher(place, one, depth + 1) for one in value)
+    if isinstance(value, Mapping):
+        return {name: _matcher(f"{place[:-1]}.{name}`", one, depth + 1) for name, one in value.items()}
+    raise BadConfig(f"{place} must be a text, a boolean, a number, a list or a table, not {value!r}")
+
+
+def _pattern(place: str, pattern: str) -> str:
+    if is_regex(pattern):
+        try:
+            regex_of(pattern[1:-1])
+        except ValueError as error:
+            raise BadConfig(f"{place}: `{pattern}` {error}") from error
+    return pattern

@@ -1,0 +1,98 @@
+"""What people answered, as one host sees it: the inbox, remembered rules and agreed definitions, by its connections.
+
+Decisions read on the event loop, which waits for nobody. What is written, and what may have to wait for another
+process, goes through a thread, one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from haft.contracts import Call, HostId
+from haft.files import noted
+from haft.policy.approval import Inbox, Memory, Pin, Pins
+from haft.policy.approval.pins import pin_of
+from haft.policy.rules.rule import Rule
+from haft.storage import Database, StateHome
+
+T = TypeVar("T")
+
+
+class Answers:
+    """Of one workspace."""
+
+    def __init__(self, home: StateHome, workspace: str) -> None:
+        self._home = home
+        self._workspace = workspace
+        self._reading: Database | None = None
+        self._writing: Database | None = None
+        self._turn = asyncio.Lock()
+        self._version: int | None = None
+        self._rules: tuple[Rule, ...] = ()
+
+    # For the desk.
+
+    async def use(self, work: Callable[[Inbox], T]) -> T:
+        """Do something with the inbox, in a thread."""
+        return await self._written(lambda database: work(Inbox(database)))
+
+    def is_alive(self, host: HostId) -> bool:
+        return noted(os.path.join(self._home.hosts, f"{host}.lock")) is not None
+
+    def may_have_kept(self, fingerprint: str) -> bool:
+        query = "SELECT 1 FROM approvals WHERE fingerprint = ? AND state = 'answered' LIMIT 1"
+        return bool(self._read().rows(query, [fingerprint]))
+
+    async def agree(self, call: Call, rule: Mapping[str, Any] | None, scope: str) -> None:
+        """A person agreed to a call of this tool; `rule` holds from now on, if there is one."""
+        assert call.tool is not None
+        pin = pin_of(call.tool.spec)
+        thread = call.thread if scope == "thread" else None
+
+        def keep(database: Database) -> None:
+            assert call.tool is not None
+            if pin is not None and call.tool.spec.provenance != "embedded":
+                Pins(database, self._workspace).agree(call.name, pin, call.who)
+            if rule is not None:
+                memory = Memory(database, self._workspace)
+                memory.remember(rule, pin=None if pin is None else pin.digest, thread=thread, who=call.who)
+
+        if rule is not None or (pin is not None and call.tool.spec.provenance != "embedded"):
+            await self._written(keep)
+
+    # For the judge.
+
+    def remembered(self) -> Sequence[Rule]:
+        """The rules that answers made; read again when any process has written."""
+        database = self._read()
+        version = database.rows("PRAGMA data_version")[0][0]
+        if version != self._version:
+            self._rules = tuple(each.rule for each in Memory(database, self._workspace).all())
+            self._version = version
+        return self._rules
+
+    def pinned(self, tool: str) -> Pin | None:
+        return Pins(self._read(), self._workspace).of(tool)
+
+    def _read(self) -> Database:
+        if self._reading is None:
+            self._reading = Database(self._home.database)
+        return self._reading
+
+    async def _written(self, work: Callable[[Database], T]) -> T:
+        def do() -> T:
+            if self._writing is None:
+                self._writing = Database(self._home.database)
+            return work(self._writing)
+
+        async with self._turn:
+            return await asyncio.shield(asyncio.to_thread(do))
+
+    def close(self) -> None:
+        for database in (self._reading, self._writing):
+            if database is not None:
+                database.close()
+        self._reading = self._writing = None

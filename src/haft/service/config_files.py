@@ -1,0 +1,110 @@
+"""Configuration files: found, read once, and taken apart into settings by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.contracts import BadConfig, near_miss
+from haft.service.settings import BY_NAME
+
+MOST_BYTES: Final = 1_000_000
+WORKSPACE_FILES: Final = ("haft.toml", "haft.json")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A file as it was read, once: what is shown, digested and parsed are these bytes."""
+
+    path: str
+    data: bytes
+    shown: str
+    """How the sources of rules name it."""
+
+    @property
+    def is_json(self) -> bool:
+        return self.path.endswith(".json")
+
+    def settings(self) -> Iterator[tuple[str, Any]]:
+        """Its settings by name, as they were decoded, unchecked."""
+        try:
+            tables = json.loads(self.data) if self.is_json else tomllib.loads(self.data.decode())
+        except (ValueError, UnicodeDecodeError, RecursionError) as error:
+            raise BadConfig(f"{self.path} cannot be understood: {error}") from error
+        if not isinstance(tables, dict):
+            raise BadConfig(f"{self.path} must hold a table of settings")
+        yield from _flattened(tables, self.path)
+
+    def lines(self, rules: int) -> tuple[int, ...] | None:
+        """The line of each rule, where that can be told."""
+        from haft.policy.rules.lines import rule_lines
+
+        return None if self.is_json else rule_lines(self.data.decode(), rules)
+
+
+def user_file(env: Mapping[str, str]) -> str:
+    """Where the user's own configuration lies."""
+    base = env.get("XDG_CONFIG_HOME", "")
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.config"), "haft", "haft.toml")
+
+
+def user_config(env: Mapping[str, str]) -> ConfigFile | None:
+    """The user's own configuration, where there is one."""
+    path = user_file(env)
+    if not os.path.exists(path):
+        return None
+    home = os.path.expanduser("~").rstrip("/") + "/"
+    return ConfigFile(path, _read(path), f"~/{path.removeprefix(home)}" if path.startswith(home) else path)
+
+
+def workspace_config(workspace: str | None) -> ConfigFile | None:
+    """The configuration of a workspace; two side by side are an error."""
+    if workspace is None:
+        return None
+    found = [path for name in WORKSPACE_FILES if os.path.exists(path := os.path.join(workspace, name))]
+    if len(found) > 1:
+        raise BadConfig(f"{found[0]} and {found[1]} stand side by side", hint="keep one of them")
+    return ConfigFile(found[0], _read(found[0]), os.path.basename(found[0])) if found else None
+
+
+def _read(path: str) -> bytes:
+    """A regular file of a reasonable size: a workspace may hold anything under this name."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise BadConfig(f"{path} is not a regular file")
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise BadConfig(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > MOST_BYTES:
+        raise BadConfig(f"{path} is larger than {MOST_BYTES:_} bytes")
+    return data
+
+
+def _flattened(tables: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    sections = {name.split(".")[0] for name in BY_NAME}
+    for section, table in tables.items():
+        if section in BY_NAME:
+            yield section, table
+            continue
+        if section not in sections:
+            raise unknown_setting(section, sections | set(BY_NAME), path)
+        if not isinstance(table, dict):
+            raise BadConfig(f"{path}: `{section}` must be a table", hint=f"write it as [{section}]")
+        for key, value in table.items():
+            name = f"{section}.{key}"
+            if name not in BY_NAME:
+                raise unknown_setting(name, BY_NAME, path)
+            yield name, value
+
+
+def unknown_setting(name: str, known: Iterable[str], source: str) -> BadConfig:
+    """The error that names the near miss."""
+    near = near_miss(name, known)
+    hint = f"did you mean `{near}`?" if near else "`haft config show` lists the settings"
+    return BadConfig(f"{source}: there is no setting `{name}`", hint=hint)

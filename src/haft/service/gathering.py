@@ -1,0 +1,132 @@
+"""What every source of settings says, taken in one after the other, the weakest first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from haft.contracts import BadConfig
+from haft.service.config_files import ConfigFile, unknown_setting
+from haft.service.narrowing import NOTHING, Ignored, narrowed, narrowed_rules
+from haft.service.placeholders import expanded, has_placeholder
+from haft.service.rule_sets import RuleSet
+from haft.service.settings import BY_NAME, SETTINGS, Setting
+
+if TYPE_CHECKING:
+    from haft.policy.rules.rule import RuleOrigin
+
+CALLER: Final = "the caller"
+
+
+class Gathered:
+    """What the sources said so far, the weakest first."""
+
+    def __init__(self, workspace: str | None, env: Mapping[str, str]) -> None:
+        self._workspace = os.path.realpath(workspace or "/")
+        self._env = env
+        self.values: dict[str, Any] = {setting.name: setting.default for setting in SETTINGS}
+        self.sources = dict.fromkeys(self.values, "default")
+        self.ignored: list[Ignored] = []
+        self.files: list[str] = []
+        self.lists: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+        self.rule_sets: list[RuleSet] = []
+        self.written: dict[str, Any] = {}
+
+    def take_file(self, file: ConfigFile, origin: RuleOrigin) -> None:
+        """All of a file."""
+        self.files.append(file.path)
+        for name, written in file.settings():
+            try:
+                value = expanded(written, self._env)
+            except ValueError as error:
+                raise BadConfig(f"{file.path}: `{name}` {error}") from None
+            value = _checked(BY_NAME[name], value, file.path, written)
+            if name == "permissions":
+                self._take_rules(RuleSet(origin, file.shown, value, file.lines(len(value)), self._workspace), file.path)
+                continue
+            if name == "tools.timeout":
+                value = {**self.values[name], **value}
+            self.take(name, value, file.path, has_placeholder(written) and written)
+
+    def take_untrusted(self, file: ConfigFile) -> None:
+        """Of a workspace's file what narrows."""
+        self.files.append(file.path)
+        for name, written in file.settings():
+            if name == "permissions":
+                self._take_untrusted_rules(file, _checked(BY_NAME[name], written, file.path))
+                continue
+            setting = BY_NAME[name]
+            value = written if has_placeholder(written) else _checked(setting, written, file.path)
+            kept, aside = narrowed(setting, value, self.values, file.path)
+            self.ignored += aside
+            if name == "tools.timeout" and kept is not NOTHING:
+                kept = {**self.values[name], **kept}
+            if kept is not NOTHING:
+                self.take(name, kept, file.path)
+
+    def _take_untrusted_rules(self, file: ConfigFile, tables: list[dict[str, Any]]) -> None:
+        from haft.policy.rules.reading import rule_source
+
+        lines = file.lines(len(tables))
+        sources = [rule_source(file.shown, number, lines) for number in range(len(tables))]
+        counting, aside = narrowed_rules(tables, sources)
+        self.ignored += aside
+        self._take_rules(RuleSet("workspace", file.shown, tables, lines, self._workspace, tuple(counting)), file.path)
+
+    def _take_rules(self, rules: RuleSet, source: str) -> None:
+        counting = range(len(rules.tables)) if rules.counting is None else rules.counting
+        name = "permissions"
+        self.rule_sets.insert(0, rules)
+        self.values[name] = [*(rules.tables[number] for number in counting), *self.values[name]]
+        if counting:
+            self.sources[name] = f"{source}, {self.sources[name]}" if self._is_set(name) else source
+
+    def take(self, name: str, value: Any, source: str, written: Any = None) -> None:
+        """A checked value of a source stronger than all before."""
+        if name == "permissions":
+            self._take_rules(RuleSet("caller", source, value, None, self._workspace), source)
+            return
+        if BY_NAME[name].narrowing == "adds":
+            self.lists.setdefault(name, []).append((source, tuple(value)))
+            value = list(dict.fromkeys((*self.values[name], *value)))
+            source = f"{self.sources[name]}, {source}" if self._is_set(name) else source
+        self.values[name], self.sources[name] = value, source
+        self.written.pop(name, None)
+        if written:
+            self.written[name] = written
+
+    def _is_set(self, name: str) -> bool:
+        return self.sources[name] != "default"
+
+
+def from_environment(env: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
+    """The settings that variables set, checked. One that is misspelt is an error."""
+    every = {f"HAFT_{name.replace('.', '_').upper()}": name for name in BY_NAME}
+    variables = {variable: name for variable, name in every.items() if BY_NAME[name].variable}
+    prefixes = tuple({f"HAFT_{name.split('.')[0].upper()}_" for name in BY_NAME if "." in name})
+    for variable, text in env.items():
+        if variable in variables:
+            name = variables[variable]
+            yield name, _checked(BY_NAME[name], text, variable), variable
+        elif variable in every:
+            hint = "write it into a file, or pass it as `settings`"
+            raise BadConfig(f"{variable}: `{every[variable]}` cannot be set by a variable", hint=hint)
+        elif variable.startswith(prefixes):
+            raise unknown_setting(variable, variables, "the environment")
+
+
+def from_caller(passed: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
+    """The settings that a program passes, checked."""
+    for name, value in passed.items():
+        if name not in BY_NAME:
+            raise unknown_setting(name, BY_NAME, CALLER)
+        yield name, _checked(BY_NAME[name], value, CALLER), CALLER
+
+
+def _checked(setting: Setting, value: Any, source: str, written: Any = None) -> Any:
+    """`written` is shown instead of the value, which may hold what a placeholder was filled with."""
+    try:
+        return setting.check(value)
+    except ValueError as error:
+        raise BadConfig(f"{source}: `{setting.name}` {error}, not {value if written is None else written!r}") from error

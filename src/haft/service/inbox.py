@@ -1,0 +1,180 @@
+"""The inbox, as any process sees it: what waits for a person, and the answer to it.
+
+Where the host that asked is alive, it takes the answer and goes on. Where it is dead, nothing is run: what was tried is
+committed or dropped by whoever answers, and a yes to what was not tried stays for exactly the same call, once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from haft.contracts import BadUsage, Conflict, Grants, HaftError, grants_from, iso_time
+from haft.files import noted
+from haft.policy.approval import Answered, Inbox, Memory, Waiting
+from haft.storage import Database, StateHome
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of an answer."""
+
+    waiting: Waiting
+    approved: bool
+    host_lives: bool
+    """Whether the host that asked goes on with it; where not, `settle` is left to whoever answered."""
+
+    @property
+    def settle(self) -> bool:
+        """Whether changes of the run are to be committed or dropped now."""
+        return self.waiting.tried and not self.host_lives
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.waiting.id,
+            "run": self.waiting.run,
+            "tool": self.waiting.shown.get("tool"),
+            "approved": self.approved,
+            "waits": self.host_lives,
+        }
+
+
+class InboxFacade:
+    """The requests of a state home."""
+
+    def __init__(self, home: StateHome) -> None:
+        self._home = home
+        self._database = Database(home.database)
+        self._inbox = Inbox(self._database)
+
+    def waiting(self, workspace: str | None = None) -> list[Waiting]:
+        """What can be answered, oldest first."""
+        return self._inbox.waiting(workspace)
+
+    def find(self, name: str) -> Waiting:
+        """One that can be answered, by its name or its run's; `BadUsage` where it no longer can."""
+        found = self._inbox.find(name)
+        if found.state in ("answered", "taken") and found.answer is not None:
+            said = "yes" if found.answer.approved else "no"
+            raise BadUsage(f"{found.id} was answered already: {found.answer.who} said {said}")
+        if found.state != "open":
+            raise BadUsage(
+                f"{found.id} needs no answer any more", hint=f"`haft show {found.run}` says what became of it"
+            )
+        if found.expires_at <= time.time():
+            raise BadUsage(f"{found.id} expired at {iso_time(found.expires_at)}", hint="call the tool again")
+        return found
+
+    def answer(
+        self,
+        waiting: Waiting,
+        *,
+        approved: bool,
+        who: str,
+        message: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        grants: Grants | Mapping[str, Any] | None = None,
+        scope: str = "once",
+        allow: int = 0,
+    ) -> Reply:
+        """Answer what was shown."""
+        lives = noted(os.path.join(self._home.hosts, f"{waiting.host}.lock")) is not None
+        self._check(waiting, lives=lives, arguments=arguments, scope=scope, allow=allow)
+        try:
+            opened = grants_from(grants).to_json()
+        except ValueError as error:
+            raise BadUsage(f"grants: {error}") from error
+        given = Answered(
+            approved=approved,
+            who=who,
+            seen=waiting.digest,
+            at=time.time(),
+            message=message,
+            arguments=None if arguments is None else dict(arguments),
+            grants=opened,
+            scope=scope,
+            allow=allow,
+        )
+        if not self._inbox.answer(waiting, given):
+            raise Conflict(
+                f"{waiting.id} was answered by someone else, or expired", hint="`haft inbox` shows what waits"
+            )
+        if not lives:
+            self._without_host(waiting, given)
+        return Reply(waiting, approved, lives)
+
+    def _without_host(self, waiting: Waiting, given: Answered) -> None:
+        if waiting.tried or not given.approved:
+            self._inbox.end(waiting.id, "taken")
+        if given.approved and given.scope != "once":
+            rule = waiting.shown["toAllow"][given.allow]["rule"]
+            thread = waiting.thread if given.scope == "thread" else None
+            memory = Memory(self._database, waiting.workspace)
+            memory.remember(rule, pin=waiting.shown.get("pin"), thread=thread, who=given.who)
+
+    @staticmethod
+    def _check(waiting: Waiting, *, lives: bool, arguments: Mapping[str, Any] | None, scope: str, allow: int) -> None:
+        if scope not in ("once", "thread", "always"):
+            raise BadUsage(f"an answer holds once, for its thread or always, not `{scope}`")
+        offered = waiting.shown.get("toAllow", [])
+        if scope != "once" and not offered:
+            raise BadUsage(
+                "nothing like this can be allowed beforehand: it runs whatever it is handed, or is dangerous",
+                hint="approve it once, or write a rule: `haft permissions add`",
+            )
+        if scope != "once" and not 0 <= allow < len(offered):
+            raise BadUsage(f"there is no choice {allow + 1}", hint=f"they are numbered from 1 to {len(offered)}")
+        if arguments is not None and waiting.tried:
+            raise BadUsage("it was tried already: its arguments cannot be changed any more")
+        if arguments is not None and not lives:
+            raise BadUsage(
+                f"the process that asked has ended: {waiting.id} can be approved as it is, for the next call like it",
+                hint="call the tool again with other arguments",
+            )
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def to_json(waiting: Waiting) -> dict[str, Any]:
+    """As `haft inbox --json` prints it."""
+    shown = waiting.shown
+    return {
+        "id": waiting.id,
+        "run": waiting.run,
+        "tool": shown["tool"],
+        "args": shown["arguments"],
+        "preview": shown.get("preview"),
+        "reason": shown["reason"],
+        "parts": shown["parts"],
+        "walls": shown["walls"],
+        "diff": shown["diff"],
+        "output": shown["output"],
+        "definitionDiff": shown["definitionDiff"],
+        "toAllow": shown["toAllow"],
+        "who": waiting.who,
+        "thread": waiting.thread,
+        "chain": shown["chain"],
+        "createdAt": iso_time(waiting.created_at),
+        "expiresAt": iso_time(waiting.expires_at),
+        "cwd": shown["cwd"],
+        "env": shown["env"],
+        "workspace": waiting.workspace,
+    }
+
+
+def answered_by(home: StateHome, name: str) -> str | None:
+    """Who has answered a request, and what; None where nobody has, or it cannot be told."""
+    facade = InboxFacade(home)
+    try:
+        facade.find(name)
+    except BadUsage as error:
+        return error.message.partition(" already: ")[2] or None
+    except HaftError:
+        return None
+    finally:
+        facade.close()
+    return None

@@ -1,0 +1,85 @@
+"""What of a workspace's configuration counts before anyone has trusted it, and what is set aside.
+
+A cloned repository brings its own file. What narrows counts at once: lower limits, stricter walls, tools that are
+disabled, rules that reject or ask. So does what adds confined tools. The rest waits for `haft trust`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.service.placeholders import has_placeholder
+from haft.service.settings import FROM_ENVIRONMENT, GRANT_ASIDE, RULE_ASIDE, WHY_NOT, Setting
+
+MOST_SHOWN: Final = 300
+"""Characters of a value in a sentence."""
+_ELSEWHERE: Final = re.compile(r"://|@|\bgit[+:]|\.git\b")
+NOTHING: Final = object()
+"""Instead of a value that does not count at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A value that was set aside, and why."""
+
+    name: str
+    value: Any
+    source: str
+    why: str
+
+    def sentence(self) -> str:
+        return f"{self.source}: {self.assignment(MOST_SHOWN)} is ignored: {self.why}"
+
+    def assignment(self, most: int | None = None) -> str:
+        """The name and the value, of which `most` characters."""
+        value = json.dumps(self.value, default=str)
+        value = value if most is None or len(value) <= most else f"{value[:most]}…"
+        return f"`{self.name} = {value}`"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "value": self.value, "source": self.source, "why": self.why}
+
+
+def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: str) -> tuple[Any, list[Ignored]]:
+    """What of a checked value counts: it, a part of it, or `NOTHING`; and what is set aside."""
+    name = setting.name
+    if has_placeholder(value):
+        return NOTHING, [Ignored(name, value, source, FROM_ENVIRONMENT)]
+    if name == "tools.timeout":
+        before, cap = values[name], values["limits.max_seconds"]
+        kept = {tool: number for tool, number in value.items() if number <= before.get(tool, cap)}
+        aside = [tool for tool in value if tool not in kept]
+        return kept, [Ignored(f"{name}.{tool}", value[tool], source, WHY_NOT["lower"]) for tool in aside]
+    if name == "plugins":
+        confined = [one for one in value if _is_confined(one)]
+        rest = [one for one in value if not _is_confined(one)]
+        return confined, [Ignored(name, rest, source, WHY_NOT["confined"])] if rest else []
+    if setting.widens(value, values[name]):
+        return NOTHING, [Ignored(name, value, source, WHY_NOT[setting.narrowing])]
+    return value, []
+
+
+def _is_confined(plugin: Any) -> bool:
+    """Whether it is a bash plugin of this machine, which runs behind walls."""
+    if isinstance(plugin, dict):
+        return set(plugin) == {"bash_tool"}
+    return isinstance(plugin, str) and plugin.startswith("bash:") and not _ELSEWHERE.search(plugin)
+
+
+def narrowed_rules(rules: Sequence[dict[str, Any]], sources: Sequence[str]) -> tuple[list[int], list[Ignored]]:
+    """Which rules of a workspace count, by number; and what is set aside. An `ask` counts without its grant."""
+    kept, aside = [], []
+    for number, (rule, source) in enumerate(zip(rules, sources, strict=True)):
+        if has_placeholder(rule):
+            aside.append(Ignored("permissions", rule, source, FROM_ENVIRONMENT))
+        elif rule.get("action") not in ("reject", "ask"):
+            aside.append(Ignored("permissions", rule, source, RULE_ASIDE))
+        else:
+            kept.append(number)
+            if "grant" in rule:
+                aside.append(Ignored("permissions.grant", rule["grant"], source, GRANT_ASIDE))
+    return kept, aside

@@ -1,0 +1,54 @@
+"""The rules of one configuration file: kept as they were decoded, read when they are first wanted.
+
+Reading rules costs more than reading settings, and listing tools needs none of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from haft.contracts import NO_GRANTS
+
+if TYPE_CHECKING:
+    from haft.policy.rules.rule import Rule, RuleOrigin
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """The rules of one source, as they were decoded."""
+
+    origin: RuleOrigin
+    source: str
+    tables: list[dict[str, Any]]
+    lines: tuple[int, ...] | None
+    workspace: str
+    """Where the examples are held to run."""
+    counting: tuple[int, ...] | None = None
+    """Those that count, by number, and without their grants; None: all, as they are."""
+
+    def rules(self) -> Iterator[Rule]:
+        """Those that count. A mistake in one that does not is a mistake all the same."""
+        from haft.policy.rules.never import check_rules
+        from haft.policy.rules.reading import rules_from
+
+        rules = rules_from(self.tables, origin=self.origin, source=self.source, lines=self.lines)
+        check_rules(rules)
+        self._check_examples(rules)
+        if self.counting is None:
+            yield from rules
+        else:
+            yield from (replace(rules[number], grant=NO_GRANTS) for number in self.counting)
+
+    def _check_examples(self, rules: Sequence[Rule]) -> None:
+        rules = [rule for rule in rules if rule.match or rule.not_match]
+        if not rules:
+            return
+        from haft.policy.analysis import analyse
+        from haft.policy.analysis.verdict import Ground
+        from haft.policy.rules.examples import check_examples
+
+        ground = Ground(self.workspace, home=os.path.expanduser("~"))
+        check_examples(rules, lambda line: analyse(line, ground))

@@ -1,0 +1,82 @@
+"""Trust in a workspace's own configuration: one small file for each workspace in the state home.
+
+It is bound to the bytes of the configuration: when they change, it no longer holds. It is not bound to what the
+configuration names, such as a script that a rule allows.
+
+HAFT_HOME/trust/<digest of the workspace's path>.json    path, file, digest, who, at
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+from haft.contracts import HaftError, StorageFailed, iso_time
+from haft.files import Root, digest_of
+from haft.service.config_files import ConfigFile
+
+DIRECTORY: Final = "trust"
+MOST_BYTES: Final = 100_000
+
+
+def is_trusted(home: str, workspace: str, file: ConfigFile) -> bool:
+    """Whether somebody trusted exactly these bytes, in this file of this workspace."""
+    kept = _kept(home, workspace)
+    return (
+        kept is not None
+        and kept.get("path") == os.path.realpath(workspace)
+        and kept.get("file") == os.path.basename(file.path)
+        and kept.get("digest") == digest_of(file.data)
+    )
+
+
+def was_trusted(home: str, workspace: str) -> bool:
+    """Whether somebody trusted this workspace, with the configuration that it has or with another."""
+    return _kept(home, workspace) is not None
+
+
+def trust(home: str, workspace: str, file: ConfigFile, who: str) -> str:
+    """From now on these bytes count. Their digest."""
+    record = {
+        "path": os.path.realpath(workspace),
+        "file": os.path.basename(file.path),
+        "digest": digest_of(file.data),
+        "who": who,
+        "at": iso_time(time.time()),
+    }
+    directory = os.path.join(home, DIRECTORY)
+    try:
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        Root(directory).replace(_name(workspace), json.dumps(record).encode())
+    except (OSError, HaftError) as error:
+        raise StorageFailed("the trust could not be kept", error) from error
+    return str(record["digest"])
+
+
+def revoke(home: str, workspace: str) -> bool:
+    """Trust it no longer. False where nobody did."""
+    try:
+        os.unlink(os.path.join(home, DIRECTORY, _name(workspace)))
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageFailed("the trust could not be taken back", error) from error
+    return True
+
+
+def _name(workspace: str) -> str:
+    return f"{digest_of(os.fsencode(os.path.realpath(workspace)))}.json"
+
+
+def _kept(home: str, workspace: str) -> dict[str, Any] | None:
+    """What is kept of a workspace; None where there is nothing, or nothing that can be read."""
+    with suppress(OSError, ValueError, RecursionError):
+        with open(os.path.join(home, DIRECTORY, _name(workspace)), "rb") as file:
+            kept = json.loads(file.read(MOST_BYTES))
+        if isinstance(kept, dict):
+            return kept
+    return None

@@ -1,0 +1,148 @@
+"""A call that waits for a person, as that person reads it: at the prompt, and in `haft inbox`.
+
+Arguments are shown in full, never cut, with everything invisible written as an escape: what is agreed to is what is
+seen. Differences are cut where they are long, and it is said where the rest is.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from haft.contracts import Allowable, ApprovalRequest, DecidedPart, ToolName, Walls
+from haft.surfaces.cli.diff import coloured
+from haft.surfaces.cli.printing import to_json_text
+from haft.surfaces.cli.terminal import one_line, styled, visible, width
+from haft.surfaces.cli.walls import walls_words
+
+if TYPE_CHECKING:
+    from haft.policy.approval import Waiting
+
+MOST_LINES: Final = 200
+"""Of a difference, in a question."""
+MOST_COLUMNS: Final = 1000
+
+
+def shown_call(
+    request: ApprovalRequest, arguments: Mapping[str, Any], workspace: str, stream: IO[Any] | None = None
+) -> Iterator[str]:
+    """The call line by line: why it asks, its arguments, what was found in them, what it could reach. `arguments` may
+    be others than those of the request; what was found in those is then not shown. `stream` is where it goes."""
+    stream = stream or sys.stderr
+    yield styled(f"{visible(request.tool)} asks: {visible(request.reason)}", "bold", stream)
+    if not arguments:
+        yield "  (no arguments)"
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else to_json_text(value)
+        yield from _wrapped(visible(name).replace("\n", "\\n"), visible(text))
+    if request.cwd != ".":
+        yield f"  in: {visible(request.cwd)}"
+    if request.env:
+        yield from _wrapped("with variables", visible(to_json_text(dict(request.env))))
+    if request.timeout is not None:
+        yield f"  ended after: {request.timeout:g} seconds"
+    if request.chain:
+        yield f"  called by: {' → '.join(map(one_line, request.chain))}"
+    if arguments == request.arguments:
+        yield from _parts(request)
+    if request.definition_diff is not None:
+        yield styled("  its definition is not the one that was agreed to:", "warn", stream)
+        yield from cut_diff(request.definition_diff, stream, "`haft inbox --json` shows all")
+    yield from _wrapped("walls", walls_words(request.walls, workspace))
+
+
+def _parts(request: ApprovalRequest) -> Iterator[str]:
+    """Each part of a command with what was decided about it, where that says more than the first line did."""
+    parts = request.parts
+    if len(parts) == 1 and (parts[0].action == "allow" or parts[0].reason == request.reason):
+        return
+    for part in parts:
+        rule = "" if part.rule is None else f" ({one_line(part.source or part.rule)})"
+        yield from _wrapped(f"- {part.action}", f"{one_line(part.command)}")
+        yield from _wrapped("    because", f"{one_line(part.reason)}{rule}")
+
+
+def shown_trial(request: ApprovalRequest, diff: str, stream: IO[Any]) -> Iterator[str]:
+    """What a call changed that was tried."""
+    yield styled(f"{visible(request.tool)} was tried, and nothing of this is in the workspace yet:", "bold", stream)
+    yield from cut_diff(diff, stream, f"`haft diff {request.run}` in another terminal shows all")
+
+
+def cut_diff(diff: str, stream: IO[Any], more_at: str) -> Iterator[str]:
+    """A difference, its beginning where it is long."""
+    text = diff.removesuffix("\n").split("\n")
+    yield from coloured("\n".join(map(_cut, text[:MOST_LINES])), stream)
+    rest = text[MOST_LINES:]
+    if rest:
+        more = sum(line.startswith("diff --git ") for line in rest)
+        files = f", of {more} more file{'s' if more > 1 else ''}" if more else ""
+        yield styled(f"… {len(rest):_} more lines{files}: {more_at}", "warn", stream)
+
+
+def shown_choices(to_allow: Sequence[Allowable], lead: str) -> Iterator[str]:
+    """What could be allowed for good, numbered from 1 where there is a choice."""
+    if len(to_allow) == 1:
+        yield from _wrapped(lead, visible(to_allow[0].label))
+    elif to_allow:
+        yield f"  {lead}, with its number:"
+        for number, one in enumerate(to_allow, 1):
+            yield from _wrapped(f"  {number}", visible(one.label))
+
+
+def request_in(waiting: Waiting) -> ApprovalRequest:
+    """The question as it lies in the inbox."""
+    shown = waiting.shown
+    walls = shown["walls"]
+    return ApprovalRequest(
+        run=waiting.run,
+        tool=ToolName(shown["tool"]),
+        description=shown["description"],
+        arguments=shown["arguments"],
+        reason=shown["reason"],
+        who=waiting.who,
+        thread=waiting.thread,
+        cwd=shown["cwd"],
+        env=shown["env"],
+        timeout=shown["timeout"],
+        walls=Walls(**{name: tuple(value) if isinstance(value, list) else value for name, value in walls.items()}),
+        diff=shown["diff"],
+        output=shown["output"],
+        parts=tuple(DecidedPart(**part) for part in shown["parts"]),
+        to_allow=tuple(Allowable(**one) for one in shown["toAllow"]),
+        definition_diff=shown["definitionDiff"],
+        pin=shown["pin"],
+        chain=tuple(shown["chain"]),
+        id=waiting.id,
+        expires_at=waiting.expires_at,
+    )
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MOST_COLUMNS else f"{line[:MOST_COLUMNS]}… ({len(line):_} characters)"
+
+
+def _wrapped(name: str, text: str) -> Iterator[str]:
+    """`name: text`, each line of the text broken to the terminal's width and marked with a bar."""
+    room = max(20, width() - 4)
+    parts = text.split("\n")
+    if len(parts) == 1 and len(name) + len(text) + 4 <= room:
+        yield f"  {name}: {text}"
+        return
+    yield f"  {name}:"
+    for part in parts:
+        yield from (f"  │ {line}" for line in _broken(part, room))
+
+
+def _broken(text: str, room: int) -> Iterator[str]:
+    """A line in pieces that fit: wide characters take two columns, and must not push the rest out of its bar."""
+    piece, used = "", 0
+    for character in text:
+        columns = 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if used + columns > room:
+            yield piece
+            piece, used = "", 0
+        piece += character
+        used += columns
+    yield piece

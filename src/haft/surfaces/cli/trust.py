@@ -1,0 +1,130 @@
+"""`haft trust [DIR]`: look at the configuration that a workspace brings, whole, and let it count where it widens.
+
+What is shown, digested and kept are the same bytes, read once. Trust ends when the file changes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from haft.contracts import BadUsage, Rejected
+from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
+from haft.surfaces.cli.place import state_home, workspace_of
+from haft.surfaces.cli.printing import facts, lines, say
+from haft.surfaces.cli.terminal import is_terminal, styled, visible
+
+if TYPE_CHECKING:
+    from haft.service.config_files import ConfigFile
+    from haft.service.narrowing import Ignored
+
+
+@click.command("trust", cls=HaftCommand)
+@click.argument("directory", metavar="[DIR]", required=False, help="A workspace; without one, the nearest.")
+@click.option("--revoke", "is_revoked", is_flag=True, help="Trust it no longer.")
+@click.option("--yes", "is_agreed", is_flag=True, help="Do not ask: it was read before.")
+@click.pass_obj
+def trust_workspace(said: Globals, directory: str | None, is_revoked: bool, is_agreed: bool) -> None:
+    """Let a workspace's own configuration count where it widens. It is shown whole, and trusted as it is now."""
+    if is_revoked and is_agreed:
+        raise BadUsage("`--revoke` and `--yes` do not go together")
+    workspace = checked_directory(directory) if directory is not None else workspace_of(said)
+    if is_revoked:
+        _revoke(workspace, said)
+    else:
+        _trust(workspace, said, is_agreed=is_agreed)
+
+
+def _revoke(workspace: str, said: Globals) -> None:
+    from haft.service.trusting import revoke
+
+    changed = revoke(state_home().path, workspace)
+    if said.json:
+        facts(_told(workspace, None, None, is_trusted=False, changed=changed, widens=()))
+    else:
+        lines([visible(f"{workspace} is {'no longer trusted' if changed else 'not trusted, and was not before'}")])
+
+
+def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
+    from haft.service import check_workspace, user_name
+    from haft.service.config import configured
+    from haft.service.config_files import WORKSPACE_FILES, workspace_config
+    from haft.service.trusting import is_trusted, trust
+
+    home = state_home().path
+    workspace = check_workspace(workspace, home)
+    file = workspace_config(workspace)
+    if file is None:
+        raise BadUsage(f"there is no {' or '.join(WORKSPACE_FILES)} in {workspace}: there is nothing to trust")
+    untrusted = configured(workspace, file, os.environ, trusted=False)
+    widens = untrusted.ignored
+    _require_sound(untrusted)
+    if not widens or is_trusted(home, workspace, file):
+        trusted = bool(widens)
+        why = "is trusted already" if trusted else "widens nothing: it counts as it is"
+        if said.json:
+            facts(_told(workspace, file, None, is_trusted=trusted, changed=False, widens=widens))
+        else:
+            lines([visible(f"{file.path} {why}")])
+        return
+    if not is_agreed:
+        _ask(file, widens, said)
+    _require_sound(configured(workspace, file, os.environ, trusted=True))
+    digest = trust(home, workspace, file, user_name())
+    if said.json:
+        facts(_told(workspace, file, digest, is_trusted=True, changed=True, widens=widens))
+        return
+    lines([visible(f"{file.path} is trusted as it is now (sha256 {digest})"), *_widening(widens, "counts now")])
+
+
+def _require_sound(config: Any) -> None:
+    """What would stop every command afterwards is said before."""
+    _ = config.rules, config.enablement
+
+
+def _ask(file: ConfigFile, widens: Sequence[Ignored], said: Globals) -> None:
+    """Show all of it, and go on only at a yes."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise Rejected(
+            f"{file.path} is not trusted: there is no terminal to ask at",
+            hint="read it, then `haft trust --yes`",
+        )
+    import asyncio
+
+    from haft.surfaces.cli.approver import typed
+
+    sys.stderr.write(styled(visible(file.path), "bold", sys.stderr) + "\n")
+    for line in file.data.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
+        sys.stderr.write(f"  │ {visible(line)}\n")
+    for line in _widening(widens, "would count"):
+        say(line)
+    answer = asyncio.run(typed("Trust this file as it is now? [y/N] "))
+    if answer.strip().lower() != "y":
+        raise Rejected(f"{file.path} is not trusted: the person at the terminal said no")
+
+
+def _widening(widens: Sequence[Ignored], word: str) -> list[str]:
+    return [visible(f"{word}: {one.assignment()} ({one.source})") for one in widens]
+
+
+def _told(
+    workspace: str,
+    file: ConfigFile | None,
+    digest: str | None,
+    *,
+    is_trusted: bool,
+    changed: bool,
+    widens: Sequence[Ignored],
+) -> dict[str, Any]:
+    return {
+        "workspace": workspace,
+        "file": None if file is None else file.path,
+        "digest": digest,
+        "trusted": is_trusted,
+        "changed": changed,
+        "widens": [one.to_json() for one in widens],
+    }

@@ -1,0 +1,43 @@
+"""The corpora: one JSON object a line, so that any character can be written down."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+PLACE = Path(__file__).parent
+PATHS = "/usr/bin:/bin:/usr/local/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One command line."""
+
+    command: str
+    kind: str
+    """The class it stands for."""
+    proof: str | None = None
+    """What it does when it runs: see `watching.Effect`; `static` where it must not be run."""
+    needs: tuple[str, ...] = ()
+    """Programs that must be installed for the proof."""
+
+    @property
+    def installed(self) -> bool:
+        return all(shutil.which(name, path=PATHS) for name in self.needs)
+
+
+def load(name: str) -> list[Line]:
+    """`harmful`, `harmless_seed` or `harmless_other`."""
+    rows = [json.loads(row) for row in (PLACE / f"{name}.jsonl").read_text().splitlines()]
+    return [Line(row["command"], row["class"], row.get("proof"), tuple(row.get("needs", ()))) for row in rows]
+
+
+def some(lines: list[Line], most: int) -> list[Line]:
+    """The same ones each time; all of them with HAFT_MORE."""
+    if "HAFT_MORE" in os.environ or len(lines) <= most:
+        return lines
+    return random.Random(7).sample(lines, most)

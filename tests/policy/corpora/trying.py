@@ -1,0 +1,64 @@
+"""Lines tried out: those that analysis lets pass are run in the jail, and must do nothing but read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from corpora.jail import Jail, Watched
+from corpora.watching import Effect, effects
+from haft.policy.analysis import analyse
+from haft.policy.analysis.programs import PROGRAMS
+from haft.policy.analysis.verdict import Ground
+
+BATCH = 500
+
+
+@dataclass(slots=True)
+class Trial:
+    """What came of it."""
+
+    lines: int = 0
+    passed: int = 0
+    """That analysis let pass; each was run."""
+    ended_late: int = 0
+    """That had to be stopped: `tail -f` and the like."""
+    violations: list[tuple[str, list[Effect]]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        said = f"{self.lines} lines, {self.passed} passed unasked and were run, {self.ended_late} of them stopped; "
+        return said + f"{len(self.violations)} did more than read"
+
+
+def passes(command: str, workspace: str) -> bool:
+    """Whether nobody would be asked."""
+    return analyse(command, Ground(workspace)).safe
+
+
+def violations(watched: Watched) -> list[Effect]:
+    """What a line did that nobody had looked at."""
+    return effects(watched, PROGRAMS)
+
+
+def try_out(jail: Jail, lines: Iterable[str], told: Callable[[Trial], None] = lambda _trial: None) -> Trial:
+    """Each line once; `told` hears of every batch."""
+    trial, known = Trial(), set[str]()
+    for batch in _batches(lines):
+        trial.lines += len(batch)
+        fresh = [line for line in dict.fromkeys(batch) if line not in known]
+        known.update(fresh)
+        approved = [line for line in fresh if passes(line, jail.workspace)]
+        trial.passed += len(approved)
+        for watched in jail.run_all(approved, neutral=True):
+            trial.ended_late += watched.late
+            if found := violations(watched):
+                trial.violations.append((watched.command, found))
+        told(trial)
+    return trial
+
+
+def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
+    waiting = iter(lines)
+    while batch := list(islice(waiting, BATCH)):
+        yield batch

@@ -1,0 +1,102 @@
+"""Patterns of commands: held against words, never against text."""
+
+import shlex
+
+import pytest
+
+from haft.policy.rules.commands import command_pattern, exactly, occurs, part_fits, subject
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "fits"),
+    [
+        ("npm test*", "npm test -- -u", True),
+        ("npm test*", "npm   test", True),
+        ("npm test*", "'npm' \"test\"", True),
+        ("npm test", "npm test -u", False),
+        ("npm test*", "'npm test' x", False),
+        ("git commit -m *", "git commit -m 'a b c'", True),
+        ('git commit -m "fix *"', "git commit -m 'fix it now'", True),
+        ('git commit -m "fix *"', "git commit -m fix it", False),
+        ("git commit -m fix *", "git commit -m 'fix it'", False),
+        ("echo 'a b'", 'echo "a b"', True),
+        ('echo "a b"', "echo 'a\tb'", False),
+        ('echo "a b"', "echo 'a\nb'", False),
+        (r"echo \*", "echo '*'", True),
+        (r"echo \*", "echo x", False),
+        (r"find . -name \;", "find . -name ';'", True),
+        (r"echo '\*'", "echo '*'", True),
+        (r"echo 'a\b'", r"echo 'a\b'", True),
+        (r"echo \"", "echo '\"'", True),
+        ("npm test*", "CI=1 npm test", False),
+        ("npm test*", "/tmp/npm test", False),
+        ("/^npm (test|run lint)$/", "npm run lint", True),
+        ("/^npm (test|run lint)$/", "npm 'run lint'", False),
+        ("/^npm\\stest$/", "'npm\ttest'", False),
+    ],
+)
+def test_a_pattern_sees_the_words_of_one_command(of, pattern, line, fits):
+    assert part_fits(pattern, of["command"](line)) is fits
+
+
+def test_a_list_is_any_of_them_and_nothing_else_is_a_command(of):
+    part = of["command"]("npm test")
+    assert part_fits(("x", ("y", "npm *")), part)
+    assert not part_fits(True, part) and not part_fits({"a": "*"}, part)
+
+
+def test_where_the_program_is_not_certain_nothing_fits_that_allows(of):
+    part = of["command"]("$X test", program=None, literal=False)
+    assert subject(part) is None
+    assert not part_fits("*", part)
+    assert part_fits("*", part, widely=True)
+
+
+def test_where_the_target_is_not_certain_nothing_fits_that_allows(of):
+    assert part_fits("> build/*", of["redirection"](">", "build/x"))
+    assert not part_fits("> build/*", of["redirection"](">", "build/$X", literal=False))
+    assert not part_fits("*", of["unread"]("x $("))
+
+
+@pytest.mark.parametrize("line", ["rm -rf x", "FOO=1 rm -rf x", "/bin/rm -rf x", "A=1 /bin/rm -rf x", "r'm'  -rf  x"])
+def test_a_rule_that_forbids_sees_through_clothes(of, line):
+    assert part_fits("rm *", of["command"](line), widely=True)
+
+
+def test_a_rule_that_forbids_is_held_against_the_text_too(of):
+    part = of["command"]("$SHELL -c 'curl x'", program=None, literal=False)
+    assert part_fits("*curl*", part, widely=True)
+    assert part_fits("/curl +x/", part, widely=True)
+
+
+@pytest.mark.parametrize("line", ["a; rm -rf  x $(", "r''m -rf x $(", 'rm "-rf" x', "rm\t-rf\nx"])
+def test_in_a_line_that_was_not_understood_a_pattern_stands_anywhere(line):
+    assert occurs("rm -rf *", line)
+    assert occurs(("no", "rm -rf"), line)
+    assert not occurs("mkfs*", line)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ls",),
+        ("git", "commit", "-m", "a  b"),
+        ("echo", "", "x"),
+        ("echo", "*", "\\", '"', "'", "a'b\"c"),
+        ("grep", "a|b;c>d&", "x:*"),
+        ("/a/",),
+        ("/a", "b/"),
+        ("printf", "a\nb\tc"),
+    ],
+)
+def test_a_pattern_for_exactly_these_words_fits_them_alone(of, words):
+    pattern = exactly(words)
+    assert part_fits(pattern, of["command"](shlex.join(words)))
+    for other in ((*words, "x"), words[:-1], (*words[:-1], f"{words[-1]}y"), (" ".join(words), "x")):
+        if other:
+            assert not part_fits(pattern, of["command"](shlex.join(other)))
+
+
+def test_a_quote_that_is_not_closed_is_an_error():
+    with pytest.raises(ValueError, match="not closed"):
+        command_pattern("echo don't")

@@ -1,0 +1,265 @@
+"""How enablement, rules, analysis, answers and pins come to one decision."""
+
+from dataclasses import replace
+
+import pytest
+
+from haft.builtin import builtin_tools
+from haft.contracts import Effects, Grants, ToolName, ToolSpec
+from haft.policy import Enablement, Judge, Question
+from haft.policy.approval.pins import Pin, pin_of
+from haft.policy.enablement import NameList
+from haft.policy.rules.reading import rules_from
+
+SPECS = {tool.spec.name: tool.spec for tool in builtin_tools()}
+FOREIGN = ToolSpec(
+    ToolName("helpful"), "python", "Helps.", {"type": "object"}, provenance="workspace", effects=Effects(readonly=True)
+)
+
+
+def rules(*tables, origin="user"):
+    return rules_from(list(tables), origin=origin, source=f"{origin}.toml")
+
+
+def shell(action, command=None, **more):
+    return {"tool": "shell", "action": action, **({"matches": {"command": command}} if command else {}), **more}
+
+
+@pytest.fixture
+def judge(tmp_path):
+    (tmp_path / "a.txt").write_text("a\n")
+
+    def judge(*written, **options):
+        return Judge(
+            [rule for each in written for rule in each],
+            options.pop("enablement", Enablement()),
+            str(tmp_path.resolve()),
+            "/home/ann",
+            **options,
+        )
+
+    return judge
+
+
+def run(judge, command, **changed):
+    return judge.explain(replace(Question(SPECS["shell"], {"command": command}), **changed)).decision
+
+
+@pytest.mark.parametrize(
+    ("command", "action"),
+    [
+        ("npm test", "allow"),
+        ("npm test -- -u", "allow"),
+        ("cd . && npm test -- -u | tail -5", "allow"),
+        ("npm test && curl x | sh", "ask"),
+        ("npm test > ~/.bashrc", "ask"),
+        ("npm test > out.txt", "ask"),
+        ("npm test $(touch x)", "ask"),
+        ("X=1 npm test", "ask"),
+        ("npm tes", "ask"),
+        ("echo npm test; rm -rf a", "ask"),
+    ],
+)
+def test_a_rule_for_a_command_speaks_of_simple_commands_and_of_nothing_else(judge, command, action):
+    assert run(judge(rules(shell("allow", "npm test*"))), command).action == action
+
+
+def test_what_only_reads_passes_behind_read_only_walls(judge):
+    decision = run(judge(), "cat a.txt | wc -l")
+    assert (decision.action, decision.layer, decision.profile, decision.neutral) == (
+        "allow",
+        "analysis",
+        "read-only",
+        True,
+    )
+    assert [part.action for part in decision.parts] == ["allow", "allow"]
+
+
+def test_what_a_rule_allowed_runs_in_the_workspace_with_its_grants(judge):
+    granted = shell("allow", "npm install*", grant={"network": True})
+    decision = run(judge(rules(granted)), "npm install left-pad; cat a.txt")
+    assert (decision.action, decision.layer, decision.profile, decision.neutral) == (
+        "allow",
+        "rules",
+        "workspace",
+        False,
+    )
+    assert decision.grants == Grants(network=True)
+
+
+def test_no_rule_no_match_asks_and_says_which_part(judge):
+    decision = run(judge(), "cat a.txt && make all")
+    assert decision.action == "ask"
+    assert "make all" in decision.reason
+
+
+@pytest.mark.parametrize("command", ["rm -rf build", "sudo make", "dd if=a of=/dev/sda", ":(){ :|:& };:", "x" * 40_000])
+def test_a_danger_asks_under_a_rule_that_allows_everything_unless_it_names_it(judge, command):
+    decision = run(judge(rules(shell("allow"))), command)
+    assert decision.action == "ask"
+    assert "even where a rule allows" in decision.reason
+
+
+def test_a_rule_that_names_a_danger_allows_it(judge):
+    assert run(judge(rules(shell("allow", "rm *", dangers=["recursive-delete"]))), "rm -rf build").action == "allow"
+
+
+def test_the_first_rule_that_fits_counts(judge):
+    written = rules(shell("ask", "git push*"), shell("allow", "git *"))
+    assert run(judge(written), "git push origin main").action == "ask"
+    assert run(judge(written), "git commit -m x").action == "allow"
+
+
+def test_a_rule_that_rejects_a_part_rejects_the_call_with_its_message(judge):
+    decision = run(judge(rules(shell("reject", "curl*", message="use search"), shell("allow"))), "ls; curl x")
+    assert (decision.action, decision.message, decision.source) == ("reject", "use search", "user.toml, rule 1")
+
+
+def test_a_workspace_cannot_loosen_what_the_user_rejects_and_can_narrow_what_they_allow(judge):
+    mine = rules(shell("reject", "curl*"), shell("allow", "make*"))
+    theirs = rules(shell("allow"), origin="workspace")
+    assert run(judge(theirs, mine), "curl x").action == "reject"
+    strict = rules(shell("ask", "make*"), origin="workspace")
+    assert run(judge(strict, mine), "make").action == "ask"
+
+
+def test_rules_that_reject_are_held_against_text_that_nobody_understands(judge):
+    huge = "curl x; " + "# padding\n" * 4_000
+    assert run(judge(rules(shell("reject", "curl*"))), huge).action == "reject"
+    assert run(judge(), huge).action == "ask"
+
+
+def test_variables_that_the_call_sets_are_a_part_of_their_own(judge):
+    allowed = judge(rules(shell("allow", "npm test*")))
+    question = Question(SPECS["shell"], {"command": "npm test", "env": {"LD_PRELOAD": "./x.so"}})
+    assert allowed.decide(question).action == "ask"
+    quiet = Question(SPECS["shell"], {"command": "cat a.txt", "env": {"NO_COLOR": "1"}})
+    assert allowed.decide(quiet).action == "allow"
+    assert allowed.decide(replace(quiet, arguments={"command": "cat a.txt"}, env={"PATH": "."})).action == "ask"
+
+
+def test_a_disabled_tool_is_rejected_before_anything_else(judge):
+    closed = Enablement(disable=(NameList(("sh*",), "haft.toml"),))
+    decision = run(judge(rules(shell("allow")), enablement=closed), "ls")
+    assert (decision.action, decision.layer) == ("reject", "enablement")
+    assert "sh*" in decision.reason
+
+
+def test_a_path_is_matched_where_it_really_leads(judge, tmp_path):
+    from haft.files import Root
+
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "out").symlink_to(tmp_path)
+    written = rules({"tool": "write_file", "action": "allow", "matches": {"path": "src/*"}})
+    asked = judge(written, locate=Root(str(tmp_path)).locate)
+    for path, action in (
+        ("src/a.py", "allow"),
+        ("./src/a.py", "allow"),
+        ("src/../a.txt", "ask"),
+        ("src/out/a.txt", "ask"),
+        ("src/../../x", "ask"),
+    ):
+        question = Question(SPECS["write_file"], {"path": path, "content": ""})
+        assert asked.decide(question).action == action, path
+
+
+def test_contexts_tell_threads_from_sub_agents(judge):
+    asked = judge(rules(shell("allow", "make", context="subagent")))
+    assert run(asked, "make").action == "ask"
+    assert run(asked, "make", subagent=True).action == "allow"
+
+
+def test_the_strictest_of_try_ask_and_delegate_decides(judge):
+    written = rules(shell("try", "make*"), shell("delegate", "npm*", to="./judge"), shell("allow", "touch*"))
+    assert run(judge(written), "make; touch a").action == "try"
+    assert run(judge(written), "make; rm a").action == "ask"
+    decision = run(judge(written), "npm i; make; touch a")
+    assert (decision.action, decision.otherwise, decision.delegates[0].to) == ("delegate", "try", "./judge")
+
+
+def test_a_remembered_answer_holds_for_its_thread_and_its_definition_only(judge):
+    remembered = [replace(rule, thread="T-1", pin="p") for rule in rules(shell("allow", "make"), origin="remembered")]
+    asked = judge(remembered=lambda: remembered)
+    assert run(asked, "make", thread="T-1").action == "ask"  # It was given for another definition.
+    remembered = [replace(rule, pin=None) for rule in remembered]
+    assert run(asked, "make", thread="T-1").action == "allow"
+    assert run(asked, "make", thread="T-2").action == "ask"
+
+
+def test_what_can_be_allowed_is_exactly_what_was_seen(judge):
+    decision = run(judge(), "cat a.txt; make 'all *'")
+    (offer,) = decision.to_allow
+    remembered = rules(offer.rule, origin="remembered")
+    asked = judge(remembered=lambda: remembered)
+    for command, action in (
+        ("make 'all *'", "allow"),
+        ("cat a.txt; make 'all *'", "allow"),
+        ("make 'all things'", "ask"),
+        ("make all \\*", "ask"),
+        ("make 'all *' x", "ask"),
+        ("make 'all *' > out", "ask"),
+        ("make 'all *'; touch x", "ask"),
+    ):
+        assert run(asked, command).action == action, command
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["python x.py", "bash -c ls", "env make", "sudo ls", "curl x", "xargs rm", "./run", "rm -rf a", "X=1 make",
+     "make $X", "git push", "npm run build", "node a.js", "sed -i s/a/b/ x", "eval ls", "make > /etc/x",
+     "touch a; python x"],
+)  # fmt: skip
+def test_nothing_is_offered_for_what_runs_whatever_it_is_handed(judge, command):
+    decision = run(judge(), command)
+    assert decision.action == "ask"
+    assert decision.to_allow == ()
+
+
+def test_a_call_of_another_tool_can_be_allowed_exactly_or_by_its_path(judge):
+    question = Question(SPECS["write_file"], {"path": "a*.txt", "content": "/x/"})
+    offers = judge().decide(question).to_allow
+    exact = judge(remembered=lambda: rules(offers[0].rule, origin="remembered"))
+    assert exact.decide(question).action == "allow"
+    for changed in ({"path": "ab.txt", "content": "/x/"}, {"path": "a*.txt", "content": "y"}, {"path": "a*.txt"}):
+        assert exact.decide(replace(question, arguments=changed)).action == "ask"
+    by_path = judge(remembered=lambda: rules(offers[1].rule, origin="remembered"))
+    assert by_path.decide(replace(question, arguments={"path": "a*.txt", "content": "y"})).action == "allow"
+    assert by_path.decide(replace(question, arguments={"path": "ab.txt", "content": "/x/"})).action == "ask"
+
+
+def test_a_tool_of_the_workspace_asks_the_first_time_whatever_rules_allow(judge):
+    allowed = rules({"tool": "helpful", "action": "allow"})
+    decision = judge(allowed).decide(Question(FOREIGN, {}))
+    assert (decision.action, decision.layer) == ("ask", "pins")
+    pin = pin_of(FOREIGN)
+    assert judge(allowed, pinned=lambda _tool: pin).decide(Question(FOREIGN, {})).action == "allow"
+
+
+def test_a_tool_that_changed_asks_again_and_shows_how(judge, tmp_path):
+    file = tmp_path / "tool.py"
+    file.write_text("print('nice')\n")
+    spec = replace(FOREIGN, files=(str(file),))
+    agreed: Pin = pin_of(spec)
+    allowed = judge(rules({"tool": "helpful", "action": "allow"}), pinned=lambda _tool: agreed)
+    assert allowed.decide(Question(spec, {})).action == "allow"
+    file.write_text("print('evil')\n")
+    decision = allowed.decide(Question(spec, {}))
+    assert (decision.action, decision.layer) == ("ask", "pins")
+    assert "-print('nice')" in decision.definition_diff
+    assert "+print('evil')" in decision.definition_diff
+    for changed in (
+        replace(spec, description="Helps a lot."),
+        replace(spec, effects=Effects()),
+        replace(spec, input_schema={"type": "object", "properties": {}}),
+    ):
+        assert allowed.decide(Question(changed, {})).layer == "pins"
+
+
+def test_every_step_is_told(judge):
+    explained = judge(rules(shell("ask", "git push*"), shell("allow", "git *"))).explain(
+        Question(SPECS["shell"], {"command": "git commit -m x | cat"})
+    )
+    told = [(step.layer, step.outcome, step.source) for step in explained.steps]
+    assert ("rules", "fits", "user.toml, rule 2") in told
+    assert any(layer == "rules" and outcome.startswith("does not fit") for layer, outcome, _source in told)
+    assert any(step.layer == "analysis" and step.what == "cat" for step in explained.steps)
