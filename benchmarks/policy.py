@@ -14,7 +14,9 @@ import time
 from pathlib import Path
 
 from haft.builtin import builtin_tools
-from haft.policy import Enablement, Judge, Question
+from haft.policy.enablement import Enablement
+from haft.policy.judge import Judge
+from haft.policy.question import Question
 
 CORPORA = Path(__file__).parents[1] / "tests" / "policy" / "corpora"
 ODD = (

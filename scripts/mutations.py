@@ -1,7 +1,7 @@
 """`make mutations`: makes command lines by chance, and runs in a jail those that analysis lets pass unasked.
 
-None may write, start a program that nobody looked at, reach the network, or read outside the workspace. Prints each that
-does, and ends with 1.
+None may write, start a program that nobody looked at, reach the network, or read outside the workspace. Prints each
+that does, and ends with 1.
 """
 
 from __future__ import annotations
@@ -17,15 +17,12 @@ from corpora import lines, project, trying
 from corpora.jail import Cannot, Jail
 from corpora.mutating import Mutator
 
-NAMES = ("harmful", "harmless_seed", "harmless_other")
-
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=2)
     arguments = parser.parse_args()
-    stock = [line.command for name in NAMES for line in lines.load(name)]
     begun, shown = time.monotonic(), 0
 
     def told(trial: trying.Trial) -> None:
@@ -44,7 +41,7 @@ def main() -> int:
             print(f"no jail can be built here: {problem}", file=sys.stderr)
             return 2
         with jail:
-            trial = trying.try_out(jail, Mutator(stock, arguments.seed).lines(arguments.lines), told)
+            trial = trying.try_out(jail, Mutator(lines.stock(), arguments.seed).lines(arguments.lines), told)
     print(f"\n{trial}")
     return 1 if trial.violations else 0
 

@@ -20,7 +20,12 @@ SETTINGS_OPENING = """
 
 In `haft.toml` or `haft.json` of a workspace, in the user's `haft/haft.toml` below `$XDG_CONFIG_HOME` (default
 `~/.config`), or as a variable. Stronger ones first: the caller or the command line, variables, the workspace, the user,
-the default. A workspace may lower limits and make the sandbox stricter, and neither the other way round.
+the default. `tools.disable`, `tools.enable`, `disabled_plugins` and `permissions` add up instead. A list is a text with
+commas in a variable. `${env:NAME}` in a text of a file is the value of that variable; a missing one is an error.
+
+A workspace may narrow: lower limits, make the sandbox stricter, disable tools, reject and ask. It may add what is
+confined: bash plugins, toolbox executables, templates. Everything else in its file is set aside, `${env:NAME}` too,
+until `haft trust` has shown the file to a person.
 """
 ERRORS_OPENING = """
 # Errors
@@ -65,15 +70,22 @@ def commands_page() -> str:
     return "".join(parts)
 
 
+def _place(name: str, default: object) -> str:
+    if name == "permissions":
+        return f"`[[{name}]]`, one for each rule"
+    return f"`[{name}]`" if isinstance(default, dict) else f"`{name}`, before any table"
+
+
 def settings_page() -> str:
     parts = [MADE, SETTINGS_OPENING]
     for setting in SETTINGS:
-        section, _, key = setting.name.partition(".")
+        section, dot, key = setting.name.partition(".")
+        place = f"`[{section}]`, `{key}`" if dot else _place(setting.name, setting.default)
         variable = f"HAFT_{setting.name.replace('.', '_').upper()}"
-        variable_line = "not as a variable" if setting.name == "tools.timeout" else f"`{variable}`"
+        variable_line = f"`{variable}`" if setting.variable else "not as a variable"
         default = json.dumps(setting.default)
         parts.append(
-            f"\n## `{setting.name}`\n\n{setting.what}\n\n- in a file: `[{section}]`, `{key}`\n"
+            f"\n## `{setting.name}`\n\n{setting.what}\n\n- in a file: {place}\n"
             f"- as a variable: {variable_line}\n- default: `{default}`\n"
         )
     return "".join(parts)

@@ -190,7 +190,7 @@ def test_whoever_is_asked_sees_the_walls_and_may_open_one(tmp_path, grants, monk
         return ApprovalAnswer(approved=True, grants=grants)
 
     async def body(service):
-        outcome = await service.call("shell", {"command": "echo ${GRANTED:-hidden}"})
+        outcome = await service.call("shell", {"command": "touch x; echo ${GRANTED:-hidden}"})
         assert (outcome.output, outcome.walls.env) == ("seen\n", ("GRANTED",))
         await service.call("act")
 

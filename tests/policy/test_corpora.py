@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from corpora import lines, project, trying, watching
+from corpora import known, lines, project, trying, watching
 from corpora.jail import Cannot, Jail
 
 MOST = 120
@@ -41,7 +41,7 @@ def test_harmless_lines_are_harmless(workspace, name):
         pytest.skip(f"no jail can be built here: {problem}")
     with jail:
         for watched in jail.run_all([line.command for line in chosen], neutral=True):
-            assert not watching.effects(watched, watching.PLAIN_PROGRAMS), watched.command
+            assert not watching.effects(watched, known.PLAIN_PROGRAMS), watched.command
 
 
 def test_no_line_stands_in_two_corpora():

@@ -6,9 +6,10 @@ import pytest
 
 from haft.builtin import builtin_tools
 from haft.contracts import Effects, Grants, ToolName, ToolSpec
-from haft.policy import Enablement, Judge, Question
 from haft.policy.approval.pins import Pin, pin_of
-from haft.policy.enablement import NameList
+from haft.policy.enablement import Enablement, NameList
+from haft.policy.judge import Judge
+from haft.policy.question import Question
 from haft.policy.rules.reading import rules_from
 
 SPECS = {tool.spec.name: tool.spec for tool in builtin_tools()}

@@ -12,18 +12,16 @@ from corpora.jail import Cannot, Jail
 from corpora.mutating import Mutator
 
 COUNT = 1500 * int(os.environ.get("HAFT_MORE", "1"))
-NAMES = ("harmful", "harmless_seed", "harmless_other")
 
 
 def test_mutated_lines_that_pass_only_read(tmp_path):
-    stock = [line.command for name in NAMES for line in lines.load(name)]
     workspace = project.build(tmp_path / "around" / "project")
     try:
         jail = Jail(workspace)
     except Cannot as problem:
         pytest.skip(f"no jail can be built here: {problem}")
     with jail:
-        trial = trying.try_out(jail, Mutator(stock, seed=1).lines(COUNT))
+        trial = trying.try_out(jail, Mutator(lines.stock(), seed=1).lines(COUNT))
     print(trial)
     wrong = [f"{command!r}: {'; '.join(map(str, found))}" for command, found in trial.violations]
     assert not wrong, "\n".join(wrong)

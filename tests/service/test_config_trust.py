@@ -111,9 +111,10 @@ def test_what_widens_is_set_aside_and_what_narrows_counts_at_once(places):
     assert config.values["plugins"] == ["bash:./plugins/mine"]
     assert config.values["toolbox"] == {"paths": ["./tools"]} and config.values["disabled_plugins"] == ["other"]
     assert config.values["working_directory"] == "src"
+    lines = [number for number, line in enumerate(HOSTILE.split("\n"), 1) if line == "[[permissions]]"]
     assert [(rule.words, rule.source) for rule in config.rules] == [
-        ("reject shell where command is rm *", "haft.toml:39"),
-        ("ask shell where command is git push*", "haft.toml:43"),
+        ("reject shell where command is rm *", f"haft.toml:{lines[1]}"),
+        ("ask shell where command is git push*", f"haft.toml:{lines[2]}"),
     ]
     assert not any(rule.grant.network for rule in config.rules)
     assert config.enablement.why_not("search", "builtin") is not None
@@ -227,3 +228,20 @@ def test_what_is_the_same_as_the_users_own_is_not_set_aside(places):
     user.write_text(same)
     (workspace / "haft.toml").write_text(same)
     assert load_config(str(workspace), env).ignored == ()
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "counts"),
+    [
+        ('[record]\ndurability = "full"\n', '[record]\ndurability = "group"\n', False),
+        ("", '[record]\ndurability = "full"\n', True),
+        ("", 'working_directory = "a/b"\n', True),
+        ("", 'working_directory = "../b"\n', False),
+        ("", 'working_directory = "/etc"\n', False),
+    ],
+)
+def test_a_workspace_may_not_weaken_the_record_or_work_elsewhere(places, mine, theirs, counts):
+    workspace, user, env, _ = places
+    user.write_text(mine)
+    (workspace / "haft.toml").write_text(theirs)
+    assert bool(load_config(str(workspace), env).ignored) is not counts

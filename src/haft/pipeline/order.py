@@ -54,7 +54,7 @@ from haft.pipeline.stages import (
 )
 from haft.pipeline.stages.approve import Agree
 from haft.pipeline.stages.confine import granted
-from haft.policy import Question
+from haft.policy.question import Question
 from haft.registry import Catalogue
 from haft.runs import Scribe
 from haft.sandbox import Sandbox

@@ -1,7 +1,4 @@
-"""May this happen: rules, the analysis of commands, what people answered, and the explanation of every decision."""
+"""May this happen: rules, the analysis of commands, what people answered, and the explanation of every decision.
 
-from haft.policy.enablement import Enablement
-from haft.policy.judge import Judge
-from haft.policy.question import Explained, Question, Step
-
-__all__ = ["Enablement", "Explained", "Judge", "Question", "Step"]
+`judge` brings it together. Nothing is imported here: listing tools needs `enablement` alone.
+"""

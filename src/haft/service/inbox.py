@@ -6,6 +6,7 @@ committed or dropped by whoever answers, and a yes to what was not tried stays f
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -168,13 +169,9 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
 
 def answered_by(home: StateHome, name: str) -> str | None:
     """Who has answered a request, and what; None where nobody has, or it cannot be told."""
-    facade = InboxFacade(home)
     try:
-        facade.find(name)
-    except BadUsage as error:
-        return error.message.partition(" already: ")[2] or None
+        with contextlib.closing(Database(home.database)) as database:
+            answer = Inbox(database).find(name).answer
     except HaftError:
         return None
-    finally:
-        facade.close()
-    return None
+    return None if answer is None else f"{answer.who} said {'yes' if answer.approved else 'no'}"

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from haft.contracts import Action, Decision, ToolSpec
-from haft.policy import Judge, Question
+from haft.contracts import Action, Call, Decision, ToolName, ToolSpec, new_run_id, own_copy
+from haft.policy.judge import Judge
+from haft.policy.question import Explained, Question, Step
 from haft.runs import RunRecord
+
+if TYPE_CHECKING:
+    from haft.policy.rules.rule import Rule
+    from haft.service.config_files import ConfigFile
+    from haft.service.service import ToolService
 
 ASKED_LAYERS = ("approval",)
 
@@ -108,3 +114,51 @@ def shown_rules(rules: Sequence[Any]) -> list[dict[str, Any]]:
         }
         for rule in rules
     ]
+
+
+async def with_delegates(
+    service: ToolService, explained: Explained, name: str, arguments: Mapping[str, Any]
+) -> Explained:
+    """The same decision once the programs were asked that rules leave it to."""
+    from haft.pipeline.stages.decide import Decide
+
+    call = Call(new_run_id(), ToolName(name), own_copy(arguments), service.who, service.thread)
+    # Nothing is tried here, so that no change set is needed.
+    decide = Decide({}, service.judge.decide, service._sandbox, None)  # type: ignore[arg-type]
+    decision = await decide.delegated(call, explained.decision)
+    asked = [
+        Step("delegate", each.to, f"{decision.action}: {decision.reason}", each.source)
+        for each in explained.decision.delegates
+    ]
+    return Explained(decision, (*explained.steps, *asked))
+
+
+def rules_in(file: ConfigFile, workspace: str | None, env: Mapping[str, str]) -> tuple[Rule, ...]:
+    """The rules of a file, read as the user's own. `BadConfig` where anything in the file is wrong, or a rule can never
+    match."""
+    from haft.service.config import Config
+    from haft.service.gathering import Gathered
+
+    gathered = Gathered(workspace, env)
+    gathered.take_file(file, "user")
+    lists = {name: tuple(each) for name, each in gathered.lists.items()}
+    config = Config(gathered.values, gathered.sources, lists=lists, rule_sets=tuple(gathered.rule_sets))
+    _ = config.enablement  # what is wrong with it is said too
+    return config.rules
+
+
+async def replayed(service: ToolService, rules: Sequence[Rule] | None, limit: int) -> Replayed:
+    """Past calls of a service's workspace: by `rules` instead of the user's own, against those of now; without them, by
+    those of now against what was decided then."""
+    namespaces = (await service._sandbox.ready()).namespaces
+    before, after = None, service.judge
+    if rules is not None:
+        others = [rule for rule in service.config.rules if rule.origin != "user"]
+        before, after = service.judge, service.judge_with([*others, *rules])
+    return replay(
+        service.runs(workspace=service._transactions.workspace, limit=limit),
+        {listing.spec.name: listing.spec for listing in service.tools(all=True)},
+        after,
+        before,
+        lambda spec: spec.hosting != "in-process" and namespaces,
+    )

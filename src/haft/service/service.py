@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import os
 import pwd
 import sys
@@ -45,8 +46,9 @@ from haft.contracts import (
 )
 from haft.files import Root
 from haft.pipeline import Parts, Pipeline, Run
-from haft.policy import Explained, Judge, Question
 from haft.policy.approval import Waiting
+from haft.policy.judge import Judge
+from haft.policy.question import Explained, Question
 from haft.policy.rules.rule import Rule
 from haft.registry import Catalogue
 from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Scribe, recover
@@ -197,6 +199,7 @@ class ToolService:
         answers = Answers(home, root.root)
         ending.callback(answers.close)
         self.judge = self._judge(answers, root)
+        self.judge_with = functools.partial(self._judge, answers, root)
         parts = Parts(
             host=lease.host,
             workspace=root,

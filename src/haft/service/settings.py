@@ -22,7 +22,18 @@ from haft.service.values import (
 )
 
 Narrowing = Literal[
-    "lower", "lower-but-zero-is-none", "stricter", "close", "turn-off", "stays-on", "adds", "confined", "trusted", "any"
+    "lower",
+    "lower-but-zero-is-none",
+    "stricter",
+    "close",
+    "turn-off",
+    "stays-on",
+    "stays-full",
+    "inside",
+    "adds",
+    "confined",
+    "trusted",
+    "any",
 ]
 """What a workspace may do to a setting before it is trusted: make it smaller, choose a stricter word, set it to false,
 add to a list that narrows, add what is confined, nothing at all, or set it freely."""
@@ -34,6 +45,8 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
     "stays-on": "a workspace may not choose a weaker way to know its changes",
     "close": "a workspace may close the network, not open it",
     "turn-off": "a workspace may turn this off, not on",
+    "stays-full": "a workspace may not choose a weaker record",
+    "inside": "a workspace works inside itself",
     "confined": "a workspace may add tools that are confined, and this would not be",
     "trusted": "a workspace may not set this",
 }
@@ -78,6 +91,10 @@ class Setting:
                 return bool(value != than and value in ("off", "snapshot"))
             case "close" | "turn-off":
                 return bool(value and not than)
+            case "stays-full":
+                return bool(value == "group" and than == "full")
+            case "inside":
+                return str(value).startswith(("/", "~")) or ".." in str(value).split("/")
             case "trusted":
                 return bool(value != than)
             case "adds" | "confined" | "any":
@@ -278,7 +295,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ".",
         text,
         "The directory that tools work in, relative to the file, inside the workspace.",
-        "any",
+        "inside",
     ),
     Setting(
         "plugins",
@@ -305,7 +322,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "group",
         one_of("group", "full"),
         "What power loss may take: `group` up to 200 ms of the record, `full` nothing that was answered.",
-        "any",
+        "stays-full",
     ),
 )
 

@@ -12,8 +12,8 @@ from haft.changes.reversing import Reversed
 from haft.changes.undoing import Direction
 from haft.contracts import BadConfig, Event, Listing, Outcome, RunId
 from haft.pipeline import Run
-from haft.policy import Explained
 from haft.policy.approval import Waiting
+from haft.policy.question import Explained
 from haft.runs import RunRecord
 from haft.service.catalogue import ToolLike
 from haft.service.inbox import Reply

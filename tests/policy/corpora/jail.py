@@ -1,4 +1,4 @@
-"""A jail to prove in what a line does: real bash, watched. It owes nothing to what it tests: `unshare` and `strace` only.
+"""A jail to prove in what a line does: real bash, watched. It owes nothing to what it tests, only `unshare`, `strace`.
 
 Several warders work side by side, each in namespaces of its own with a workspace of its own in memory.
 """
@@ -15,11 +15,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Self
 
 from haft.sandbox.environment import NEUTRAL
 
 HOME = "/tmp/home"
-PLAIN = {"PATH": "/usr/bin:/bin", "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb", "USER": "nobody", "SHELL": "/bin/bash"}
+PLAIN = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": HOME,
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+    "USER": "nobody",
+    "SHELL": "/bin/bash",
+}
 IDENTITY = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 SECRET = "the-secret-in-the-environment"
 PROVING = {"SECRET": SECRET, "GIT_OPTIONAL_LOCKS": "0", **IDENTITY}
@@ -79,7 +87,7 @@ class Jail:
             if process.stdout is not None:
                 process.stdout.close()
 
-    def __enter__(self) -> Jail:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:

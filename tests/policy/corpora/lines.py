@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PLACE = Path(__file__).parent
-PATHS = "/usr/bin:/bin:/usr/local/bin"
+PATHS = "/usr/bin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +41,9 @@ def some(lines: list[Line], most: int) -> list[Line]:
     if "HAFT_MORE" in os.environ or len(lines) <= most:
         return lines
     return random.Random(7).sample(lines, most)
+
+
+def stock() -> list[str]:
+    """What mutations begin with: harmless lines more often, since more of what becomes of them passes and is run."""
+    harmless = [line.command for name in ("harmless_seed", "harmless_other") for line in load(name)]
+    return [line.command for line in load("harmful")] + harmless * 3

@@ -11,33 +11,44 @@ SNIPPETS = (
     "../..", "out-link/hostname", "traps/hostname", "traps/up", "$(touch x)", "`touch x`", "<(touch x)", ">(touch x)",
     "> new", ">> new", ">| new", "2> new", "&> new", "<> new", "| sh", "| tee new", "| xargs touch", "&& touch x",
     "; touch x", "|| touch x", "& touch x", "\ntouch x", "w new", "'w new'", "'1e touch x'", "s/a/b/w new", "s/a/b/e",
-    "'BEGIN{system(\"touch x\")}'", "{print > \"new\"}", "--pre=./traps/payload", "-C", "-c", "core.fsmonitor=./traps/payload",
-    "--ext-diff", "--textconv", "--no-index", "-O./traps/payload", "--compress-program=./traps/payload", "-S1K", "*", "-*",
-    "{a,b}", "$x", "${x:=touch}", "${x@P}", "${!x}", "$SECRET", "$HOME", "x='a[$(touch x)]'", "$((x))", "PATH=traps/bin",
-    "PATH=traps/bin:$PATH;", "LD_PRELOAD=./x.so", "BASH_ENV=traps/commands", "GIT_EXTERNAL_DIFF=./traps/payload",
-    "IFS=/", "cd traps/sort;", "cd ..;", "cd out-link;", "-fprint", "new", "-files0-from", "--files0-from=traps/names",
-    "-f/etc/hostname", "-r", "-R", "-L", "-H", "--", "-", "eval", "exec", "command", "env", "xargs", "sudo", "sh -c", "time",
-    "ls() { touch x; };", "alias ls='touch x';", "set -x;", "set --", "-v", "-D", "-d", "-m", "-u", "--set-upstream-to=main",
-    "--global", "--unset", "--edit", "-X", "-T.", "--random-source=/etc/hostname", "--rcfile", "-s", "--set=tomorrow",
+    "'BEGIN{system(\"touch x\")}'", '{print > "new"}', "--pre=./traps/payload", "-C", "-c",
+    "core.fsmonitor=./traps/payload", "--ext-diff", "--textconv", "--no-index", "-O./traps/payload",
+    "--compress-program=./traps/payload", "-S1K", "*", "-*", "{a,b}", "$x", "${x:=touch}", "${x@P}", "${!x}",
+    "$SECRET", "$HOME", "x='a[$(touch x)]'", "$((x))", "PATH=traps/bin", "PATH=traps/bin:$PATH;", "LD_PRELOAD=./x.so",
+    "BASH_ENV=traps/commands", "GIT_EXTERNAL_DIFF=./traps/payload", "IFS=/", "cd traps/sort;", "cd ..;",
+    "cd out-link;", "-fprint", "new", "-files0-from", "--files0-from=traps/names", "-f/etc/hostname", "-r", "-R",
+    "-L", "-H", "--", "-", "eval", "exec", "command", "env", "xargs", "sudo", "sh -c", "time", "ls() { touch x; };",
+    "alias ls='touch x';", "set -x;", "set --", "-v", "-D", "-d", "-m", "-u", "--set-upstream-to=main", "--global",
+    "--unset", "--edit", "-X", "-T.", "--random-source=/etc/hostname", "--rcfile", "-s", "--set=tomorrow",
     "/proc/self/environ", "/dev/tcp/127.0.0.1/80", "< /dev/tcp/127.0.0.1/80", "< /etc/hostname", "<<< $(touch x)",
-    "<<EOF\n$(touch x)\nEOF", "# it's\n", "\\\n", "printf -v PATH %s traps/bin", "read PATH <<< traps/bin;", "test -v",
-    "'a[$(touch x)]'", "[[ x -eq 1 ]]", "(( x ))", "{ touch x; }", "!", "-ok", "-fls", "-execdir", "-printf", "-newerXY",
-    "--config-env=a=b", "--exec-path=traps/exec", "--git-dir=traps", "--work-tree=/etc", "-p", "--open-files-in-pager=sh",
-    "feature", "HEAD", "a.txt", "b.txt", "src", "-n", "1", "-k1", "-t,", "--help", "--version", "getline < \"/etc/hostname\"",
-    "$1", "${PATH}", "${x/a/b}", "${#x}", "$'\\x2d'delete", "-\"o\"", "$(cat traps/names)", "`cat traps/names`",
+    "<<EOF\n$(touch x)\nEOF", "# it's\n", "\\\n", "printf -v PATH %s traps/bin", "read PATH <<< traps/bin;",
+    "test -v", "'a[$(touch x)]'", "[[ x -eq 1 ]]", "(( x ))", "{ touch x; }", "!", "-ok", "-fls", "-execdir",
+    "-printf", "-newerXY", "--config-env=a=b", "--exec-path=traps/exec", "--git-dir=traps", "--work-tree=/etc", "-p",
+    "--open-files-in-pager=sh", "feature", "HEAD", "a.txt", "b.txt", "src", "-n", "1", "-k1", "-t,", "--help",
+    "--version", 'getline < "/etc/hostname"', "$1", "${PATH}", "${x/a/b}", "${#x}", "$'\\x2d'delete", '-"o"',
+    "$(cat traps/names)", "`cat traps/names`",
 )  # fmt: skip
-OPERATORS = (" && ", " || ", "; ", " | ", " |& ", " & ", "\n", ";", "&&", "|", " && ! ", " ; \\\n ")
+OPERATORS = (
+    " && ", " || ", "; ", " | ", " |& ", " & ", "\n", ";", "&&", "|", " && ! ", " ; \\\n ",
+)  # fmt: skip
 WRAPPERS = (
-    "$(LINE)", "`LINE`", "( LINE )", "{ LINE; }", "echo $(LINE)", 'echo "$(LINE)"', "if LINE; then ls; fi", "for i in 1 2; do LINE; done",
-    "while LINE; do break; done", "cat <(LINE)", "! LINE", "time LINE", "x=$(LINE); echo $x", "f() { LINE; }; f", "case a in a) LINE;; esac",
-    "until LINE; do break; done", "LINE > /dev/null", "LINE 2>&1", "LINE < /dev/null", "command LINE", "for f in *; do LINE; done",
-    "xargs LINE < data/words.txt", "ls | xargs LINE", "cd src && LINE", "cd traps/sort && LINE", "cd traps/uniq && LINE",
-    "while read x; do LINE; done < data/words.txt", "[[ -n $(LINE) ]]", "cat <<EOF\n$(LINE)\nEOF", "timeout 3 LINE", "LINE &", "set -e; LINE",
-    "find . -maxdepth 1 -exec LINE \\;", "x='touch x'; LINE", "x=-o; LINE $x", "for x in -o new; do LINE $x; done", "echo 'LINE'", "# LINE\nls",
+    "$(LINE)", "`LINE`", "( LINE )", "{ LINE; }", "echo $(LINE)", 'echo "$(LINE)"', "if LINE; then ls; fi",
+    "for i in 1 2; do LINE; done", "while LINE; do break; done", "cat <(LINE)", "! LINE", "time LINE",
+    "x=$(LINE); echo $x", "f() { LINE; }; f", "case a in a) LINE;; esac", "until LINE; do break; done",
+    "LINE > /dev/null", "LINE 2>&1", "LINE < /dev/null", "command LINE", "for f in *; do LINE; done",
+    "xargs LINE < data/words.txt", "ls | xargs LINE", "cd src && LINE", "cd traps/sort && LINE",
+    "cd traps/uniq && LINE", "while read x; do LINE; done < data/words.txt", "[[ -n $(LINE) ]]",
+    "cat <<EOF\n$(LINE)\nEOF", "timeout 3 LINE", "LINE &", "set -e; LINE", "find . -maxdepth 1 -exec LINE \\;",
+    "x='touch x'; LINE", "x=-o; LINE $x", "for x in -o new; do LINE $x; done", "echo 'LINE'", "# LINE\nls",
 )  # fmt: skip
-ODD = ("\r", "\t", "\x0b", "\xa0", "​", "‮", "\x1b", "\\", "'", '"', "$", "`", "#", "!", "~", "*", "?", "[", "]", "{", "}", "(", ")",
-       "<", ">", "|", "&", ";", "\n", "=", "-", "--", "\\\n", "''", '""', "$''", '$""', "${}", "ä", "^", "%", "@", ",", "..", "/")  # fmt: skip
-QUOTES = ("'LINE'", '"LINE"', "$'LINE'", "\\LINE", '"${x:-LINE}"', "{LINE,b}", "$(LINE)", "${LINE}")
+ODD = (
+    "\r", "\t", "\u000b", "\u00a0", "\u200b", "\u202e", "\u001b", "\\", "'", '"', "$", "`", "#", "!", "~", "*", "?",
+    "[", "]", "{", "}", "(", ")", "<", ">", "|", "&", ";", "\n", "=", "-", "--", "\\\n", "''", '""', "$''", '$""',
+    "${}", "ä", "^", "%", "@", ",", "..", "/",
+)  # fmt: skip
+QUOTES = (
+    "'LINE'", '"LINE"', "$'LINE'", "\\LINE", '"${x:-LINE}"', "{LINE,b}", "$(LINE)", "${LINE}",
+)  # fmt: skip
 WORD = re.compile(r"\s+|[^\s]+")
 
 
@@ -126,7 +137,9 @@ class Mutator:
         return "".join(words)
 
     def _abbreviate(self, line: str) -> str:
-        return re.sub(r"--([a-z-]{3,})", lambda match: f"--{match[1][: self._random.randint(2, len(match[1]))]}", line, count=1)
+        return re.sub(
+            r"--([a-z-]{3,})", lambda match: f"--{match[1][: self._random.randint(2, len(match[1]))]}", line, count=1
+        )
 
     def _quote(self, line: str) -> str:
         words, place = self._words(line)

@@ -8,11 +8,11 @@ import subprocess
 from pathlib import Path
 
 FILES = {
-    "README.md": "# Orchard\n\nCounts apples.\n\n## Usage\n\n    python3 src/main.py data/apples.csv\n\nTODO: write more.\n",
+    "README.md": "# Orchard\n\nCounts apples.\n\n## Usage\n\n    src/main.py data/apples.csv\n\nTODO: write more.\n",
     "Makefile": "test:\n\tpython3 -m pytest -q\n\nrun:\n\tpython3 src/main.py\n",
     "package.json": '{\n  "name": "orchard",\n  "version": "1.2.0",\n  "scripts": {"test": "node test.js"},\n'
     '  "dependencies": {"left": "1.0.0"}\n}\n',
-    "package-lock.json": '{\n  "name": "orchard",\n  "version": "1.2.0",\n  "lockfileVersion": 3,\n  "requires": true,\n'
+    "package-lock.json": '{\n  "name": "orchard",\n  "version": "1.2.0",\n  "lockfileVersion": 3,\n'
     '  "packages": {"": {"name": "orchard", "version": "1.2.0", "dependencies": {"left": "1.0.0"}},\n'
     '    "node_modules/left": {"version": "1.0.0"}}\n}\n',
     "node_modules/left/package.json": '{"name": "left", "version": "1.0.0"}\n',
@@ -26,14 +26,15 @@ FILES = {
     "src/app.ts": "import { left } from 'left';\n\nexport function start(): void {\n  console.log(left('x', 3));\n}\n",
     "src/util/strings.py": "def shorten(text, most=10):\n    return text[:most]\n",
     "src/util/__init__.py": "",
-    "tests/test_count.py": "from count import count\n\n\ndef test_count(tmp_path):\n    assert count('data/apples.csv') == 4\n",
+    "tests/test_count.py": "from count import count\n\n\ndef test_count():\n    assert count('data/apples.csv') == 4\n",
     "docs/guide.md": "# Guide\n\nRun it. Then read `README.md`.\n",
     "docs/old notes.md": "Notes with a space in their name.\n",
     "data/apples.csv": "name,weight,colour\nbraeburn,180,red\nelstar,150,red\nboskoop,210,green\n",
     "data/numbers.txt": "3\n1\n2\n2\n10\n",
     "data/words.txt": "pear\napple\nplum\napple\n",
     "data/events.json": '{"events": [{"id": 1, "kind": "pick"}, {"id": 2, "kind": "pack"}], "total": 2}\n',
-    "data/log.txt": "2024-01-01 INFO start\n2024-01-01 ERROR no apples\n2024-01-02 WARN few apples\n2024-01-02 INFO end\n",
+    "data/log.txt": "2024-01-01 INFO start\n2024-01-01 ERROR no apples\n"
+    "2024-01-02 WARN few apples\n2024-01-02 INFO end\n",
     "notes.txt": "first line\nsecond line\nthird line\n",
     "a.txt": "alpha\nbeta\n",
     "b.txt": "alpha\ngamma\n",
@@ -61,7 +62,8 @@ FILES = {
     "traps/arguments": "-exec\ntouch\nran-by-xargs\n;\n",
     "traps/hex": "00000000: 6869 0a  hi.\n",
     "traps/names": "/etc/hostname",
-    "traps/good.diff": "--- a/notes.txt\n+++ b/notes.txt\n@@ -1,3 +1,3 @@\n-first line\n+no line\n second line\n third line\n",
+    "traps/good.diff": "--- a/notes.txt\n+++ b/notes.txt\n"
+    "@@ -1,3 +1,3 @@\n-first line\n+no line\n second line\n third line\n",
     "traps/patch.diff": "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-alpha\n+omega\n beta\n",
 }
 PROGRAMS = {

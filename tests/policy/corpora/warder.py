@@ -1,12 +1,13 @@
-"""The inside of the jail: builds it around itself, then runs one line after another in it and writes down what each did.
+"""The inside of the jail: builds it around itself, then runs one line after another and writes down what each calls.
 
-Started by `jail.py` in namespaces of its own (user, mount, process, network). Everything is read-only but the workspace,
-/tmp and the home directory in it, all of which live in memory; a line has no capability and little of everything. The
-line is run by bash under strace; what it left is found by looking at what it called.
+Started by `jail.py` in namespaces of its own (user, mount, process, network). Everything is read-only but the
+workspace, /tmp and the home directory in it, all of which live in memory; a line has no capability and little of
+everything. Where a line may have changed something, the next one gets all of it anew.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -22,12 +23,15 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 16384, 1 << 18
 SYS_MOUNT_SETATTR, AT_RECURSIVE, AT_FDCWD, MOUNT_ATTR_RDONLY = 442, 0x8000, -100, 1
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 24, 38, 1, 36
-CALLS = (
-    "clone clone3 fork vfork execve execveat connect sendto sendmsg socket bind open openat openat2 creat unlink unlinkat rename renameat "
-    "renameat2 mkdir mkdirat rmdir link linkat symlink symlinkat chmod fchmod fchmodat chown lchown fchown fchownat "
-    "truncate ftruncate utime utimes utimensat futimesat mknod mknodat setxattr lsetxattr fsetxattr removexattr "
-    "lremovexattr fremovexattr mount umount2 kill tkill tgkill chdir fchdir settimeofday clock_settime sethostname"
-).split()
+_CALLS = """
+clone clone3 fork vfork execve execveat connect sendto sendmsg socket bind open openat openat2 creat unlink unlinkat
+rename renameat renameat2 mkdir mkdirat rmdir link linkat symlink symlinkat chmod fchmod fchmodat chown lchown fchown
+fchownat truncate ftruncate utime utimes utimensat futimesat mknod mknodat setxattr lsetxattr fsetxattr removexattr
+lremovexattr fremovexattr mount umount2 kill tkill tgkill chdir fchdir settimeofday clock_settime sethostname
+"""
+CALLS = _CALLS.split()
+QUIET = frozenset(CALLS[: CALLS.index("creat")]) | {"kill", "tkill", "tgkill", "chdir", "fchdir"}
+"""Those that change no file by themselves."""
 SECRETS = {".ssh/id_rsa": "a secret key\n", ".netrc": "machine secret\n", ".bashrc": "# start-up\n"}
 OUTPUT_KEPT = 20_000
 
@@ -45,10 +49,8 @@ def _mount(source: str, target: str, kind: str | None, flags: int, data: str | N
 
 def _build(workspace: str) -> None:
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
-    try:
+    with contextlib.suppress(OSError):  # Where parts of it are covered a new one is refused: the old one will do.
         _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    except OSError:
-        pass  # Parts of it are covered here, so a new one is refused: the old one will do.
     attributes = (ctypes.c_uint64 * 4)(MOUNT_ATTR_RDONLY, 0, 0, 0)
     if LIBC.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, b"/", AT_RECURSIVE, ctypes.byref(attributes), 32):
         _fail("cannot make everything read-only")
@@ -131,10 +133,8 @@ def _fewer_rights() -> None:
 
 def _end_all() -> None:
     """What is left of the line; the warder is the first process of its namespace, so all others are the line's."""
-    try:
+    with contextlib.suppress(OSError):
         os.kill(-1, signal.SIGKILL)
-    except OSError:
-        pass
     while True:
         try:
             os.waitpid(-1, 0)
@@ -157,7 +157,7 @@ def run(order: dict, workspace: str) -> dict:
         cwd=workspace,
         env=order["env"],
         pass_fds=(trace,),  # Of a number that no line speaks of.
-        preexec_fn=_fewer_rights,  # noqa: PLW1509  one thread only
+        preexec_fn=_fewer_rights,
         start_new_session=True,
     )
     late = False
@@ -196,12 +196,7 @@ def main() -> None:
         print(json.dumps(found), flush=True)
 
 
-CHANGING = tuple(
-    f" {name}("
-    for name in CALLS
-    if name.startswith(("unlink", "rename", "mkdir", "rmdir", "link", "symlink", "chmod", "fchmod", "chown", "lchown"))
-    or name.startswith(("fchown", "truncate", "ftruncate", "utime", "futime", "mknod", "set", "lset", "fset", "creat"))
-)
+CHANGING = tuple(f" {name}(" for name in CALLS if name not in QUIET)
 
 
 def _changed(trace: str) -> bool:

@@ -6,98 +6,17 @@ An attempt counts like the deed: the jail stops most of them. Looking whether so
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache
 
+from corpora import known
 from corpora.jail import HOME, SECRET, Watched
+from corpora.trace import Call, calls
 
-CALL = re.compile(r"(\d+) +(\w+)\((.*)\) += (-?\d+|\?)(?:<(.*?)>)?(?: ([A-Z]+) \(.*\))?(?:\(deleted\))?$", re.DOTALL)
-STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
-PLACE = re.compile(r"AT_FDCWD<(.*?)>|\d+<(.*?)>")
-
-CHANGING = frozenset(
-    "creat unlink unlinkat rename renameat renameat2 mkdir mkdirat rmdir link linkat symlink symlinkat chmod fchmod "
-    "fchmodat chown lchown fchown fchownat truncate ftruncate utime utimes utimensat futimesat mknod mknodat setxattr "
-    "lsetxattr fsetxattr removexattr lremovexattr fremovexattr mount umount2 settimeofday clock_settime sethostname".split()
-)
-FORKING = frozenset(("clone", "clone3", "fork", "vfork"))
-SIGNALLING = frozenset(("kill", "tkill", "tgkill"))
-HARMLESS_TARGETS = re.compile(r"/dev/(null|tty|zero|full|pts/\d+|fd/\d+|stdout|stderr)$|/proc/self/fd/\d+$|/memfd:|pipe:|/tmp/sh-thd\.")
-"""The last is where bash keeps a long here-document."""
-
-LOADER = re.compile(
-    r"/etc/(ld\.so\.(cache|preload)|locale\.alias|localtime|timezone|nsswitch\.conf|passwd|group|gitconfig|mtab)$"
-    r"|/(usr/)?lib(64|32)?/.*\.so(\.[\w.]+)?$|/usr/(lib|share)/locale(/|$)|/gconv/|/usr/share/(zoneinfo|i18n)/|/dev/(null|tty|urandom|random)$"
-    r"|/proc/(filesystems|meminfo|stat|cpuinfo|loadavg|uptime|version|mounts|self/(maps|mountinfo|mounts|status|stat|cgroup))$"
-    r"|/proc/(sys/(kernel|vm|crypto)/|\d+/(maps|mountinfo|mounts|cgroup)$)|/sys/(devices/system|fs/cgroup|kernel/mm)|pipe:|socket:|/memfd:|anon_inode:"
-)
-"""What programs open on their own account. Who names such a file is another question: see `READERS`."""
-READERS = frozenset(
-    "cat head tail grep egrep fgrep rg sed awk mawk gawk cut tr wc sort uniq diff cmp comm nl tac rev fold fmt od xxd "
-    "hexdump strings jq base64 md5sum sha1sum sha256sum column paste join expand less more file tee bash".split()
-)
-NAMED = re.compile(r"/etc/(passwd|group|gitconfig|nsswitch\.conf|mtab|localtime|timezone)$|/proc/(version|mounts|cpuinfo|self/(status|mounts))")
-"""These are a violation where a program of `READERS` opens them: it was told to."""
-OWN = {
-    "git": re.compile(r"/usr/(share|lib)/git-core|/etc/gitattributes$|/usr/share/perl|(/usr(/local)?)?/s?bin$"),
-    "file": re.compile(r"/(etc|usr/share)/(misc/)?magic|/usr/(lib|share)/file/|/usr/share/misc/"),
-    "ps": re.compile(r"/proc(/|$)|/sys/"),
-    "df": re.compile(r"/proc/"),
-    "lsof": re.compile(r"/proc/"),
-    "pgrep": re.compile(r"/proc(/|$)"),
-    "free": re.compile(r"/proc/|/sys/"),
-    "uptime": re.compile(r"/proc/|/(var/)?run/utmp$"),
-    "who": re.compile(r"/(var/)?run/utmp$"),
-    "lscpu": re.compile(r"/proc/|/sys/"),
-    "top": re.compile(r"/proc(/|$)|/sys/"),
-    "tput": re.compile(r"/terminfo/"),
-    "less": re.compile(r"/terminfo/"),
-    "sha256sum": re.compile(r"/(usr/lib|etc)/ssl/openssl.cnf$"),
-    "node": re.compile(r"/usr/(lib|share)/|/usr/bin/|/etc/ssl|/proc/|/sys/|/etc/npmrc"),
-    "python3": re.compile(r"/usr/|/etc/(python3|os-release|pip|debian_version|lsb-release)|/proc/"),
-    "perl": re.compile(r"/usr/(lib|share)/|/etc/perl"),
-    "bash": re.compile(r"/terminfo/"),
-    "man": re.compile(r"/usr/(share|lib)/|/etc/|/var/cache/man|/usr/local"),
-}
-for twin, name in {"npm": "node", "pip": "python3", "pip3": "python3", "python": "python3", "sha1sum": "sha256sum"}.items():
-    OWN[twin] = OWN[name]
-for twin in ("md5sum", "sha512sum", "sha224sum", "sha384sum", "b2sum", "shasum", "cksum", "sum"):
-    OWN[twin] = OWN["sha256sum"]
-INTERPRETERS = frozenset("bash sh dash zsh fish python python3 python2 node nodejs perl ruby php lua tclsh deno bun npx".split())
-ONLY_VERSION = frozenset(("--version", "-V", "-v", "-VV", "--help", "-h", "version"))
-HELPERS = {
-    "npm": frozenset(("node", "env", "uname", "sh")), "npx": frozenset(), "yarn": frozenset(("node", "env")),
-    "pip": frozenset(("python3", "python", "env")), "pip3": frozenset(("python3", "python", "env")),
-    "which": frozenset(("sh", "dash")), "lsb_release": frozenset(("python3",)),
-}  # fmt: skip
-SYSTEM = ("/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/", "/usr/local/bin/")
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of the kernel."""
-
-    program: str
-    """That made it."""
-    name: str
-    text: str
-    """Its arguments, as strace writes them."""
-    strings: tuple[str, ...]
-    place: str
-    """What a relative path is relative to."""
-    result: str
-    opened: str | None
-    error: str | None
-
-    @property
-    def path(self) -> str:
-        """Of what was opened; as near as can be told where nothing was."""
-        if self.opened:
-            return self.opened
-        return posixpath.normpath(posixpath.join(self.place, self.strings[0])) if self.strings else self.place
+OPENING = ("open", "openat", "openat2")
+TO_WRITE = re.compile(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)")
+HARMLESS_SIGNALS = re.compile(r", (0|SIGCONT|SIGCHLD|SIGURG|SIGPIPE)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,57 +43,17 @@ def effects(watched: Watched, programs: Collection[str]) -> list[Effect]:
     return list(dict.fromkeys(found))
 
 
-def calls(watched: Watched) -> Iterator[Call]:
-    """Those of the trace, the one that starts bash aside."""
-    programs: dict[str, str] = {}
-    matches = [match for line in _whole_lines(watched.trace) if (match := CALL.match(line))]
-    parents = {match[4]: match[1] for match in matches if match[2] in FORKING}
-    first = True
-    for match in matches:
-        pid, name, text, result, opened, error = match.groups()
-        strings = tuple(_unescaped(each) for each in STRING.findall(text))
-        place = PLACE.match(text)
-        made_by = programs.setdefault(pid, programs.get(parents.get(pid, ""), "bash"))
-        if name == "execve" and result == "0" and strings:
-            made_by, programs[pid] = programs[pid], os.path.basename(strings[0])
-            if first:
-                first = False
-                continue
-        yield Call(made_by, name, text, strings, (place[1] or place[2]) if place else watched.workspace, result, opened, error)
-
-
-def _whole_lines(trace: str) -> Iterator[str]:
-    waiting: dict[str, str] = {}
-    for line in trace.splitlines():
-        pid, _, rest = line.partition(" ")
-        if line.endswith("<unfinished ...>"):
-            waiting[pid] = line.removesuffix("<unfinished ...>").rstrip()
-        elif rest.lstrip().startswith("<... "):
-            begun = waiting.pop(pid, None)
-            if begun is not None:
-                yield begun + rest.partition("resumed>")[2]
-        else:
-            yield line
-    for line in waiting.values():
-        yield line.rstrip(", ") + ") = ?"
-
-
-@cache
-def _unescaped(text: str) -> str:
-    if "\\" not in text:
-        return text
-    return text.encode("latin-1", "backslashreplace").decode("unicode_escape").encode("latin-1", "replace").decode(errors="replace")
-
-
 def _written(call: Call) -> Iterator[Effect]:
-    if call.name in ("open", "openat", "openat2"):
-        if re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND)|O_TMPFILE", call.text) and not HARMLESS_TARGETS.search(call.path):
+    if call.name in OPENING:
+        if TO_WRITE.search(call.text) and not known.HARMLESS_TARGETS.search(call.path):
             yield Effect("write", f"{call.program} opens {call.path} to write")
-    elif call.name in CHANGING:
-        paths = [each for each in call.strings if each]
-        if not (paths and HARMLESS_TARGETS.search(paths[-1])) and "sh-thd." not in call.text:
+    elif call.name == "mkdir" and call.program in ("node", "npm") and call.path == f"{HOME}/.npm":
+        return  # Its cache, which it will have.
+    elif call.name in known.CHANGING:
+        paths = [each for each in call.strings if each] or [call.text]
+        if not known.HARMLESS_TARGETS.search(paths[-1]) and "/tmp/sh-thd." not in call.text:
             yield Effect("write", f"{call.program}: {call.name}({call.text})")
-    elif call.name in SIGNALLING and not re.search(r", (0|SIGCONT|SIGCHLD|SIGURG|SIGPIPE)$", call.text):
+    elif call.name in known.SIGNALLING and call.program != "timeout" and not HARMLESS_SIGNALS.search(call.text):
         yield Effect("signal", f"{call.program}: {call.name}({call.text})")
 
 
@@ -182,43 +61,47 @@ def _run(call: Call, programs: Collection[str]) -> Iterator[Effect]:
     if call.name not in ("execve", "execveat") or call.error in ("ENOENT", "ENOTDIR") or not call.strings:
         return
     path, words = call.strings[0], call.strings[1:]
-    name = os.path.basename(path)
-    if "/git-core/" in path or (name in HELPERS.get(call.program, ()) and path.startswith(SYSTEM)):
+    name, of_system = os.path.basename(path), path.startswith(known.SYSTEM)
+    if "/git-core/" in path or (of_system and name in known.HELPERS.get(call.program, ())):
         return
-    if call.program in ("env", "node", "npm") and name == "node" and any("/npm" in word or "/yarn" in word for word in words):
+    if (
+        name == "node"
+        and call.program in ("env", "node", "npm")
+        and any("/npm" in word or "/yarn" in word for word in words)
+    ):
         return
-    if not path.startswith(SYSTEM) or name not in programs:
-        yield Effect("run", f"{call.program} runs {path} {' '.join(words[1:])[:200]}")
-    elif name in INTERPRETERS and not (len(words) == 2 and words[1] in ONLY_VERSION):
+    only_version = len(words) > 1 and (known.ONLY_VERSION.issuperset(words[1:]) or (name, *words[1:]) == ("node", "-v"))
+    if of_system and only_version:
+        return
+    if not of_system or name not in programs or name in known.INTERPRETERS:
         yield Effect("run", f"{call.program} runs {path} {' '.join(words[1:])[:200]}")
 
 
 def _reached(call: Call) -> Iterator[Effect]:
-    if call.name == "socket" and re.match(r"AF_(INET|PACKET|VSOCK|BLUETOOTH)", call.text):
-        yield Effect("network", f"{call.program}: {call.name}({call.text})")
-    elif call.name in ("connect", "bind", "sendto", "sendmsg") and "AF_UNIX" in call.text and "nscd/socket" not in call.text:
+    """A socket alone reaches nobody; Python tries one on its own loopback to learn whether there is IPv6."""
+    if call.name == "socket":
+        reaches = re.match(r"AF_(PACKET|VSOCK|BLUETOOTH)", call.text) is not None
+    elif call.name == "bind" and '"::1"' in call.text and "htons(0)" in call.text:
+        reaches = False
+    else:
+        sends = call.name in ("connect", "bind", "sendto", "sendmsg")
+        reaches = sends and re.search(r"AF_(UNIX|INET)", call.text) is not None and "nscd/socket" not in call.text
+    if reaches:
         yield Effect("network", f"{call.program}: {call.name}({call.text})")
 
 
 def _read(call: Call, workspace: str) -> Iterator[Effect]:
-    if call.name not in ("open", "openat", "openat2") or "O_RDONLY" not in call.text:
+    if call.name not in OPENING or "O_RDONLY" not in call.text or "O_PATH" in call.text:
         return
     path, missing = call.path, call.error in ("ENOENT", "ENOTDIR", "ELOOP", "ENXIO")
-    if (path + "/").startswith(workspace + "/") or (missing and not path.startswith(HOME + "/.ssh")):
+    if missing or (path + "/").startswith(workspace + "/"):
         return
-    own = OWN.get(call.program)
-    if own is not None and own.search(path):
+    own = known.OWN.get(call.program)
+    itself = path.startswith(known.SYSTEM) and os.path.basename(path).startswith(call.program)
+    if itself or (own is not None and own.search(path)):
         return
-    told = call.program in READERS and call.program != "bash" and NAMED.search(path)
-    if told or not LOADER.search(path):
+    if call.program not in known.READERS | known.LISTERS and known.OF_PROGRAMS.search(path):
+        return
+    told = call.program in known.READERS and known.NAMED.search(path)
+    if told or not known.LOADED.search(path):
         yield Effect("read-outside", f"{call.program} reads {path}")
-
-
-PLAIN_PROGRAMS = frozenset(
-    "[ arch awk b2sum base32 base64 basename cal cat cksum cmp column comm cut date df diff dirname du echo egrep expand "
-    "expr factor false fgrep file find fmt fold git grep groups head hexdump hostname id jq join locale ls lscpu lsof "
-    "mawk md5sum nl node npm nproc numfmt od paste pathchk pgrep pip pip3 pr printf ps pwd python3 readlink realpath rev "
-    "rg sed seq sha1sum sha224sum sha256sum sha384sum sha512sum shuf sleep sort stat strings sum tac tail test tr tree "
-    "true tsort tty uname unexpand uniq uptime wc which who whoami xargs xxd yarn".split()
-)
-"""Programs that only read, unless they are told otherwise: what a harmful line is proven against."""

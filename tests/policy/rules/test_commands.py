@@ -58,9 +58,42 @@ def test_where_the_target_is_not_certain_nothing_fits_that_allows(of):
     assert not part_fits("*", of["unread"]("x $("))
 
 
-@pytest.mark.parametrize("line", ["rm -rf x", "FOO=1 rm -rf x", "/bin/rm -rf x", "A=1 /bin/rm -rf x", "r'm'  -rf  x"])
+DISGUISES = """
+rm -rf x
+FOO=1 rm -rf x
+/bin/rm -rf x
+A=1 /bin/rm -rf x
+r'm'  -rf  x
+sudo rm -rf x
+sudo -u me /bin/rm -rf x
+env A=1 rm -rf x
+timeout 5 nice -n 3 rm -rf x
+xargs -0 rm -rf
+find . -exec rm -rf {} +
+bash -c 'rm -rf x'
+bash -c "cd y && rm -rf x"
+sudo sh -c "true; rm -rf x"
+eval 'rm -rf x'
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", DISGUISES)
 def test_a_rule_that_forbids_sees_through_clothes(of, line):
-    assert part_fits("rm *", of["command"](line), widely=True)
+    assert part_fits("rm -rf*", of["command"](line), widely=True)
+    if line not in (DISGUISES[0], DISGUISES[4]):
+        assert not part_fits("rm -rf*", of["command"](line)), "what allows does not"
+
+
+@pytest.mark.parametrize("line", ["echo rm -rf x", "grep 'rm -rf' x", "git commit -m 'rm -rf x'", "ls rm", "rmdir x"])
+def test_a_word_among_the_arguments_is_no_command(of, line):
+    assert not part_fits("rm -rf*", of["command"](line), widely=True)
+
+
+@pytest.mark.parametrize("pattern", ["rm -rf*", "/^rm -rf/", "/^(/bin/)?rm/"])
+def test_a_rule_that_forbids_sees_past_any_number_of_words(of, pattern):
+    for count in (1, 10, 300, 5_000):
+        assert part_fits(pattern, of["command"]("env " + "A=1 " * count + "rm -rf x"), widely=True)
+    assert not part_fits(pattern, of["command"]("env " + "A=1 " * 50 + "make all"), widely=True)
 
 
 def test_a_rule_that_forbids_is_held_against_the_text_too(of):

@@ -6,6 +6,8 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
+from .conftest import until
+
 SHAPES = Path(__file__).parents[3] / "docs" / "reference" / "shapes"
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in SHAPES.glob("*.json")}
 REGISTRY = jsonschema_rs.Registry([(schema["$id"], schema) for schema in SCHEMAS.values()])
@@ -82,7 +84,38 @@ def test_changes_and_what_became_of_them(haft):
 def test_config_and_doctor(haft):
     (haft.workspace / "haft.toml").write_text("[limits]\nmax_seconds = 9999\n")
     fits("config", haft("config", "show", "--json").json)
+    fits("trust", haft("trust", "--yes", "--json").json)
+    fits("trust", haft("trust", "--revoke", "--json").json)
+    rule = {"tool": "shell", "action": "reject", "matches": {"command": "rm *"}}
+    (haft.workspace / "haft.toml").rename(haft.workspace / "haft.json")
+    (haft.workspace / "haft.json").write_text(json.dumps({"permissions": [rule]}))
+    fits("config", haft("config", "show", "--json").json)
     fits("doctor", haft("doctor", "--json").json)
+
+
+def test_permissions(haft):
+    haft("tools", "use", "shell", "--command", "touch b", "--approve")
+    fits("permission-change", haft("permissions", "add", "allow", "shell", "--match", "command=touch *", "--json").json)
+    for command in ("ls", "touch a && rm -rf b", "((("):
+        fits("permission", haft("permissions", "test", "shell", "--command", command, "--json").json)
+        fits("permission", haft("permissions", "test", "shell", "--command", command, "--json", "-v").json)
+    for line in haft("permissions", "test", "--batch", "-", stdin='{"tool": "shell"}\nnothing\n').out.splitlines():
+        fits("permission", json.loads(line))
+    (haft.workspace / "haft.toml").write_text('[[permissions]]\ntool = "*"\naction = "allow"\n')
+    fits("permission-rules", haft("permissions", "list", "--json").json)
+    replayed = haft("permissions", "replay", "--json").json
+    fits("permission-replay", replayed)
+    assert replayed["flips"]
+    fits("permission-change", haft("permissions", "remove", "~/config/haft/haft.toml:1", "--json").json)
+
+
+def test_the_inbox(haft, ended):
+    for _ in range(2):
+        ended(haft.start("tools", "use", "shell", "--command", "touch a && ls", "--wait", "100"))
+    waiting = until(lambda: len(found := haft("inbox", "--json").json) == 2 and found)
+    fits("inbox", waiting)
+    fits("answered", haft("approve", waiting[0]["id"], "--always", "--json").json)
+    fits("answered", haft("reject", waiting[1]["id"], "--json").json)
 
 
 def test_an_open_run_has_the_same_shape(haft, ended):
@@ -104,6 +137,11 @@ def test_an_open_run_has_the_same_shape(haft, ended):
         ["redo"],
         ["diff", "r_none"],
         ["changes", "apply", "r_none"],
+        ["approve", "a_none"],
+        ["reject", "a_none"],
+        ["permissions", "test", "shel"],
+        ["permissions", "add", "alow", "shell"],
+        ["permissions", "remove", "remembered:7"],
     ],
 )
 def test_what_cannot_be_answered_is_said_in_json_too(haft, words):

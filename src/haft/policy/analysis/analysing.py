@@ -19,6 +19,8 @@ from haft.policy.analysis.walk import Walk
 _DEEPEST: Final = 3
 """How far lines in lines (`sh -c '…'`) are followed, for their dangers alone."""
 
+_MOST_INNER: Final = 4
+
 
 def analyse(command: str, ground: Ground, programs: Mapping[str, Program] | None = None) -> Analysis:
     """What a line would do, part by part, on a ground, by a table of programs.
@@ -48,8 +50,12 @@ def _parts(command: str, ground: Ground, programs: Mapping[str, Program], depth:
     if strange is not None:
         raise NotUnderstood(strange)
 
+    looked_into = 0
+
     def inner(text: str, at: int) -> Iterable[Danger]:
-        if at > _DEEPEST:
+        nonlocal looked_into
+        looked_into += 1
+        if at > _DEEPEST or looked_into > _MOST_INNER:
             return ("not-understood",)
         try:
             return [danger for part in _parts(text, ground, programs, at) for danger in part.dangers]

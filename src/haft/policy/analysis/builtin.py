@@ -5,6 +5,7 @@ These have no entry in the tables, because what they do depends on, or changes, 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import Final
@@ -63,7 +64,7 @@ def change_directory(arguments: list[Argument], scope: Scope, places: Places) ->
                 return _UNSURE
         targets.add(place)
     why = why_not_inside(arguments[0], scope, places)
-    scope.move(frozenset(targets))
+    scope.move(frozenset(targets), is_certain=all(map(_can_enter, targets)))
     return why
 
 
@@ -74,6 +75,10 @@ def _why_not_go(arguments: list[Argument], scope: Scope) -> str | None:
     if scope.here is None or (".." in path.split("/") and not scope.is_plain):
         return _UNSURE
     return None
+
+
+def _can_enter(place: str) -> bool:
+    return os.path.isdir(place) and os.access(place, os.X_OK)
 
 
 def _normal(path: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from haft.policy.analysis.dangers import DangerFinder, ordered
@@ -20,7 +20,12 @@ from haft.policy.analysis.wrapping import SHELLS, prints_only_files, xargs_comma
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MOST_PARTS: Final = 500
+_MOST_PARTS: Final = 300
+_LONGEST_REASON: Final = 400
+_CHANGES_THE_SHELL: Final = frozenset((
+    "pushd", "popd", "set", "shopt", "eval", "source", ".", "mapfile", "readarray", "getopts", "unset", "declare",
+    "local", "shift", "builtin", "alias", "enable", "trap", "let", "dirs",
+))  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -36,6 +41,8 @@ class Commands:
         """One part more, up to a bound."""
         if len(self.parts) >= _MOST_PARTS:
             raise NotUnderstood("it holds too many commands")
+        if len(part.reason) > _LONGEST_REASON:
+            part = replace(part, reason=part.reason[:_LONGEST_REASON] + "…")
         self.parts.append(part)
 
     def syntax(self, text: str, reason: str, *dangers: Danger) -> None:
@@ -62,10 +69,15 @@ class Commands:
         for each in assigned:
             name, value, problem = self._assignment(each)
             inner += value.inner
-            if problem or not is_harmless_before(name, value.literal):
+            is_for_read = name == "IFS" and arguments[0].literal and arguments[0].text == "read"
+            is_harmless = is_harmless_before(name, value.literal) or (is_for_read and value.literal is not None)
+            if problem or not is_harmless:
                 reason = f"`{name}` may change what `{arguments[0].text}` does"
                 judgement = Judgement(False, reason, starts_others=judgement.starts_others)
         program = arguments[0]
+        if program.text in _CHANGES_THE_SHELL:
+            scope.forget()
+            scope.here = None
         self.add(
             Part(
                 "command",
@@ -84,7 +96,8 @@ class Commands:
     def _words(self, node: Node) -> tuple[list[Node], list[Word]]:
         assigned: list[Node] = []
         words: list[Word] = []
-        for child in node.named_children:
+        # A lone dollar is a word too, though the parser gives it no name.
+        for child in node.children:
             if child.type == "variable_assignment" and not words:
                 assigned.append(child)
             elif child.type != "comment" and not child.type.endswith("_redirect"):
@@ -116,6 +129,8 @@ class Commands:
         return arguments, written, is_literal
 
     def _judged(self, arguments: list[Argument], scope: Scope, before: Node | None) -> tuple[Judgement, list[Argument]]:
+        if before is not None and before.type == "redirected_statement" and before.named_child_count == 2:
+            before = before.named_children[0]
         if arguments[0].text == "xargs" and before is not None and before.type == "command":
             _, words = self._words(before)
             first = self._expanded(words, scope)[0]
@@ -171,12 +186,16 @@ class Commands:
         self, node: Node, name: str, words: list[Word], scope: Scope, assigned: list[str] | None
     ) -> Iterable[Node]:
         """The variable of a loop; answers with the substitutions in its words."""
+        expander = self.expander(scope)
         trouble = next(filter(None, (word.trouble for word in words)), None)
+        outside = self.judge.why_not_look_up((each for word in words for each in expander.arguments(word)), scope)
         if not is_harmless_name(name):
             self.syntax(self.source.shown(node), f"setting `{name}` may change what programs do")
         elif trouble is not None:
             self.syntax(self.source.shown(node), f"what `{shown(trouble)}` does is not known before it runs")
-        values = self.expander(scope).values(words) if words else None
+        elif outside is not None:
+            self.syntax(self.source.shown(node), outside)
+        values = expander.values(words) if words else None
         if values is None or assigned is None or name in assigned:
             scope.forget((name,))
         else:
@@ -200,6 +219,8 @@ class Commands:
         """A test as a part."""
         _, written, is_literal = self._expanded(words, scope)
         text, reason = self.source.shown(node), judgement.reason
+        if written[0] != "[":
+            written = ["[[", *written, "]]"]
         self.add(Part("command", text, tuple(written), judgement.is_safe, reason, (), is_literal, written[0]))
 
     def words_between(self, node: Node, at: int, end: int) -> list[Word]:

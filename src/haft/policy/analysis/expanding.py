@@ -18,9 +18,13 @@ from haft.policy.analysis.source import shown
 from haft.policy.analysis.words import Piece, Word
 
 _MOST_WORDS: Final = 200
+_MOST_BRACES: Final = 8
 _MOST_VALUES: Final = 1_000
 _BRACES: Final = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}|\{.*[{}].*(?:,|\.\.)|\{.*(?:,|\.\.).*\}", re.DOTALL)
 _RANGE: Final = re.compile(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
+_NUMBERS: Final = frozenset(("?", "#", "$", "!"))
+"""Variables of the shell that hold a number, always."""
+_LOOKED_UP: Final = re.compile(r"[*?]|\[.*\]", re.DOTALL)
 _ONE_WORD: Final = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
 
 Characters = tuple[tuple[str, bool], ...]
@@ -36,6 +40,8 @@ class Expander:
     def arguments(self, word: Word) -> list[Argument]:
         """What a word may become."""
         raw = shown(word.raw)
+        if len(word.pieces) == 1 and word.pieces[0].kind == "process" and raw.startswith("<("):
+            return [Argument(raw, literal=False, paths=("/dev/fd/63",))]
         if any(piece.kind in ("substitution", "process", "unclear", "tilde") for piece in word.pieces):
             return [self._unknown(word, raw)]
         pieces = self._with_variables(word)
@@ -94,15 +100,24 @@ class Expander:
         return variants, Values((), from_files, may_be_option and _begins_open(word.pieces))
 
     def _unknown(self, word: Word, raw: str) -> Argument:
-        splits = any(piece.kind in ("variable", "substitution") and not piece.is_quoted for piece in word.pieces)
+        splits = any(
+            piece.kind in ("variable", "substitution") and not piece.is_quoted and piece.text not in _NUMBERS
+            for piece in word.pieces
+        )
         splits = splits or any(piece.kind == "variable" and piece.text == "@" for piece in word.pieces)
         return Argument(
             raw,
             literal=False,
             may_be_option=splits or _begins_open(word.pieces),
             splits=splits,
-            is_unclear=word.trouble is not None,
+            is_unclear=word.trouble is not None or self._may_look_up(word),
         )
+
+    def _may_look_up(self, word: Word) -> bool:
+        """Whether a variable that is not quoted holds a pattern of file names, which bash would look up anywhere."""
+        values = [self.scope.known.get(piece.text) for piece in word.pieces if not piece.is_quoted]
+        is_known = any(each and any(_LOOKED_UP.search(item) for item in each.items) for each in values)
+        return is_known or any(piece.kind == "plain" and _LOOKED_UP.search(piece.text) for piece in word.pieces)
 
     def assigned(self, word: Word) -> Values | None:
         """All that a variable may hold after an assignment; None where that is not known."""
@@ -151,7 +166,7 @@ def _begins_open(pieces: tuple[Piece, ...]) -> bool:
             if piece.text:
                 return piece.text.startswith("-")
         else:
-            return piece.kind not in ("tilde", "process")
+            return piece.kind not in ("tilde", "process") and piece.text not in _NUMBERS
     return False
 
 
@@ -174,6 +189,8 @@ def _without_braces(characters: Characters) -> list[Characters] | None:
         now = waiting.pop()
         # Quoted characters are made harmless to the search, one for one.
         plain = "".join("_" if is_quoted else character for character, is_quoted in now)
+        if plain.count("{") > _MOST_BRACES:
+            return None
         found = _BRACES.search(plain)
         if found is None:
             # An empty word that braces leave behind is dropped by bash.
@@ -181,6 +198,9 @@ def _without_braces(characters: Characters) -> list[Characters] | None:
                 return None
             done.append(now)
             continue
+        # Braces come first for bash: what they leave behind may be a home directory or a variable.
+        if "~" in plain or "$" in plain:
+            return None
         inside = found[0][1:-1]
         if not found[0].endswith("}") or "{" in inside or "}" in inside:
             return None

@@ -1,7 +1,7 @@
 """What patterns of file names stand for, looked up in the workspace, with bounds.
 
-It answers with more names rather than fewer: a bracket stands for any one character, and the pattern itself is always
-among the answers, since bash leaves it alone where nothing matches. A part that is a link out of the workspace is
+It answers with more names rather than fewer: a bracket stands for any one character, and the pattern itself is among
+the answers wherever nothing may match, since bash then leaves it alone. A part that is a link out of the workspace is
 answered as it is, so that whoever checks the answers finds it.
 """
 
@@ -16,19 +16,29 @@ from haft.policy.analysis.places import Places
 _MOST_MATCHES: Final = 1_000
 _MOST_ENTRIES: Final = 10_000
 
+_LONGEST: Final = 1_024
+_MOST_PATTERNS: Final = 8
+
 Marked = tuple[tuple[str, bool], ...]
 """Characters, each with whether it is quoted and so stands for itself."""
 
 
 def is_pattern(marked: Marked) -> bool:
     """Whether bash would look for files."""
-    return any(not is_quoted and character in "*?[" for character, is_quoted in marked)
+    opened = False
+    for character, is_quoted in marked:
+        if not is_quoted and (character in "*?" or (character == "]" and opened)):
+            return True
+        opened = opened or (not is_quoted and character == "[")
+    return False
 
 
 def looked_up(marked: Marked, directory: str, places: Places) -> tuple[str, ...] | None:
     """The names that a pattern may stand for, seen from a directory; None where there are too many to look at."""
     literal = "".join(character for character, _ in marked)
     parts = _parts(marked)
+    if len(marked) > _LONGEST or sum(map(is_pattern, parts)) > _MOST_PATTERNS:
+        return None
     found = ["/"] if literal.startswith("/") else [""]
     entries = 0
     for part in parts:
@@ -50,7 +60,9 @@ def looked_up(marked: Marked, directory: str, places: Places) -> tuple[str, ...]
             if len(following) > _MOST_MATCHES:
                 return None
         found = following
-    return tuple(dict.fromkeys([literal, *(each.rstrip("/") or "/" for each in found)]))
+    names = [each.rstrip("/") or "/" for each in found]
+    is_exact = bool(names) and not any(character == "[" for character, _ in marked)
+    return tuple(dict.fromkeys(names if is_exact else [literal, *names]))
 
 
 def _parts(marked: Marked) -> list[Marked]:

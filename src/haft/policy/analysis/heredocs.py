@@ -40,6 +40,15 @@ def heredoc_of(source: Source, node: Node) -> Heredoc:
     line_end = text.find("\n", start.end_byte)
     if line_end < 0 or not _REST.fullmatch(text, start.end_byte, line_end):
         raise NotUnderstood("the line of a `<<` goes on in a way that is not followed")
+    at = node.start_byte
+    for child in node.children:
+        if child.start_byte >= line_end:
+            break
+        if text[at : child.start_byte].strip(" \t"):
+            raise NotUnderstood("the line of a `<<` goes on in a way that is not followed")
+        at = child.end_byte
+    if text[at:line_end].strip(" \t"):
+        raise NotUnderstood("the line of a `<<` goes on in a way that is not followed")
     is_indented = text.startswith("<<-", node.start_byte) or text[node.start_byte : start.start_byte].endswith("<<-")
     at = stop = line_end + 1
     while at < len(text):

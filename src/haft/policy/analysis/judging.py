@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from haft.policy.analysis.places import Places
 from haft.policy.analysis.program import Argument, Program
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.source import RESERVED
-from haft.policy.analysis.wrapping import unwrapped
+from haft.policy.analysis.wrapping import unwrapped, without_exec
 
 _MOST_WRAPPERS: Final = 4
 _KNOWN_PLACES: Final = ("/bin/", "/usr/bin/")
@@ -44,6 +44,9 @@ class Judge:
                 return Judgement(False, f"which program `{program.text}` is, is not known before it runs")
             inner = unwrapped(program.text, arguments[1:])
             if inner is None:
+                found = without_exec(arguments) if program.text == "find" else None
+                if found is not None:
+                    return self._with_exec(*found, scope)
                 return self._plain(program.text, arguments[1:], scope)
             if isinstance(inner, str):
                 return Judgement(False, inner)
@@ -51,6 +54,22 @@ class Judge:
             if arguments[0].literal and arguments[0].text in BUILTINS:
                 return Judgement(False, f"`{arguments[0].text}` behind `{program.text}` is not looked at")
         return Judgement(False, "too many programs start one another")
+
+    def _with_exec(self, find: list[Argument], started: list[Argument], scope: Scope) -> Judgement:
+        """`find … -type f -exec PROGRAM … {} +`: both must only read."""
+        name = started[0].text
+        if name in BUILTINS or "/" in name:
+            return Judgement(False, f"what `find` starts is not known to only read: `{name}`")
+        # Several files may stand where one is written.
+        at = next((at for at, each in enumerate(started) if each.text == "./x"), 0)
+        several = [*started[1:at], *[Argument("./x")] * 3, *started[at + 1 :]]
+        judgement = self._plain("find", find[1:], scope)
+        return self._plain(name, several, scope) if judgement.is_safe else judgement
+
+    def why_not_look_up(self, arguments: Iterable[Argument], scope: Scope) -> str | None:
+        """Why the shell itself, looking for file names, would not stay inside the workspace."""
+        patterns = (each for each in arguments if each.paths is not None and each.splits)
+        return next(filter(None, (why_not_inside(each, scope, self.places) for each in patterns)), None)
 
     def _plain(self, name: str, arguments: list[Argument], scope: Scope) -> Judgement:
         if name in BUILTINS:
@@ -60,6 +79,9 @@ class Judge:
         entry = self.programs.get(known)
         if entry is None or known in RESERVED:
             return Judgement(False, _unknown(name))
+        why = self.why_not_look_up(arguments, scope)
+        if why is not None:
+            return Judgement(False, why, is_about_place=True, starts_others=entry.starts_others)
         try:
             found = taken_apart(known, arguments, entry)
         except Unlisted as error:

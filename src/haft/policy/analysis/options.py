@@ -139,6 +139,7 @@ class _Reader:
         if entry.operands == "none":
             raise Unlisted(f"`{self.name}` is not known to only read when given `{argument.text}`")
         self.operands.append(argument)
+        self._is_over = self._is_over or (entry.options_first and not argument.splits)
         if entry.operands == "paths":
             self.paths.append(argument)
 

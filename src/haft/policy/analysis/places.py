@@ -14,6 +14,7 @@ from typing import Final
 from haft.policy.analysis.verdict import Danger, Ground
 
 _MOST_LINKS: Final = 40
+_LONGEST: Final = 4_096
 _MOST_COMPONENTS: Final = 256
 _STANDARD: Final = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"))
 _SYSTEM: Final = frozenset((
@@ -83,6 +84,8 @@ def is_standard(path: str) -> bool:
 
 
 def _resolved(directory: str, path: str) -> str | None:
+    if len(path) > _LONGEST:
+        return None
     left = [each for each in reversed(path.split("/")) if each]
     place = "" if path.startswith("/") else directory.rstrip("/")
     links = steps = 0

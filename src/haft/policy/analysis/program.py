@@ -84,5 +84,7 @@ class Program:
     single_dash: bool = False
     """Whether options of more than one letter begin with one dash (`find -name`): they are written so in `options`,
     and operands and options are all handed to `check`, in order, as operands."""
+    options_first: bool = False
+    """Whether options end at the first operand, as for `printf`: what comes later is never one."""
     number_option: bool = False
     """Whether a dash and digits are an option (`head -5`)."""

@@ -23,10 +23,10 @@ def redirected(text: str, sign: str, arguments: list[Argument], scope: Scope, fi
     words = (sign, target.text)
     if sign in (">&", "<&") and target.literal and (target.text.isdigit() or target.text == "-"):
         return None
-    if sign == "<" and not target.splits:
+    if sign == "<":
         why = why_not_inside(target, scope, finder.places)
-        if target.text == "-":
-            why = None
+        if target.splits:
+            why = f"which file `{target.text}` names is not known before it runs"
         return Part("redirection", text, words, why is None, why or "it only reads", literal=target.literal)
     if sign in (">", ">>", ">|", "&>", "&>>", ">&") and target.literal and target.text in _NOWHERE:
         return None

@@ -55,9 +55,10 @@ class Scope:
                 self.here = None
         self.failed = frozenset()
 
-    def move(self, places: frozenset[str] | None) -> None:
-        """A change of directory, which may fail."""
-        self.failed = self.failed | (self.here or frozenset())
+    def move(self, places: frozenset[str], *, is_certain: bool) -> None:
+        """A change of directory, which may fail unless that is certain."""
+        if not is_certain:
+            self.failed = self.failed | (self.here or frozenset())
         self.here = places
 
     def forget(self, names: Iterable[str] | None = None) -> None:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 BLANK: Final = re.compile(r"(?:[ \t\n]|\\\n)*")
 BEFORE_WORD: Final = " \t\n;|&()<>`"
-_MOST_NODES: Final = 10_000
+_MOST_NODES: Final = 4_000
 _DEEPEST: Final = 24
-_MOST_PIPES: Final = 2_000
-_MOST_SECONDS: Final = 0.02
+_MOST_PIPES: Final = 400
+_MOST_SECONDS: Final = 0.012
 _CHUNK: Final = 512
 _OPERATORS: Final = (
     ";;&", "<<<", "<<-", "&>>", ";;", ";&", "&&", "||", "|&", ">>", ">&", ">|", "<<", "<&", "<>", "&>", "<(", ">(", "|",
@@ -36,6 +36,10 @@ _STRUCTURE: Final = frozenset((
     "subshell", "compound_statement", "if_statement", "elif_clause", "else_clause", "while_statement", "for_statement",
     "do_group", "case_statement", "case_item", "function_definition", "command_substitution", "process_substitution",
     "file_redirect", "herestring_redirect", "declaration_command", "unset_command", "test_command",
+))  # fmt: skip
+_ON_ONE_LINE: Final = frozenset((
+    "redirected_statement", "command", "variable_assignments", "file_redirect", "herestring_redirect",
+    "declaration_command", "unset_command",
 ))  # fmt: skip
 _NESTING: Final = _STRUCTURE - {"list", "pipeline", "program", "command", "variable_assignments"} | {
     "expansion", "arithmetic_expansion", "parenthesized_expression", "string",
@@ -91,6 +95,7 @@ def parsed(command: str) -> Source:
     content = command.encode("utf-8")
     if content.count(b"|") > _MOST_PIPES:
         raise NotUnderstood("it holds too many commands")
+    parser = _parser()
     end = time.thread_time() + _MOST_SECONDS
     is_late = False
 
@@ -100,7 +105,7 @@ def parsed(command: str) -> Source:
         is_late = is_late or time.thread_time() > end
         return b"" if is_late else content[offset : offset + _CHUNK]
 
-    tree = _parser().parse(read)
+    tree = parser.parse(read)
     if is_late or tree is None:
         raise NotUnderstood("it takes too long to parse")
     if tree.root_node.has_error:
@@ -115,28 +120,37 @@ def _hold_against_bash(source: Source) -> None:
     if not _is_blank(text[: root.start_byte] + text[root.end_byte :]):
         raise NotUnderstood("part of it stays unread")
     ends: list[int] = []
-    for count, node in enumerate(descendants(root)):
-        if count > _MOST_NODES:
-            raise NotUnderstood("it holds too many words")
+    if root.descendant_count > _MOST_NODES:
+        raise NotUnderstood("it holds too many words")
+    for node in descendants(root):
         if node.type in _NESTING:
             while ends and ends[-1] <= node.start_byte:
                 ends.pop()
             ends.append(node.end_byte)
             if len(ends) > _DEEPEST:
                 raise NotUnderstood("it is nested too deeply")
+        if not node.is_named and text[node.start_byte : node.end_byte] != node.type:
+            raise NotUnderstood(f"bash may read `{source.shown(node)[:40]}` otherwise")
         if node.type in _STRUCTURE:
             _check_children(source, node)
         elif node.type == "comment":
             _check_comment(text, node)
+        elif node.type == "file_descriptor":
+            _check_descriptor(text, node)
 
 
 def _check_children(source: Source, node: Node) -> None:
     at, text = node.start_byte, source.text
+    is_one_line = node.type in _ON_ONE_LINE
     for child in node.children:
         if not _is_blank(text[at : child.start_byte]):
             raise NotUnderstood(f"`{shown(text[at : child.start_byte].strip()[:40])}` stays unread")
+        if is_one_line and "\n" in text[at : child.start_byte].replace("\\\n", ""):
+            raise NotUnderstood("a command goes on behind the end of its line")
         if not child.is_named:
             _check_sign(text, child)
+            if child.type in (";;", ";&", ";;&") and node.type != "case_item":
+                raise NotUnderstood(f"`{child.type}` stands outside of a `case`")
         at = child.end_byte
     if not _is_blank(text[at : node.end_byte]):
         raise NotUnderstood(f"`{shown(text[at : node.end_byte].strip()[:40])}` stays unread")
@@ -169,6 +183,12 @@ def _check_comment(text: str, node: Node) -> None:
         raise NotUnderstood("bash may not read a comment there")
     if "\n" in text[start:end]:
         raise NotUnderstood("a comment is longer than its line")
+
+
+def _check_descriptor(text: str, node: Node) -> None:
+    start, end = node.start_byte, node.end_byte
+    if not text[start:end].isdigit() or not starts_word(text, start) or text[end : end + 1] not in ("<", ">"):
+        raise NotUnderstood(f"bash may read `{shown(text[start:end])}` otherwise")
 
 
 def _is_blank(text: str) -> bool:

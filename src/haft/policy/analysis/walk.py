@@ -6,13 +6,13 @@ shell share theirs, so that a change of directory is seen by what follows and by
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from haft.policy.analysis.brackets import double_bracket
 from haft.policy.analysis.commands import Commands
 from haft.policy.analysis.heredocs import heredoc_of
+from haft.policy.analysis.notes import Notes
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.source import NotUnderstood, Source, descendants
 from haft.policy.analysis.words import Word, outermost, word_at
@@ -27,8 +27,6 @@ _STATEMENTS: Final = frozenset((
     "command", "redirected_statement", "list", "pipeline", "subshell", "compound_statement", "test_command",
     "command_substitution", "process_substitution", "variable_assignment", "declaration_command",
 ))  # fmt: skip
-_CHANGES_DIRECTORY: Final = frozenset(("cd", "pushd", "popd", "builtin", "command", "eval", "source", "."))
-_SETS_VARIABLES: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "unset"))
 
 Step = Callable[[], None]
 
@@ -40,9 +38,7 @@ class Walk:
         self._source = source
         self._commands = commands
         self._steps: list[Step] = []
-        self._set: list[tuple[int, str | None]] = []
-        self._moves: list[int] = []
-        self._ampersands: list[int] = []
+        self._notes = Notes(source)
         self._redirects: dict[int, list[Node]] = {}
         self._more_words: dict[int, list[Word]] = {}
         self._visits: Mapping[str, Callable[[Node, Scope, Node | None], None]] = {
@@ -67,11 +63,11 @@ class Walk:
             "test_command": self._test,
             "declaration_command": self._declaration,
             "unset_command": self._declaration,
+            "file_redirect": self._lone_redirect,
         }
 
     def run(self, scope: Scope) -> None:
         """All of it."""
-        self._note()
         self._sequence(self._source.root.children, scope)
         count = 0
         while self._steps:
@@ -79,6 +75,8 @@ class Walk:
             if count > _MOST_STEPS:
                 raise NotUnderstood("it holds too many commands")
             self._steps.pop()()
+        if any(self._redirects.values()) or self._more_words:
+            raise NotUnderstood("a redirection stays unread")
 
     def _then(self, steps: Iterable[Step]) -> None:
         self._steps += reversed(list(steps))
@@ -109,11 +107,23 @@ class Walk:
         operators = [child.type for child in node.children if not child.is_named and child.type.strip()]
         if operators not in (["&&"], ["||"]):
             raise NotUnderstood("a list is not joined in a way that is known")
-        steps: list[Step] = [lambda: self._visit(left, scope, before)]
-        if operators == ["||"]:
-            steps.append(scope.widen)
-        steps += [lambda: self._visit(right, scope, before), lambda: scope.forget(self._assigned(right))]
-        self._then(steps)
+        is_either = operators == ["||"]
+
+        def go_on() -> None:
+            if is_either:
+                scope.widen()
+            start = scope.here
+            self._then([lambda: self._visit(right, scope, before), lambda: join(start)])
+
+        def join(start: frozenset[str] | None) -> None:
+            """The right side may not have run."""
+            if is_either or start is None:
+                scope.widen(start)
+            else:
+                scope.failed = scope.failed | start
+            scope.forget(self._notes.assigned(right))
+
+        self._then([lambda: self._visit(left, scope, before), go_on])
 
     def _pipeline(self, node: Node, scope: Scope, before: Node | None) -> None:
         steps: list[Step] = []
@@ -126,7 +136,7 @@ class Walk:
                 continue
             steps.append(lambda child=child, before=before: self._stage(child, scope, before))  # type: ignore[misc]  # bound early
             before = child
-        self._then([*steps, scope.widen, lambda: scope.forget(self._assigned(node))])
+        self._then([*steps, scope.widen, lambda: scope.forget(self._notes.assigned(node))])
 
     def _stage(self, node: Node, scope: Scope, before: Node | None) -> None:
         # The parser puts `a && b > f | c` together as `(a && b > f) | c`. Bash does not: `a` is in no pipe there.
@@ -144,9 +154,17 @@ class Walk:
             return
         last = body
         while last.type in ("list", "pipeline", "negated_command", "redirected_statement"):
-            last = [child for child in last.named_children if not child.type.endswith(("_redirect", "comment"))][-1]
+            inside = [child for child in last.named_children if not child.type.endswith(("_redirect", "comment"))]
+            if not inside:
+                raise NotUnderstood("a redirection belongs to no command")
+            last = inside[-1]
         self._redirects.setdefault(last.id, []).extend(redirects)
         self._visit(body, scope, before)
+
+    def _lone_redirect(self, node: Node, scope: Scope, _before: Node | None) -> None:
+        """`$(< file)`."""
+        self._redirects[node.id] = [node]
+        self._with_redirects(node, scope)
 
     def _with_redirects(self, node: Node, scope: Scope) -> bool | str:
         """Judge what is redirected for a statement; whether text that is put together, or which text, is fed to it."""
@@ -185,9 +203,9 @@ class Walk:
             elif child.type not in (*_SKIPPED, "file_descriptor"):
                 rest.append(child)
         if not heredoc.is_clear:
-            self._commands.syntax(
-                self._source.shown(redirect), "what is expanded in the text of a `<<` may do something"
-            )
+            # The parser does not see all that bash would run there.
+            reason = "what a `<<` expands in its text may do something"
+            self._commands.syntax(self._source.shown(redirect), reason, "not-understood")
             for child in redirect.children:
                 if child.type == "heredoc_body":
                     self._then_inner(outermost(child, _SUBSTITUTIONS).values(), scope)
@@ -197,7 +215,7 @@ class Walk:
             copy = scope.copy()
             self._then([lambda child=child, copy=copy: self._visit(child, copy, redirect)])  # type: ignore[misc]  # bound early
             scope.forget()
-            if self._changes_directory(child):
+            if self._notes.changes_directory(child):
                 scope.here = None
         return heredoc.body if heredoc.is_literal else True
 
@@ -232,7 +250,7 @@ class Walk:
     def _branches(self, node: Node, scope: Scope, _before: Node | None) -> None:
         """Of `if` and `case`: each may be taken or not."""
         self._with_redirects(node, scope)
-        names = self._assigned(node)
+        names = self._notes.assigned(node)
         start = scope.here
 
         def join() -> None:
@@ -254,12 +272,12 @@ class Walk:
         self._before_loop(node, scope)
         if self._is_endless_bomb(node):
             self._commands.syntax(self._source.shown(node), "it starts programs without end", "fork-bomb")
-        names = self._assigned(node)
+        names = self._notes.assigned(node)
         self._then([lambda: self._sequence(node.children, scope), lambda: scope.forget(names)])
 
     def _before_loop(self, node: Node, scope: Scope) -> None:
-        scope.forget(self._assigned(node))
-        if self._changes_directory(node):
+        scope.forget(self._notes.assigned(node))
+        if self._notes.changes_directory(node):
             scope.here = None
 
     def _for(self, node: Node, scope: Scope, _before: Node | None) -> None:
@@ -271,8 +289,8 @@ class Walk:
             return
         words = [word_at(self._source, child) for child in node.children_by_field_name("value")]
         self._before_loop(node, scope)
-        inner = self._commands.loop(node, self._source.of(variable), words, scope, self._assigned(body))
-        self._then([lambda: self._visit(body, scope), lambda: scope.forget(self._assigned(body))])
+        inner = self._commands.loop(node, self._source.of(variable), words, scope, self._notes.assigned(body))
+        self._then([lambda: self._visit(body, scope), lambda: scope.forget(self._notes.assigned(body))])
         self._then_inner(inner, scope)
 
     def _case(self, node: Node, scope: Scope, before: Node | None) -> None:
@@ -281,7 +299,7 @@ class Walk:
             raise NotUnderstood("a `case` of nothing")
         word = word_at(self._source, value)
         self._commands.compared(node, word)
-        names = self._assigned(node)
+        names = self._notes.assigned(node)
         start = scope.here
         steps: list[Step] = []
 
@@ -316,7 +334,7 @@ class Walk:
             self._commands.syntax(shown, "the function starts itself again and again", "fork-bomb")
         else:
             self._commands.syntax(shown, f"`{self._source.shown(name)}` then means something else than the program")
-        self._visit(body, Scope(None))
+        self._visit(body, Scope(scope.here))
         scope.forget()
 
     def _test(self, node: Node, scope: Scope, _before: Node | None) -> None:
@@ -340,7 +358,6 @@ class Walk:
         """What is not looked into is not safe; the commands in it are judged all the same, to name their dangers."""
         self._commands.syntax(self._source.shown(node), reason)
         scope.forget()
-        scope.here = None
         for child in node.children:
             for each in outermost(child, _STATEMENTS).values():
                 if each.type in _SUBSTITUTIONS:
@@ -348,39 +365,7 @@ class Walk:
                 else:
                     self._then([lambda each=each: self._visit(each, scope)])  # type: ignore[misc]  # bound early
 
-    def _note(self) -> None:
-        """Where variables are set and directories changed, so that each node's share is found at once."""
-        for each in descendants(self._source.root):
-            at = each.start_byte
-            if each.type in ("variable_assignment", "for_statement"):
-                name = each.child_by_field_name("name") or each.child_by_field_name("variable")
-                self._set.append((at, None if name is None else self._source.of(name)))
-            elif each.type in ("declaration_command", "unset_command"):
-                self._set.append((at, None))
-            elif each.type == "command_name":
-                called = self._source.of(each)
-                if called in _SETS_VARIABLES:
-                    self._set.append((at, None))
-                if called in _CHANGES_DIRECTORY:
-                    self._moves.append(at)
-            elif each.type == "&":
-                self._ampersands.append(at)
-
-    def _assigned(self, node: Node) -> list[str] | None:
-        """The variables that are set somewhere in a node; None where that cannot be told."""
-        places = [at for at, _ in self._set]
-        found = self._set[bisect_left(places, node.start_byte) : bisect_left(places, node.end_byte)]
-        names = [name for _, name in found if name is not None]
-        return names if len(names) == len(found) else None
-
-    def _changes_directory(self, node: Node) -> bool:
-        return _holds(self._moves, node)
-
     def _is_endless_bomb(self, node: Node) -> bool:
         condition = node.child_by_field_name("condition")
         is_endless = condition is not None and self._source.of(condition) in ("true", ":", "[ 1 ]")
-        return is_endless and _holds(self._ampersands, node)
-
-
-def _holds(places: list[int], node: Node) -> bool:
-    return bisect_left(places, node.start_byte) < bisect_left(places, node.end_byte)
+        return is_endless and self._notes.starts_in_background(node)

@@ -26,7 +26,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SIMPLE: Final = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _BRACED: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _HARMLESS: Final = re.compile(
-    r"\$\{(?:#[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][A-Za-z0-9_]*(?::?[-+]|%%?|##?)[A-Za-z0-9_./ ,:%+=*?-]*)\}"
+    r"\$\{(?:#[A-Za-z_]\w*|[A-Za-z_]\w*(?::?[-+][\w./ ,:%+=-]*|(?:%%?|##?)[\w./ ,:%+=*?-]*))\}", re.ASCII
 )
 _NUMBERS: Final = re.compile(r"\$\(\([0-9 +*/%()-]+\)\)")
 _DOLLAR: Final = re.compile(r"[A-Za-z0-9_{(\[*@#?$!-]")
@@ -73,8 +73,9 @@ def word_at(source: Source, node: Node) -> Word:
     word = reader.read(node.start_byte)
     if word is None or reader.at != node.end_byte or not starts_word(source.text, node.start_byte):
         raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` otherwise")
-    if _NAMED_DESCRIPTOR.fullmatch(word.raw) and source.text[reader.at : reader.at + 1] in ("<", ">"):
-        raise NotUnderstood("a redirection sets a variable")
+    is_descriptor = word.raw.isdigit() or _NAMED_DESCRIPTOR.fullmatch(word.raw)
+    if is_descriptor and source.text[reader.at : reader.at + 1] in ("<", ">"):
+        raise NotUnderstood(f"bash may read `{word.raw}` otherwise")
     return word
 
 
@@ -193,7 +194,7 @@ class WordReader:
             return self._ansi()
         if not is_quoted and following == '"':
             raise NotUnderstood('what `$"…"` stands for depends on the language')
-        self._add("quoted", "$")
+        self._add("quoted" if is_quoted else "plain", "$")
         self.at += 1
         return True
 

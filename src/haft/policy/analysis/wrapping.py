@@ -55,6 +55,8 @@ def unwrapped(name: str, arguments: list[Argument]) -> list[Argument] | str | No
     texts = [each.text if each.literal else "" for each in arguments]
     if name == "command" and texts[:1] in (["-v"], ["-V"]):
         return None
+    if name == "env" and not texts:
+        return "`env` shows what the environment holds, secrets among it"
     at = _command_at(name, texts)
     if at is None or at >= len(arguments) or texts[at].startswith("-"):
         return f"what `{name}` starts is not known to only read"
@@ -139,6 +141,21 @@ def prints_only_files(arguments: list[Argument]) -> bool:
     if len(tests) % 2 or ("-type", "f") not in zip(tests[::2], tests[1::2], strict=True):
         return False
     return all(test in _FIND_TESTS for test in tests[::2])
+
+
+def without_exec(arguments: list[Argument]) -> tuple[list[Argument], list[Argument]] | None:
+    """A `find` without its one `-exec`, and the command that it starts on a file; None where it is not so simple."""
+    texts = [each.text if each.literal else "" for each in arguments]
+    if texts.count("-exec") != 1:
+        return None
+    start = texts.index("-exec")
+    end = next((at for at in range(start, len(texts)) if texts[at] in (";", "+")), None)
+    if end is None or end != len(texts) - 1 or texts[start + 1 : end].count("{}") != 1:
+        return None
+    rest = [*arguments[:start], Argument("-print0")]
+    started = [Argument("./x") if each.text == "{}" else each for each in arguments[start + 1 : end]]
+    is_plain = all(each.literal and "{}" not in each.text for each in started)
+    return (rest, started) if started and is_plain and prints_only_files(rest) else None
 
 
 _FIND_TESTS: Final = frozenset((

@@ -8,14 +8,16 @@ and `*` is anything, inside quotes too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from haft.policy.analysis.verdict import Part
+from haft.policy.rules.disguises import bare_words, disguised, is_wrapper, scripts
 from haft.policy.rules.patterns import escaped, glob_fits, glob_occurs, is_regex, text_fits
 
 INNER_SPACE: Final = "\0"
+MOST_BEGINNINGS: Final = 200
 _INNER: Final = {ord(sign): chr(0xF0000 + ord(sign)) for sign in map(chr, range(0x3001)) if sign.isspace()} | {
     ord(" "): INNER_SPACE
 }
@@ -48,7 +50,26 @@ def part_fits(matcher: Any, part: Part, *, widely: bool = False) -> bool:
     certain = subject(part)
     if certain is not None and _fits(matcher, certain):
         return True
-    return widely and (_text_fits(matcher, part) or any(_fits(matcher, text) for text in _other_subjects(part)))
+    return widely and _fits_widely(matcher, part)
+
+
+def _fits_widely(pattern: str, part: Part) -> bool:
+    return (
+        _text_fits(pattern, part)
+        or any(_fits(pattern, joined(words)) for words in disguised(part))
+        or any(occurs(pattern, script) for script in scripts(part))
+        or (is_wrapper(part) and _fits_behind(pattern, bare_words(part)))
+    )
+
+
+def _fits_behind(pattern: str, words: Sequence[str]) -> bool:
+    """Whether a command that fits begins at any word but the first."""
+    if is_regex(pattern):
+        # Each beginning is a text of its own: of too many, one is taken to fit.
+        begins = range(1, len(words))
+        return len(words) > MOST_BEGINNINGS or any(text_fits(pattern, joined(words[at:])) for at in begins)
+    text, behind = joined(words), command_pattern(pattern)
+    return glob_fits(f"* {behind}", text) or glob_fits(f"* */{behind}", text)
 
 
 def occurs(matcher: Any, line: str) -> bool:
@@ -59,11 +80,19 @@ def occurs(matcher: Any, line: str) -> bool:
         return False
     if is_regex(matcher):
         return text_fits(matcher, line)
-    bare = " ".join(line.translate(_UNQUOTED).split())
+    bare = _one_spaced(_unquoted(line))
     return glob_occurs(matcher, line) or glob_occurs(command_pattern(matcher).replace(INNER_SPACE, " "), bare)
 
 
-_UNQUOTED: Final = {ord(sign): None for sign in "\"'\\"}
+# A line can be long, and rules many: what is made of the line is made once.
+@lru_cache(maxsize=16)
+def _unquoted(line: str) -> str:
+    return line.replace('"', "").replace("'", "").replace("\\", "")
+
+
+@lru_cache(maxsize=16)
+def _one_spaced(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _fits(pattern: str, text: str) -> bool:
@@ -71,19 +100,7 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def _text_fits(pattern: str, part: Part) -> bool:
-    return text_fits(pattern, part.text) or (not is_regex(pattern) and glob_fits(pattern, " ".join(part.text.split())))
-
-
-def _other_subjects(part: Part) -> Iterator[str]:
-    """The same command in other clothes: with a program that is not certain, without assignments, without the
-    directory of its program."""
-    if not part.words or part.kind == "syntax":
-        return
-    yield joined(part.words)
-    if part.kind == "command" and part.program in part.words:
-        rest = part.words[part.words.index(part.program) :]
-        yield joined(rest)
-        yield joined((rest[0].rpartition("/")[2], *rest[1:]))
+    return text_fits(pattern, part.text) or (not is_regex(pattern) and glob_fits(pattern, _one_spaced(part.text)))
 
 
 @lru_cache(maxsize=4096)

@@ -112,6 +112,19 @@ CONFIG: Final = LazyGroup(
     {"show": ("config:show_config", "The settings in force, and where each comes from.")},
 )
 
+PERMISSIONS: Final = LazyGroup(
+    "permissions",
+    "The rules: which there are, and which one decides.",
+    {
+        "list": ("permissions.listing:list_rules", "The rules, in the order in which they count."),
+        "test": ("permissions.testing:test_rules", "What would be decided about a call, by which rule, and why."),
+        "add": ("permissions.changing:add_rule", "Write a rule into your own haft.toml."),
+        "remove": ("permissions.changing:remove_rule", "Take a rule of yours away, or a remembered answer."),
+        "edit": ("permissions.editing:edit_rules", "Open your own haft.toml in your editor."),
+        "replay": ("permissions.replaying:replay_rules", "What changed rules would have done to past calls."),
+    },
+)
+
 STORE: Final = LazyGroup(
     "store",
     "What is kept of runs: before-images and outputs.",
@@ -135,6 +148,10 @@ HAFT: Final = LazyGroup(
         "undo": ("undo:undo_runs", "Take back exactly what runs changed."),
         "redo": ("undo:redo_runs", "Bring back what was undone."),
         "changes": CHANGES,
+        "inbox": ("inbox:list_inbox", "The calls that wait for a person."),
+        "approve": ("inbox:approve_request", "Say yes to a call that waits."),
+        "reject": ("inbox:reject_request", "Say no to a call that waits."),
+        "permissions": PERMISSIONS,
         "store": STORE,
         "audit": AUDIT,
         "config": CONFIG,

@@ -75,7 +75,7 @@ def take_apart(words: Sequence[str]) -> Line:
         word = rest.pop(0)
         if word == "--" and line.name is not None:
             line.pieces.append(Gap())
-            line.pieces += [_named(one) if _is_name(one) else Word(one) for one in rest]
+            line.pieces += pieces_of(rest)
             return line
         option, equals, value = SHORT.get(word, word).partition("=")
         if option in LATER:
@@ -104,6 +104,11 @@ def take_apart(words: Sequence[str]) -> Line:
         else:
             line.pieces.append(_named(word) if _is_name(word) else Word(word))
     return line
+
+
+def pieces_of(words: Sequence[str]) -> list[Piece]:
+    """Words of which none is an option of haft."""
+    return [_named(one) if _is_name(one) else Word(one) for one in words]
 
 
 def _is_name(word: str) -> bool:

@@ -94,7 +94,9 @@ def shown_choices(to_allow: Sequence[Allowable], lead: str) -> Iterator[str]:
 def request_in(waiting: Waiting) -> ApprovalRequest:
     """The question as it lies in the inbox."""
     shown = waiting.shown
-    walls = shown["walls"]
+    walls: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in shown["walls"].items()
+    }
     return ApprovalRequest(
         run=waiting.run,
         tool=ToolName(shown["tool"]),
@@ -106,7 +108,7 @@ def request_in(waiting: Waiting) -> ApprovalRequest:
         cwd=shown["cwd"],
         env=shown["env"],
         timeout=shown["timeout"],
-        walls=Walls(**{name: tuple(value) if isinstance(value, list) else value for name, value in walls.items()}),
+        walls=Walls(**walls),
         diff=shown["diff"],
         output=shown["output"],
         parts=tuple(DecidedPart(**part) for part in shown["parts"]),

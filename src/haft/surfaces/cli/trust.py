@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 @click.command("trust", cls=HaftCommand)
-@click.argument("directory", metavar="[DIR]", required=False, help="A workspace; without one, the nearest.")
+@click.argument(
+    "directory", metavar="[DIR]", required=False, type=click.Path(), help="A workspace; without one, the nearest."
+)
 @click.option("--revoke", "is_revoked", is_flag=True, help="Trust it no longer.")
 @click.option("--yes", "is_agreed", is_flag=True, help="Do not ask: it was read before.")
 @click.pass_obj
@@ -53,7 +55,7 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
     from haft.service import check_workspace, user_name
     from haft.service.config import configured
     from haft.service.config_files import WORKSPACE_FILES, workspace_config
-    from haft.service.trusting import is_trusted, trust
+    from haft.service.trusting import is_trusted, trust, was_trusted
 
     home = state_home().path
     workspace = check_workspace(workspace, home)
@@ -72,7 +74,7 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
             lines([visible(f"{file.path} {why}")])
         return
     if not is_agreed:
-        _ask(file, widens, said)
+        _ask(file, widens, changed=was_trusted(home, workspace))
     _require_sound(configured(workspace, file, os.environ, trusted=True))
     digest = trust(home, workspace, file, user_name())
     if said.json:
@@ -86,7 +88,7 @@ def _require_sound(config: Any) -> None:
     _ = config.rules, config.enablement
 
 
-def _ask(file: ConfigFile, widens: Sequence[Ignored], said: Globals) -> None:
+def _ask(file: ConfigFile, widens: Sequence[Ignored], *, changed: bool) -> None:
     """Show all of it, and go on only at a yes."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise Rejected(
@@ -100,6 +102,8 @@ def _ask(file: ConfigFile, widens: Sequence[Ignored], said: Globals) -> None:
     sys.stderr.write(styled(visible(file.path), "bold", sys.stderr) + "\n")
     for line in file.data.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
         sys.stderr.write(f"  │ {visible(line)}\n")
+    if changed:
+        say("it was trusted before, and has changed since")
     for line in _widening(widens, "would count"):
         say(line)
     answer = asyncio.run(typed("Trust this file as it is now? [y/N] "))

@@ -18,6 +18,7 @@ from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.parameters import Line, take_apart
 from haft.surfaces.cli.terminal import is_terminal
 from haft.surfaces.cli.tools import complete_names
+from haft.surfaces.cli.waiting import Waiting
 from haft.surfaces.cli.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def _refuse_version(name: str | None) -> None:
 @click.option("--only", metavar="FIELD", help="Print this field of the outcome, raw.")
 @click.option("--stream", is_flag=True, help="Print every event on a line of its own, the outcome last.")
 @click.option("--approve", is_flag=True, help="Approve what would ask.")
+@click.option("--wait", metavar="SECONDS", help="Wait this long for an answer in the inbox: `haft approve`.")
 @click.option("--try", "trial", is_flag=True, help="Run first, without network; then show the changes, and ask.")
 @click.option("--timeout", metavar="SECONDS", help="End the call after this long.")
 @click.option("--thread", metavar="T", help="The conversation that the call belongs to.")
@@ -111,10 +113,11 @@ def _refuse_version(name: str | None) -> None:
 @click.pass_context
 def use_tool(context: click.Context, line: Line) -> None:
     """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; repeated ones
-    make an array. What would ask is asked at the terminal, or approved by `--approve`. After a bare `--` everything is
-    a parameter. `--network` and `--write` open walls for this call, and only for it. With `--try` the tool runs, and
-    its changes are committed once you have seen them; where there is no terminal they are held for `haft changes`. The
-    outcome is printed as JSON where stdout is no terminal."""
+    make an array. What would ask is asked at the terminal, or approved by `--approve`, or waits with `--wait` for an
+    answer from any process; else it is rejected. After a bare `--` everything is a parameter. `--network` and `--write`
+    open walls for this call, and only for it. With `--try` the tool runs, and its changes are committed once you have
+    seen them; where there is no terminal they are held for `haft changes`. The outcome is printed as JSON where stdout
+    is no terminal."""
     said = context.find_object(Globals) or Globals()
     wanted = Wanted.from_line(line)
     from haft.service import ToolService
@@ -127,21 +130,36 @@ def use_tool(context: click.Context, line: Line) -> None:
     workspace = workspace_of(said)
     display = _display(wanted, said)
     approver = approve_all if wanted.approve else approver_here(interrupts, workspace, display)
-    service = ToolService.open(workspace, approver=approver, thread=wanted.thread)
+    service = ToolService.open(
+        workspace, approver=approver, thread=wanted.thread, settings=_patience(wanted, is_asked=approver is not None)
+    )
     tell_ignored(service.config, said)
     tell_what_is_logged(said)
     specs = {listing.spec.name: listing.spec for listing in service.tools()}
     schema = specs[ToolName(wanted.tool)].input_schema if wanted.tool in specs else {}
     given = arguments(line, wanted.tool, schema)
-    outcome = asyncio.run(_perform(service, wanted, given, display, interrupts))
+    waiting = Waiting(service.home, quiet=said.quiet or approver is not None)
+    outcome = asyncio.run(_perform(service, wanted, given, display, interrupts, waiting))
     _tell(outcome, display, said, interrupts)
     context.exit(outcome.process_exit_code)
 
 
+def _patience(wanted: Wanted, *, is_asked: bool) -> dict[str, Any]:
+    """How long a question may lie in the inbox: where nobody sits at a terminal, only as long as was said."""
+    if wanted.wait is None and is_asked:
+        return {}
+    return {"approval.expires_seconds": wanted.wait or 0.0}
+
+
 async def _perform(
-    service: ToolService, wanted: Wanted, given: dict[str, Any], display: Display, interrupts: Interrupts
+    service: ToolService,
+    wanted: Wanted,
+    given: dict[str, Any],
+    display: Display,
+    interrupts: Interrupts,
+    waiting: Waiting,
 ) -> Outcome:
-    async with service:
+    async with service, waiting:
         with interrupts:
             run = service.call(
                 wanted.tool,
@@ -155,6 +173,7 @@ async def _perform(
             try:
                 async for event in run:
                     await display.show(event)
+                    waiting.take(event)
                 outcome = await run
                 await display.end(outcome)
             except BrokenPipeError:

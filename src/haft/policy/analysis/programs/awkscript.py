@@ -24,6 +24,7 @@ _FORBIDDEN: Final = {
     "getline": "reads from a file or a program",
     "ARGV": "changes which files are read",
     "ARGC": "changes which files are read",
+    "ENVIRON": "reads the environment",
     "SYMTAB": "reaches every variable by its name",
     "FUNCTAB": "reaches every function by its name",
 }

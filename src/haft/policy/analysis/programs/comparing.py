@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
+from haft.policy.analysis.programs.judging import ByLinks
 
-_BY_LINKS: Final = "`diff -r` follows links, out of the workspace too; with `--no-dereference` it does not"
+_BY_LINKS: Final = ByLinks("`diff -r` follows links, out of the workspace too; with `--no-dereference` it does not")
 
 _DIFF: Final = """
     --normal -q --brief -s --report-identical-files -c -C=word --context[=word] -u -U=word --unified[=word]

@@ -7,10 +7,11 @@ from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs import awkscript, sedscript
-from haft.policy.analysis.programs.judging import UNKNOWN, leads_out
+from haft.policy.analysis.programs.judging import UNKNOWN, every, leads_out, plain_values
 
 _IMPORTS: Final = re.compile(r"(?:^|;)\s*(?:import|include|module)\b", re.MULTILINE)
-_YQ_HARM: Final = re.compile(r"\b(?:load\w*|system|strload|from_file)\b|\$__loc__")
+_ENVIRONMENT: Final = re.compile(r"(?<![.\w\"])env\b|\$ENV\b|\b(?:strenv|envsubst)\b")
+_YQ_HARM: Final = re.compile(r"\b(?:load\w*|system|strload|from_file)\b")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _FILLED_IN: Final = re.compile(r"\$[A-Za-z_{(0-9@*#?-]|`")
 _ASKED: Final = ("--help", "--version", "-V", "-h")
@@ -51,7 +52,9 @@ def _jq(invocation: Invocation) -> str | None:
     known = [each for each in invocation.operands if each.literal]
     if not known or (not given and not invocation.operands[0].literal):
         return UNKNOWN
-    return "the `jq` filter takes in another file" if any(_IMPORTS.search(each.text) for each in known) else None
+    if any(_IMPORTS.search(each.text) for each in known):
+        return "the `jq` filter takes in another file"
+    return "the `jq` filter reads the environment" if any(_ENVIRONMENT.search(each.text) for each in known) else None
 
 
 def _yq(invocation: Invocation) -> str | None:
@@ -62,7 +65,7 @@ def _yq(invocation: Invocation) -> str | None:
     texts = [each.text for each in invocation.operands]
     if any(_IMPORTS.search(text) or _YQ_HARM.search(text) for text in texts):
         return "the `yq` expression takes in another file, or runs a program"
-    return None
+    return "the `yq` expression reads the environment" if any(map(_ENVIRONMENT.search, texts)) else None
 
 
 _AWK: Final = Program(
@@ -123,6 +126,6 @@ FILTERS: Final[dict[str, Program]] = {
             **dict.fromkeys(("-s", "--split-exp", "--split-exp-file"), "writes files"),
             "--from-file": _SCRIPT_IN_FILE,
         },
-        check=_yq,
+        check=every(plain_values, _yq),
     ),
 }

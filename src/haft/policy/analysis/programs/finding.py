@@ -10,11 +10,11 @@ import re
 from typing import Final
 
 from haft.policy.analysis.program import Argument, Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, leads_out, named
+from haft.policy.analysis.programs.judging import UNKNOWN, by_links, leads_out, named
 
 _BARE: Final = named("""
     -a -and -o -or -not -true -false -empty -readable -writable -executable -nouser -nogroup -print -print0 -ls -prune
-    -quit -daystart -depth -d -mount -xdev -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race
+    -quit -daystart -depth -d -follow -mount -xdev -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race
     -help --help -version --version""")
 _WITH_WORD: Final = named("""
     -name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -lname -ilname -type -xtype -size -perm
@@ -26,13 +26,10 @@ _SIGNS: Final = frozenset(("(", ")", "!", ","))
 
 _RUNS: Final = "runs a program for what it finds"
 _WRITES: Final = "writes a file"
-_FOLLOWS: Final = "follows links, out of the workspace too"
 _HARMFUL: Final = {
     **dict.fromkeys(("-exec", "-execdir", "-ok", "-okdir"), _RUNS),
     **dict.fromkeys(("-fprint", "-fprint0", "-fprintf", "-fls"), _WRITES),
     "-delete": "deletes what it finds",
-    "-L": _FOLLOWS,
-    "-follow": _FOLLOWS,
     "-files0-from": "starts at places that a list names",
 }
 
@@ -40,7 +37,7 @@ _HARMFUL: Final = {
 def _check(invocation: Invocation) -> str | None:
     words = list(invocation.operands)
     at = 0
-    while at < len(words) and words[at].text in ("-P", "-H", "-O0", "-O1", "-O2", "-O3"):
+    while at < len(words) and words[at].text in ("-P", "-H", "-L", "-O0", "-O1", "-O2", "-O3"):
         at += 1
     while at < len(words) and _is_place(words[at]):
         at += 1
@@ -49,7 +46,7 @@ def _check(invocation: Invocation) -> str | None:
         if why is not None:
             return why
         at += taken
-    return None
+    return by_links("-L", "-follow")(invocation)
 
 
 def _is_place(word: Argument) -> bool:
@@ -91,7 +88,7 @@ FINDING: Final[dict[str, Program]] = {
     "find": Program(
         options=" ".join(
             (
-                "-P -H -O0 -O1 -O2 -O3",
+                "-P -H -L -O0 -O1 -O2 -O3",
                 *sorted(_BARE),
                 *sorted(f"{name}=word" for name in _WITH_WORD),
                 *sorted(f"{name}=path" for name in _WITH_PATH),

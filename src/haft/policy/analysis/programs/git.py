@@ -1,4 +1,8 @@
-"""git, as far as it only reads. What the repository itself makes it run is kept out by the walls, not here."""
+"""git, as far as it only reads. What the repository itself makes it run is kept out by the walls, not here.
+
+Commands with commands of their own take no option before these that is not listed, and no `--`: `git stash -- list`
+puts away a file of that name.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +85,8 @@ def _always(why: str) -> Check:
 def _words(
     options: str, *, check: Check = _inside, number_option: bool = False, refused: Mapping[str, str] | None = None
 ) -> Program:
-    harmful = {**HARMFUL, **(refused or {})}
+    listed = options.split()
+    harmful = {name: why for name, why in {**HARMFUL, **(refused or {})}.items() if name not in listed}
     return Program(options=options, operands="words", refused=harmful, check=check, number_option=number_option)
 
 
@@ -145,12 +150,14 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     ),
     "remote": Program(
         options="-v --verbose",
+        single_dash=True,
         subcommands={
             "get-url": _words("--push --all"),
             "show": _words("-n", check=every(_remote_show, _inside)),
         },
     ),
     "stash": Program(
+        single_dash=True,
         subcommands={
             "list": _HISTORY,
             "show": _words(SHOWING + "--include-untracked --only-untracked --no-include-untracked"),
@@ -158,12 +165,17 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         check=_always("`git stash` puts changes away"),
     ),
     "worktree": Program(
+        single_dash=True,
         subcommands={"list": _words("--porcelain -z -v --verbose --expire=word")},
         check=_always("`git worktree` is only known to list"),
     ),
-    "notes": Program(subcommands={"list": _words(""), "show": _words("")}),
-    "submodule": Program(options="-q --quiet", subcommands={"status": _words("--cached --recursive")}),
-    "bisect": Program(subcommands={"log": _words("")}, check=_always("`git bisect` checks out commits")),
+    "notes": Program(single_dash=True, subcommands={"list": _words(""), "show": _words("")}),
+    "submodule": Program(
+        options="-q --quiet", single_dash=True, subcommands={"status": _words("--cached --recursive")}
+    ),
+    "bisect": Program(
+        single_dash=True, subcommands={"log": _words("")}, check=_always("`git bisect` checks out commits")
+    ),
     "rev-parse": _words(
         """--short[=word] --abbrev-ref[=word] --verify -q --quiet --symbolic --symbolic-full-name --show-toplevel
         --git-dir --absolute-git-dir --git-common-dir --git-path[=word] --is-inside-work-tree --is-inside-git-dir
@@ -241,6 +253,12 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "check-ignore": _words("-q --quiet -v --verbose --stdin -z -n --non-matching --no-index"),
     "check-attr": _words("-a --all --cached --stdin -z"),
     "hash-object": Program(options="-t=word --stdin --no-filters", refused={"-w": "writes an object"}),
+    "var": _words("-l"),
+    "fsck": _words(
+        """--full --strict --no-dangling --dangling --unreachable --root --tags --cache --no-reflogs -v --verbose
+        --connectivity-only --progress --no-progress --name-objects""",
+        refused={"--lost-found": "writes files"},
+    ),
     "version": _words("--build-options"),
 }
 

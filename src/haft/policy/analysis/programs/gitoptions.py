@@ -49,7 +49,7 @@ HISTORY: Final = (
     --expand-tabs[=word] --no-expand-tabs --notes[=word] --no-notes --show-notes[=word] --no-standard-notes
     --standard-notes --show-notes-by-default --relative-date --date[=word] --parents --children --left-right --graph
     --no-graph --show-linear-break[=word] -c --cc -m -r -t --diff-merges[=word] --no-diff-merges
-    --combined-all-paths -q --root
+    --combined-all-paths -q --root --no-pager
 """
 )
 

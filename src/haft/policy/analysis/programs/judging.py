@@ -16,6 +16,25 @@ Check = Callable[[Invocation], str | None]
 UNKNOWN: Final = "what it is given is only known when it runs"
 
 
+class ByLinks(str):
+    """A reason that holds only where a link below what is read leads out of the workspace.
+
+    Checks cannot see the disk. Whoever can may look for such a link, and let the command pass where there is none.
+    """
+
+    __slots__ = ()
+
+
+def by_links(*options: str) -> Check:
+    """These options follow links that are found on the way, not only those that are named."""
+
+    def check(invocation: Invocation) -> str | None:
+        given = next((name for name, _ in invocation.options if name in options), None)
+        return ByLinks(f"`{invocation.name} {given}` follows links, out of the workspace too") if given else None
+
+    return check
+
+
 def named(text: str) -> frozenset[str]:
     """The words of a text."""
     return frozenset(text.split())
@@ -68,15 +87,6 @@ def needs(options: tuple[str, ...], why: str) -> Check:
     return check
 
 
-def not_both(some: tuple[str, ...], others: tuple[str, ...], why: str) -> Check:
-    """No option of the first together with one of the second."""
-
-    def check(invocation: Invocation) -> str | None:
-        return why if invocation.has(*some) and invocation.has(*others) else None
-
-    return check
-
-
 def every(*checks: Check) -> Check:
     """The first answer of several checks."""
 
@@ -84,6 +94,12 @@ def every(*checks: Check) -> Check:
         return next((why for each in checks if (why := each(invocation)) is not None), None)
 
     return check
+
+
+def plain_values(invocation: Invocation) -> str | None:
+    """Programs that read their options in a way of their own may not take a word with a dash for a value."""
+    values = (value for _, value in invocation.options if value is not None)
+    return next((f"`{value}` may be read as an option" for value in values if value.startswith("-")), None)
 
 
 def leads_out(word: str) -> bool:

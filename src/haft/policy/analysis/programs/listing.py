@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from haft.policy.analysis.program import Program
-from haft.policy.analysis.programs.judging import not_both
+from haft.policy.analysis.program import Invocation, Program
+from haft.policy.analysis.programs.judging import ByLinks, by_links, every, plain_values
 
-_FOLLOWS: Final = "follows links, out of the workspace too"
 _NAMES: Final = "reads the files that a list names"
+
+
+def _ls(invocation: Invocation) -> str | None:
+    follows = invocation.has("-L", "--dereference") and invocation.has("-R", "--recursive")
+    return ByLinks("`ls -LR` follows links, out of the workspace too") if follows else None
+
+
+def _tree(invocation: Invocation) -> str | None:
+    """`tree` takes no value that is attached to its letter: `-Io` is `-I` and `-o`, which writes."""
+    values = (value or "" for name, value in invocation.options if name in ("-P", "-I", "-H", "-T"))
+    letters = (value for value in values if value.isalpha() and ("o" in value or "R" in value))
+    return next((f"`{value}` may be read as letters of options" for value in letters), None)
+
 
 _LS: Final = Program(
     options="""-a --all -A --almost-all --author -b --escape --block-size=word -B --ignore-backups -c -C --color[=word]
@@ -20,7 +32,7 @@ _LS: Final = Program(
         -s --size -S --sort=word --time=word --time-style=word -t -T=word --tabsize=word -u -U -v -w=word
         --width=word -x -X -Z --context --zero -1 --help --version""",
     tame=True,
-    check=not_both(("-L", "--dereference"), ("-R", "--recursive"), f"`ls -LR` {_FOLLOWS}"),
+    check=_ls,
 )
 
 LISTING: Final[dict[str, Program]] = {
@@ -50,10 +62,12 @@ LISTING: Final[dict[str, Program]] = {
     "du": Program(
         options="""-0 --null -a --all --apparent-size -B=word --block-size=word -b --bytes -c --total
             -D -H --dereference-args -d=word --max-depth=word --summarize -h --human-readable --inodes -k
-            -l --count-links -m -P --no-dereference -S --separate-dirs --si -s -t=word --threshold=word --time[=word]
-            --time-style=word -X=path --exclude-from=path --exclude=word -x --one-file-system --help --version""",
+            -L --dereference -l --count-links -m -P --no-dereference -S --separate-dirs --si -s -t=word --threshold=word
+            --time[=word] --time-style=word -X=path --exclude-from=path --exclude=word -x --one-file-system --help
+            --version""",
         tame=True,
-        refused={"-L": _FOLLOWS, "--dereference": _FOLLOWS, "--files0-from": _NAMES},
+        refused={"--files0-from": _NAMES},
+        check=by_links("-L", "--dereference"),
     ),
     "df": Program(
         options="""-a --all -B=word --block-size=word -h --human-readable -H --si -i --inodes -k -l --local --no-sync
@@ -63,7 +77,7 @@ LISTING: Final[dict[str, Program]] = {
     ),
     "tree": Program(
         options="""
-            -a -d -f -x -L=word -P=word -I=word --gitignore --gitfile=path --ignore-case --matchdirs --metafirst
+            -a -d -f -l -x -L=number -P=word -I=word --gitignore --gitfile=path --ignore-case --matchdirs --metafirst
             --prune --info --infofile=path --noreport --charset=word --filelimit=word -q -N -Q -p -u -g -s -h --si
             --du -D --timefmt=word -F --inodes --device -v -t -c -U -r --dirsfirst --filesfirst --sort=word -i -A -S
             -n -C -X -J -H=word -T=word --nolinks --hintro=path --houtro=path --help --version
@@ -71,10 +85,10 @@ LISTING: Final[dict[str, Program]] = {
         refused={
             "-o": "writes a file",
             "-R": "writes a page into every directory, where it makes pages",
-            "-l": _FOLLOWS,
             "--fromfile": _NAMES,
             "--fromtabfile": _NAMES,
         },
+        check=every(plain_values, _tree, by_links("-l")),
     ),
     "file": Program(
         options="""-b --brief -c --checking-printout -e=word --exclude=word --exclude-quiet=word -F=word

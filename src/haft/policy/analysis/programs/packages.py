@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import Check
+from haft.policy.analysis.programs.judging import Check, plain_values
 
 _NETWORK: Final = "asks the network"
 _ELSEWHERE: Final = "writes to a place that it is given"
@@ -31,8 +31,9 @@ _NPM_LIST: Final = Program(
     + """-a --all --depth=word --omit=word --include=word --prod --production --dev --only=word --link
     --package-lock-only --no-package-lock --install-links""",
     operands="words",
+    check=plain_values,
 )
-_NPM_PLACE: Final = Program(options=_NPM_COMMON, operands="none")
+_NPM_PLACE: Final = Program(options=_NPM_COMMON, operands="none", check=plain_values)
 _NPM: Final = Program(
     options="-v --version --silent -s --no-color --no-update-notifier --loglevel=word --prefix=path -g --global",
     operands="words",
@@ -44,7 +45,7 @@ _NPM: Final = Program(
     subcommands={
         **dict.fromkeys(("list", "ls", "ll", "la", "explain", "why"), _NPM_LIST),
         **dict.fromkeys(("root", "prefix"), _NPM_PLACE),
-        "pkg": Program(subcommands={"get": Program(options=_NPM_COMMON, operands="words")}),
+        "pkg": Program(subcommands={"get": Program(options=_NPM_COMMON, operands="words", check=plain_values)}),
     },
     check=_only_after("only prints how it is used"),
 )
@@ -53,11 +54,13 @@ _PNPM_LIST: Final = Program(
     options="""--depth=word --json --long --parseable -g --global -P --prod -D --dev --no-optional --only-projects
         -r --recursive --filter=word -F=word --lockfile-only --exclude-peers --color --no-color -C=path --dir=path""",
     operands="words",
+    check=plain_values,
 )
 _YARN_LIST: Final = Program(
     options="""--depth=word --pattern=word --prod --production[=word] --json --silent -s --no-progress --flat --verbose
         --offline --non-interactive --emoji[=word] --no-color --color""",
     operands="words",
+    check=plain_values,
 )
 
 _PIP_COMMON: Final = """
@@ -74,7 +77,8 @@ _PIP_CHOICE: Final = "-l --local --user --path=path --exclude=word"
 
 
 def _pip(options: str, *, takes_words: bool = False) -> Program:
-    return Program(options=_PIP_COMMON + options, operands="words" if takes_words else "none", refused=_PIP_HARMFUL)
+    refused = {name: why for name, why in _PIP_HARMFUL.items() if name not in options.split()}
+    return Program(options=_PIP_COMMON + options, operands="words" if takes_words else "none", refused=refused)
 
 
 _PIP: Final = Program(
@@ -100,6 +104,7 @@ PACKAGES: Final[dict[str, Program]] = {
     "npm": _NPM,
     "pnpm": Program(
         options="-v --version",
+        single_dash=True,
         starts_others=True,
         subcommands={
             **dict.fromkeys(("list", "ls", "ll", "la", "why"), _PNPM_LIST),
@@ -109,6 +114,7 @@ PACKAGES: Final[dict[str, Program]] = {
     ),
     "yarn": Program(
         options="-v --version --silent -s --json --no-progress --offline --non-interactive",
+        single_dash=True,
         starts_others=True,
         subcommands={"list": _YARN_LIST, "versions": Program(options="--json -s --silent", operands="none")},
         check=_only_after("installs packages"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import leads_out
+from haft.policy.analysis.programs.judging import by_links, every, leads_out, plain_values
 
 _FOLLOWS: Final = "follows links, out of the workspace too"
 _RUNS: Final = "runs a program"
@@ -16,7 +16,8 @@ _GREP: Final = """
     -s --no-messages -v --invert-match -V --version --help -m=word --max-count=word -b --byte-offset
     -n --line-number --line-buffered -H --with-filename -h --no-filename --label=word -o --only-matching
     -q --quiet --silent --binary-files=word -a --text -I -d=word --directories=word -D=word --devices=word
-    -r --recursive --include=word --exclude=word --exclude-from=path --exclude-dir=word -L --files-without-match
+    -r --recursive -R --dereference-recursive --include=word --exclude=word --exclude-from=path --exclude-dir=word
+    -L --files-without-match
     -l --files-with-matches -c --count -T --initial-tab -Z --null -B=word --before-context=word -A=word
     --after-context=word -C=word --context=word --group-separator=word --no-group-separator --color[=word]
     --colour[=word] -U --binary -u --unix-byte-offsets
@@ -26,7 +27,7 @@ _GREP_ENTRY: Final = Program(
     operands="pattern-paths",
     patterns=("-e", "--regexp", "-f", "--file", "-V", "--version", "--help"),
     tame=True,
-    refused={"-R": _FOLLOWS, "--dereference-recursive": _FOLLOWS},
+    check=by_links("-R", "--dereference-recursive"),
     number_option=True,
 )
 
@@ -37,10 +38,11 @@ _RG: Final = """
     --no-multiline --multiline-dotall --no-multiline-dotall --no-unicode --unicode --null-data -P --pcre2 --no-pcre2
     --regex-size-limit=word -S --smart-case --stop-on-nonmatch -a --text --no-text -j=word --threads=word
     -w --word-regexp --auto-hybrid-regex --no-auto-hybrid-regex --no-pcre2-unicode --pcre2-unicode --binary
-    --no-binary --no-follow -g=word --glob=word --glob-case-insensitive --no-glob-case-insensitive -. --hidden
-    --no-hidden --iglob=word --ignore-file=path --ignore-file-case-insensitive --no-ignore-file-case-insensitive
-    -d=word --max-depth=word --maxdepth=word --max-filesize=word --no-ignore --ignore --no-ignore-dot --ignore-dot
-    --no-ignore-exclude --ignore-exclude --no-ignore-files --ignore-files --no-ignore-global --ignore-global
+    --no-binary -L --follow --no-follow -g=word --glob=word --glob-case-insensitive --no-glob-case-insensitive -.
+    --hidden --no-hidden --iglob=word --ignore-file=path --ignore-file-case-insensitive
+    --no-ignore-file-case-insensitive -d=word --max-depth=word --maxdepth=word --max-filesize=word --no-ignore --ignore
+    --no-ignore-dot --ignore-dot --no-ignore-exclude --ignore-exclude --no-ignore-files --ignore-files
+    --no-ignore-global --ignore-global
     --no-ignore-parent --ignore-parent --no-ignore-vcs --ignore-vcs --no-require-git --require-git --one-file-system
     --no-one-file-system -t=word --type=word -T=word --type-not=word --type-add=word --type-clear=word
     -u --unrestricted -A=word --after-context=word -B=word --before-context=word --block-buffered
@@ -59,7 +61,7 @@ _RG: Final = """
 _FD: Final = """
     -H --hidden --no-hidden -I --no-ignore --ignore --no-ignore-vcs --ignore-vcs --no-ignore-parent
     --no-global-ignore-file --no-require-git -u --unrestricted -s --case-sensitive -i --ignore-case -g --glob --regex
-    -F --fixed-strings --literal --and=word -a --absolute-path --relative-path --no-follow -p --full-path
+    -F --fixed-strings --literal --and=word -a --absolute-path --relative-path -L --follow --no-follow -p --full-path
     -0 --print0 -d=word --max-depth=word --maxdepth=word --min-depth=word --exact-depth=word -E=word --exclude=word
     --prune -t=word --type=word -e=word --extension=word -S=word --size=word --changed-within=word
     --changed-before=word --newer=word --older=word --change-newer-than=word --change-older-than=word -o=word
@@ -81,10 +83,9 @@ _FD_ENTRY: Final = Program(
     operands="pattern-paths",
     refused={
         **dict.fromkeys(("-x", "--exec", "-X", "--exec-batch"), _RUNS),
-        **dict.fromkeys(("-L", "--follow"), _FOLLOWS),
         **dict.fromkeys(("-l", "--list-details"), "runs `ls`"),
     },
-    check=_dates,
+    check=every(plain_values, _dates, by_links("-L", "--follow")),
 )
 _RG_ENTRY: Final = Program(
     options=_RG,
@@ -95,8 +96,8 @@ _RG_ENTRY: Final = Program(
         "--pre-glob": _RUNS,
         "--hostname-bin": _RUNS,
         **dict.fromkeys(("-z", "--search-zip"), "runs programs that decompress"),
-        **dict.fromkeys(("-L", "--follow"), _FOLLOWS),
     },
+    check=by_links("-L", "--follow"),
 )
 
 SEARCHING: Final[dict[str, Program]] = {
@@ -124,5 +125,6 @@ SEARCHING: Final[dict[str, Program]] = {
             **dict.fromkeys(("-f", "--follow"), _FOLLOWS),
             **dict.fromkeys(("-z", "--search-zip"), "unpacks what it finds"),
         },
+        check=plain_values,
     ),
 }

@@ -42,6 +42,7 @@ def _seq(invocation: Invocation) -> str | None:
     words = texts(invocation.operands)
     if words is None:
         return UNKNOWN
+    words += [value or "" for name, value in invocation.options if name == "-number"]
     return next((f"`seq {word}` may count without end" for word in words if not _NUMBER.fullmatch(word)), None)
 
 

@@ -60,12 +60,12 @@ SYSTEM: Final[dict[str, Program]] = {
     ),
     "arch": Program(options="--help --version", operands="none", tame=True),
     "hostname": Program(
-        options="""-a --alias -d --domain -f --fqdn --long -i --ip-address -I --all-ip-addresses -s --short -y
-            --yp --nis -h --help -V --version""",
+        options="-I --all-ip-addresses -s --short -h --help -V --version",
         operands="none",
         refused={
             **dict.fromkeys(("-F", "--file", "-b", "--boot"), "sets the name of the machine"),
-            **dict.fromkeys(("-A", "--all-fqdns"), "asks the network"),
+            **dict.fromkeys(("-A", "--all-fqdns", "-f", "--fqdn", "--long", "-i", "--ip-address"), "asks the network"),
+            **dict.fromkeys(("-a", "--alias", "-d", "--domain", "-y", "--yp", "--nis"), "asks the network"),
         },
     ),
     "whoami": Program(options="--help --version", operands="none", tame=True),
@@ -148,9 +148,9 @@ SYSTEM: Final[dict[str, Program]] = {
     "tput": Program(
         operands="words",
         check=only_among(
-            named("cols lines colors bold dim rev sgr0 smul rmul smso rmso longname setaf setab")
-            | {str(n) for n in range(16)},
+            named("cols lines colors bold dim rev sgr0 smul rmul smso rmso longname setaf setab 0 1 2 3 4 5 6 7 8"),
             "is not known to only print",
         ),
     ),
+    "ulimit": Program(options="-a -c -d -f -l -m -n -s -t -u -v -S -H", operands="none", clusters=False),
 }

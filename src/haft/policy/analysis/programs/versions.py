@@ -11,17 +11,17 @@ _RUNS: Final = "does more than tell its version"
 
 _LONG: Final = named("""
     bash zsh fish make cmake ninja meson gcc g++ cc c++ clang clang++ ld ar rustc rustup rustfmt cargo node npx deno
-    bun tsc ts-node eslint prettier jest vitest mocha webpack vite ruby gem bundle rake perl php composer python python2
-    python3 pytest mypy ruff black flake8 isort pylint tox nox poetry pipenv uv uvx pdm hatch conda docker
-    docker-compose podman kubectl helm terraform ansible svn hg vim nvim emacs nano code tmux
-    screen man gdb lldb valgrind strace gpg openssl psql mysql sqlite3 redis-cli mongosh javac gradle mvn kotlinc
-    sbt swift dotnet ghc stack cabal elixir mix julia lua luajit R Rscript pandoc ffmpeg magick
-    dot shellcheck shfmt hadolint pre-commit protoc buf bazel buck2 nix brew apt apt-get dpkg rpm dnf yum apk snap
-    flatpak systemctl zip bzip2 xz zstd bc dc parallel entr direnv asdf mise nvm pyenv rbenv volta just task
+    bun tsc ts-node eslint prettier jest vitest mocha webpack vite ruby gem bundle rake perl php composer python
+    python2 python3 pytest mypy ruff black flake8 isort pylint tox nox poetry pipenv uv uvx pdm hatch conda docker
+    docker-compose podman kubectl helm terraform ansible svn hg vim nvim emacs nano code tmux screen gdb lldb valgrind
+    strace gpg openssl psql mysql sqlite3 redis-cli mongosh javac gradle mvn swift dotnet ghc stack cabal elixir mix
+    julia lua luajit R Rscript pandoc ffmpeg magick dot shellcheck shfmt hadolint pre-commit protoc buf bazel buck2
+    nix brew apt apt-get dpkg rpm dnf yum apk snap flatpak systemctl zip xz zstd bc dc parallel direnv asdf mise nvm
+    pyenv rbenv volta just task
 """)
 _SHORT: Final = {
-    "-V": named("python python2 python3 rustc cargo uv ruff mypy pytest tsc vim tmux zip mysql psql"),
-    "-v": named("node npx ruby perl php lua tsc ninja prettier eslint gcc g++ clang composer gem bun mvn gradle"),
+    "-V": named("python python2 python3 rustc cargo uv ruff mypy pytest tmux mysql psql"),
+    "-v": named("node npx ruby perl php lua tsc prettier eslint gcc g++ clang gem bun mvn gradle"),
 }
 
 

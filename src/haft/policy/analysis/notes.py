@@ -1,0 +1,64 @@
+"""Where in a line variables are set, directories changed and programs left running: found once, asked often."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+from haft.policy.analysis.source import Source, descendants
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_CHANGES_DIRECTORY: Final = frozenset(("cd", "pushd", "popd", "builtin", "command", "eval", "source", "."))
+_SETS_VARIABLES: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "unset"))
+
+
+class Notes:
+    """Of one line, in the order of its text."""
+
+    def __init__(self, source: Source) -> None:
+        self._set_at: list[int] = []
+        self._set: list[str | None] = []
+        self._moves: list[int] = []
+        self._ampersands: list[int] = []
+        for node in descendants(source.root):
+            self._note(source, node)
+
+    def _note(self, source: Source, node: Node) -> None:
+        at = node.start_byte
+        if node.type in ("variable_assignment", "for_statement"):
+            name = node.child_by_field_name("name") or node.child_by_field_name("variable")
+            self._add(at, None if name is None else source.of(name))
+        elif node.type in ("declaration_command", "unset_command"):
+            self._add(at, None)
+        elif node.type == "command_name":
+            called = source.of(node)
+            if called in _SETS_VARIABLES:
+                self._add(at, None)
+            if called in _CHANGES_DIRECTORY:
+                self._moves.append(at)
+        elif node.type == "&":
+            self._ampersands.append(at)
+
+    def _add(self, at: int, name: str | None) -> None:
+        self._set_at.append(at)
+        self._set.append(name)
+
+    def assigned(self, node: Node) -> list[str] | None:
+        """The variables that are set somewhere in a node; None where that cannot be told."""
+        found = self._set[bisect_left(self._set_at, node.start_byte) : bisect_left(self._set_at, node.end_byte)]
+        names = [name for name in found if name is not None]
+        return names if len(names) == len(found) else None
+
+    def changes_directory(self, node: Node) -> bool:
+        """Whether something in a node may leave the line in another directory."""
+        return _holds(self._moves, node)
+
+    def starts_in_background(self, node: Node) -> bool:
+        """Whether something in a node is not waited for."""
+        return _holds(self._ampersands, node)
+
+
+def _holds(places: list[int], node: Node) -> bool:
+    return bisect_left(places, node.start_byte) < bisect_left(places, node.end_byte)

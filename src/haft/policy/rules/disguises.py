@@ -1,0 +1,61 @@
+"""The same command in other clothes, for rules that forbid or ask: `A=1 rm`, `/bin/rm`, `sudo rm`, `sh -c 'rm x'`.
+
+A guess too many only forbids or asks. It does not see through what is put together when it runs, or what a program does
+on its own account: walls do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from haft.policy.analysis.verdict import Part
+
+WRAPPERS: Final = frozenset(
+    """
+    sudo doas su pkexec env nice ionice nohup timeout time xargs parallel command builtin exec setsid stdbuf chroot
+    unshare nsenter watch strace ltrace busybox flock caffeinate script systemd-run npx bunx uvx
+    """.split()  # noqa: SIM905  a list of words is read as one
+)
+"""Programs that start the program that they are given, somewhere in their words."""
+SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh", "eval", "su", "script"))
+SCRIPTED: Final = SHELLS | {"watch", "ssh", "trap", "parallel"}
+"""Programs that read a word as a line of commands."""
+FINDERS: Final = ("find", "fd", "fdfind")
+_EXECUTE: Final = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
+
+
+def disguised(part: Part) -> Iterator[tuple[str, ...]]:
+    """The words that may be meant: with a program that is not certain, without assignments, without the directory of
+    the program, behind a finder's `-exec`."""
+    if not part.words or part.kind == "syntax":
+        return
+    yield part.words
+    if part.kind == "command":
+        words = bare_words(part)
+        yield words
+        if "/" in words[0]:
+            yield (name_of(words[0]), *words[1:])
+        if name_of(words[0]) in FINDERS:
+            yield from (words[at + 1 :] for at, word in enumerate(words[:-1]) if word in _EXECUTE)
+
+
+def bare_words(part: Part) -> tuple[str, ...]:
+    """The program and its arguments, without the assignments before them."""
+    return part.words[part.words.index(part.program) :] if part.program in part.words else part.words
+
+
+def is_wrapper(part: Part) -> bool:
+    """Whether another command may begin at any of its words."""
+    return part.kind == "command" and bool(part.words) and name_of(bare_words(part)[0]) in WRAPPERS
+
+
+def scripts(part: Part) -> Iterator[str]:
+    """The words that a shell would read as a line."""
+    if part.kind == "command" and any(name_of(word) in SCRIPTED for word in part.words):
+        yield from (word for word in part.words if any(sign.isspace() for sign in word))
+
+
+def name_of(word: str) -> str:
+    """A program's name without its directory."""
+    return word.rpartition("/")[2]

@@ -1,0 +1,191 @@
+"""`haft permissions add` and `remove`: rules of the user's own haft.toml, and remembered answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import click
+
+from haft.contracts import BadConfig, BadUsage, ToolSpec, near_miss
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.permissions.own_file import OwnFile
+from haft.surfaces.cli.permissions.toml_text import with_rule, without_rule
+from haft.surfaces.cli.place import state_home, workspace_of
+from haft.surfaces.cli.printing import facts, lines, warn
+from haft.surfaces.cli.terminal import one_line
+
+_REMEMBERED: Final = re.compile(r"remembered:([0-9]{1,18})")
+_PLACED: Final = re.compile(r"(.+):([0-9]{1,9})")
+
+
+@click.command("add", cls=HaftCommand)
+@click.argument("action", metavar="ACTION", help="allow, ask, reject, try or delegate.")
+@click.argument("tool", metavar="TOOL", help="A name in which `*` is anything, or KIND: and such a name.")
+@click.option("--match", "matches", metavar="ARG=PATTERN", multiple=True, help="Only where the argument is like this.")
+@click.option("--context", metavar="C", help="Only for calls of a `thread` itself, or of a `subagent`.")
+@click.option("--to", metavar="PROGRAM", help="Whom to ask, where the action is delegate.")
+@click.option("--message", metavar="TEXT", help="Told to the model, where the action is reject.")
+@click.option("--network", is_flag=True, help="What it lets pass may use the network.")
+@click.option("--write", metavar="PATH", multiple=True, help="What it lets pass may write there too.")
+@click.option("--danger", "dangers", metavar="D", multiple=True, help="A dangerous class that it allows by name.")
+@click.option("--first/--last", "is_first", default=True, help="Before or after the other rules. Default: first.")
+@click.pass_obj
+def add_rule(said: Globals, /, action: str, tool: str, matches: tuple[str, ...], is_first: bool, **more: Any) -> None:
+    """Write a rule into your own haft.toml, which is made where there is none. The first rule that fits decides, so the
+    new one stands first unless `--last` is given. A rule that can never match is refused, and so is one that would
+    leave the file broken. Patterns: `*` is anything, `/…/` is a regular expression, a repeated ARG means any of them;
+    an argument that is a command is held against each simple command of the line."""
+    specs = _specs()
+    rule: dict[str, Any] = {"tool": tool}
+    if matches:
+        rule["matches"] = _matchers(matches, tool, specs)
+    rule["action"] = action
+    rule |= {name: more[name] for name in ("context", "to", "message") if more[name] is not None}
+    grant = {**({"network": True} if more["network"] else {}), **({"write": [*more["write"]]} if more["write"] else {})}
+    if grant:
+        rule["grant"] = grant
+    if more["dangers"]:
+        rule["dangers"] = list(more["dangers"])
+    file = OwnFile.read()
+    file.check(file.text, workspace_or_none(said))
+    text, line = with_rule(file.text, rule, is_first=is_first)
+    source = f"{file.shown}:{line}"
+    try:
+        file.check(text, workspace_or_none(said))
+        _require_fitting(rule, specs, source)
+    except BadConfig as error:
+        raise BadUsage(f"the rule was not written: {error.message}", hint=error.hint) from error
+    file.write(text)
+    _tell(said, {"source": source, "file": file.path, "line": line, "rule": rule}, f"added at {source}")
+    if "*" not in tool and ":" not in tool and tool not in {spec.name for spec in specs}:
+        near = near_miss(tool, [spec.name for spec in specs])
+        warn(f"there is no tool called `{tool}` here" + (f": did you mean `{near}`?" if near else ""))
+
+
+@click.command("remove", cls=HaftCommand)
+@click.argument("source", metavar="SOURCE", help="As `haft permissions list` prints it: `remembered:3`, a file:line.")
+@click.pass_obj
+def remove_rule(said: Globals, source: str) -> None:
+    """Take away a rule of your own haft.toml, or an answer that was remembered in this workspace."""
+    remembered = _REMEMBERED.fullmatch(source)
+    if remembered is not None:
+        _forget(int(remembered[1]), workspace_of(said))
+        _tell(said, {"source": source, "file": None, "line": None, "rule": None}, f"{source} is forgotten")
+        return
+    placed = _PLACED.fullmatch(source)
+    if placed is None:
+        raise BadUsage(f"`{source[:80]}` names no rule", hint="`haft permissions list` shows where each is written")
+    file = OwnFile.read()
+    line = int(placed[2])
+    _require_own(file, placed[1], said)
+    rules = file.tables()
+    try:
+        number = file.lines().index(line)
+    except ValueError:
+        raise BadUsage(
+            f"no rule begins at line {line} of {file.shown}", hint="`haft permissions list` shows where each is written"
+        ) from None
+    text = without_rule(file.text, number)
+    try:
+        file.check(text, workspace_or_none(said))
+    except BadConfig as error:
+        raise BadUsage(f"the rule was not removed: {error.message}", hint=error.hint) from error
+    file.write(text)
+    rule = rules[number]
+    shown = json.dumps(rule, default=str, ensure_ascii=False)
+    where = f"{file.shown}:{line}"
+    _tell(said, {"source": where, "file": file.path, "line": line, "rule": rule}, f"removed from {where}: {shown}")
+
+
+def _tell(said: Globals, shape: Mapping[str, Any], sentence: str) -> None:
+    if said.json:
+        facts(shape)
+    else:
+        lines([one_line(sentence)])
+
+
+def workspace_or_none(said: Globals) -> str | None:
+    """Where examples are held to run; none is needed to write a rule."""
+    with contextlib.suppress(BadConfig):
+        return workspace_of(said)
+    return None
+
+
+def _specs() -> list[ToolSpec]:
+    from haft.surfaces.cli.tools import listings
+
+    return [listing.spec for listing in listings()]
+
+
+def _matchers(given: Iterable[str], tool: str, specs: Iterable[ToolSpec]) -> dict[str, Any]:
+    found: dict[str, list[Any]] = {}
+    for text in given:
+        name, equals, pattern = text.partition("=")
+        if not (name and equals):
+            raise BadUsage(f"`--match` is given as ARG=PATTERN, not `{text[:80]}`")
+        found.setdefault(name, []).append(_matcher(name, pattern, tool, specs))
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+
+
+def _matcher(name: str, pattern: str, tool: str, specs: Iterable[ToolSpec]) -> Any:
+    """A text, unless the tools that are meant take a number or a boolean there and no text."""
+    from haft.policy.rules.names import name_fits
+    from haft.surfaces.cli.definitions import parameters, types_of
+
+    types: set[str] = set()
+    for spec in specs:
+        known = parameters(spec.input_schema)
+        if name in known and name_fits(tool, spec.name, spec.kind):
+            types |= types_of(known[name], spec.input_schema) or {"string"}
+    if not types or "string" in types:
+        return pattern
+    try:
+        value = json.loads(pattern)
+    except (ValueError, RecursionError):
+        return pattern
+    return value if isinstance(value, bool | int | float) else pattern
+
+
+def _require_fitting(rule: Mapping[str, Any], specs: Iterable[ToolSpec], source: str) -> None:
+    """The arguments that it names are ones that the tools of this machine take."""
+    from haft.policy.rules.never import check_rule
+    from haft.policy.rules.reading import rule_from
+    from haft.policy.rules.shapes import shapes_of
+
+    check_rule(rule_from(rule, origin="user", source=source), shapes_of(specs))
+
+
+def _forget(number: int, workspace: str) -> None:
+    from haft.policy.approval import Memory
+    from haft.service.reading import has_state
+    from haft.storage import Database
+
+    home = state_home()
+    gone = False
+    if has_state(home):
+        with contextlib.closing(Database(home.database)) as database:
+            gone = Memory(database, os.path.realpath(workspace)).forget(number)
+    if not gone:
+        raise BadUsage(f"nothing is remembered as number {number} in {workspace}", hint="`haft permissions list`")
+
+
+def _require_own(file: OwnFile, named: str, said: Globals) -> None:
+    """Only the user's own file is changed here."""
+    if named in (file.shown, file.path):
+        return
+    from haft.service.config_files import workspace_config
+
+    workspace = workspace_or_none(said)
+    theirs = None if workspace is None else workspace_config(workspace)
+    if theirs is not None and named in (theirs.path, theirs.shown):
+        raise BadUsage(
+            f"{theirs.path} belongs to the workspace: its rules are changed there, by hand",
+            hint=f"your own file is {file.shown}",
+        )
+    if named != os.path.basename(file.path):
+        raise BadUsage(f"`{named[:200]}` is not your haft.toml", hint=f"your own file is {file.shown}")

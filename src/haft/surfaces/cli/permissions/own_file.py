@@ -1,0 +1,77 @@
+"""The user's own haft.toml, as the commands that change it hold it: read once, checked before it is written, and
+written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from haft.contracts import BadConfig, BadUsage
+from haft.files import Root
+from haft.policy.rules.lines import rule_lines
+from haft.service.config_files import ConfigFile, user_config, user_file
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFile:
+    """The file as it was when it was read."""
+
+    path: str
+    text: str
+    """Empty where there is none yet."""
+    shown: str
+    """How the sources of rules name it."""
+    identity: Any
+
+    @classmethod
+    def read(cls) -> OwnFile:
+        path = user_file(os.environ)
+        identity = _root(path).identity(os.path.basename(os.path.realpath(path))) if os.path.exists(path) else None
+        found = user_config(os.environ)
+        if found is None:
+            home = os.path.expanduser("~").rstrip("/") + "/"
+            return cls(path, "", f"~/{path.removeprefix(home)}" if path.startswith(home) else path, None)
+        try:
+            return cls(path, found.data.decode(), found.shown, identity)
+        except UnicodeDecodeError as error:
+            raise BadConfig(f"{path} is not UTF-8") from error
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Its rules, as they were decoded."""
+        try:
+            rules = tomllib.loads(self.text).get("permissions", [])
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise BadConfig(f"{self.path} cannot be understood: {error}") from error
+        return rules if isinstance(rules, list) else []
+
+    def lines(self) -> tuple[int, ...]:
+        """The line of each, where that can be told."""
+        return rule_lines(self.text, len(self.tables())) or ()
+
+    def check(self, text: str, workspace: str | None) -> None:
+        """`BadConfig` where haft could not work with such a file, or a rule in it can never match."""
+        from haft.service.permissions import rules_in
+
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            raise BadConfig(f"{self.shown}: a text that is not UTF-8 cannot be written") from error
+        rules_in(ConfigFile(self.path, data, self.shown), workspace, os.environ)
+
+    def write(self, text: str) -> None:
+        """Put it in place of the old. A link is followed: what it leads to is replaced."""
+        directory = os.path.dirname(self.path)
+        try:
+            os.makedirs(os.path.dirname(directory), mode=0o700, exist_ok=True)
+            if not os.path.isdir(directory):
+                os.mkdir(directory, 0o700)
+        except OSError as error:
+            raise BadUsage(f"{directory} cannot be made: {error.strerror}") from error
+        name = os.path.basename(os.path.realpath(self.path))
+        _root(self.path).replace(name, text.encode(), expect=self.identity)
+
+
+def _root(path: str) -> Root:
+    return Root(os.path.dirname(os.path.realpath(path)))

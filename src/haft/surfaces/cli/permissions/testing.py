@@ -1,0 +1,163 @@
+"""`haft permissions test`: what would be decided about a call, by which rule, and why. Nothing is called.
+
+Every input has an answer: what cannot be read as a call is rejected by the layer `input`, and so is what would go wrong
+on the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from haft.contracts import BadUsage
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.permissions.batches import lines_of, question_in, rejected_input
+from haft.surfaces.cli.printing import data, facts, lines, to_json_text
+from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible
+from haft.surfaces.cli.tools import complete_names
+
+if TYPE_CHECKING:
+    from haft.contracts import Decision
+    from haft.policy import Explained
+    from haft.service import ToolService
+
+EXITS: Final = {"allow": 0, "ask": 10, "try": 10, "delegate": 10, "reject": 11}
+STYLES: Final = {"allow": "good", "reject": "bad"}
+
+
+@click.command(
+    "test",
+    cls=HaftCommand,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    options_metavar="[--PARAMETER VALUE]... [OPTIONS]",
+)
+@click.argument("tool", required=False, shell_complete=complete_names, help="A tool; its parameters may follow.")
+@click.option("--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; named parameters win over it.")
+@click.option("--cwd", metavar="DIR", default=".", help="Where the call would run, in the workspace.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Every rule and part that was looked at, and why it did not decide."
+)
+@click.option("--batch", metavar="FILE|-", help='Many calls: one {"tool", "args"} a line; one answer a line, in order.')
+@click.option("--run-delegate", "asks", is_flag=True, help="Ask the program that a rule leaves it to; else none runs.")
+@click.pass_context
+def test_rules(
+    context: click.Context, tool: str | None, args: str | None, cwd: str, verbose: bool, batch: str | None, asks: bool
+) -> None:
+    """What would be decided about a call, by which rule, where that is written, and why. Exit 0: allow, 10: ask or try,
+    11: reject. Nothing is called. Arguments that the tool would refuse are judged as they are."""
+    said = context.find_object(Globals) or Globals()
+    from haft.service import ToolService
+    from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
+
+    if (tool is None) == (batch is None):
+        raise BadUsage("`haft permissions test` needs the name of a tool, or `--batch` and neither name nor arguments")
+    service = ToolService.open(workspace_of(said))
+    tell_ignored(service.config, said)
+    tell_what_is_logged(said)
+    trial = _Trial(service, verbose=verbose, asks=asks)
+    if batch is not None:
+        if args is not None or context.args:
+            raise BadUsage("with `--batch` each line has its own arguments")
+        asyncio.run(_batch(trial, batch))
+        return
+    assert tool is not None
+    given = _arguments(service, tool, args, context.args)
+    explained = asyncio.run(_one(trial, tool, given, cwd))
+    if said.json:
+        facts(_shape(explained, verbose=verbose))
+    else:
+        lines(_described(explained, verbose=verbose))
+    context.exit(EXITS[explained.decision.action])
+
+
+class _Trial:
+    """Decides as the service would."""
+
+    def __init__(self, service: ToolService, *, verbose: bool, asks: bool) -> None:
+        self.service = service
+        self.verbose = verbose
+        self._asks = asks
+
+    async def explain(self, tool: str, arguments: Mapping[str, Any], cwd: str) -> Explained:
+        explained = await self.service.permissions_test(tool, arguments, cwd=cwd)
+        if self._asks and explained.decision.action == "delegate":
+            from haft.service.permissions import with_delegates
+
+            return await with_delegates(self.service, explained, tool, arguments)
+        return explained
+
+
+def _arguments(service: ToolService, tool: str, args: str | None, words: list[str]) -> dict[str, Any]:
+    """From `--args`, and from parameters as `tools use` takes them."""
+    from haft.surfaces.cli.binding import arguments
+    from haft.surfaces.cli.parameters import Line, pieces_of
+
+    schema = service.catalogue.get(tool).spec.input_schema
+    options = {} if args is None else {"--args": [args]}
+    return arguments(Line(tool, options, pieces_of(words)), tool, schema)
+
+
+async def _one(trial: _Trial, tool: str, given: Mapping[str, Any], cwd: str) -> Explained:
+    async with trial.service:
+        return await trial.explain(tool, given, cwd)
+
+
+async def _batch(trial: _Trial, place: str) -> None:
+    """One answer a line, each as soon as it is there."""
+    async with trial.service:
+        with lines_of(place) as read:
+            while (line := await asyncio.to_thread(read)) is not None:
+                text = to_json_text(await _answer(trial, line))
+                await asyncio.to_thread(data, (visible(text) if is_terminal(sys.stdout) else text) + "\n")
+
+
+async def _answer(trial: _Trial, line: bytes) -> dict[str, Any]:
+    """To one line, whatever it holds."""
+    try:
+        tool, arguments, cwd = question_in(line)
+        return _shape(await trial.explain(tool, arguments, cwd), verbose=trial.verbose)
+    except Exception as error:  # one line must not take the answers to all others with it
+        return rejected_input(error)
+
+
+def _shape(explained: Explained, *, verbose: bool) -> dict[str, Any]:
+    """Without `by`: that is said of calls that were made."""
+    shape = explained.decision.to_json()
+    del shape["by"]
+    return {**shape, "steps": [step.to_json() for step in explained.steps]} if verbose else shape
+
+
+def _described(explained: Explained, *, verbose: bool) -> Iterator[str]:
+    decision = explained.decision
+    yield f"{_styled(decision.action)}: {one_line(decision.reason)}"
+    yield f"  layer: {one_line(decision.layer)}"
+    yield f"  rule: {one_line(decision.rule)}"
+    yield f"  source: {one_line(decision.source)}"
+    yield from _particulars(decision)
+    for part in decision.parts:
+        where = "" if part.source is None else f" ({one_line(part.source)})"
+        yield f"  {_styled(part.action)}: {one_line(part.command)}"
+        yield f"    {one_line(part.reason)}{where}"
+    if verbose:
+        yield "steps:"
+        for step in explained.steps:
+            where = "" if step.source is None else f" ({one_line(step.source)})"
+            yield f"  {one_line(step.layer)}: {one_line(step.what)}{where}: {one_line(step.outcome)}"
+
+
+def _particulars(decision: Decision) -> Iterator[str]:
+    for each in decision.delegates:
+        yield f"  asks: {one_line(each.to)} ({one_line(each.source)})"
+    opened = {name: value for name, value in decision.grants.to_json().items() if value}
+    if opened and decision.action != "reject":
+        yield f"  grants: {one_line(to_json_text(opened))}"
+    if decision.definition_diff is not None:
+        yield "  its definition is not the one that was agreed to"
+
+
+def _styled(action: str) -> str:
+    return styled(action, STYLES.get(action, "warn"), sys.stdout)

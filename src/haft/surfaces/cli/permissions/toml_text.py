@@ -1,0 +1,145 @@
+"""Rules in the text of a TOML file: put in and taken out by lines, so that everything else stays as it was written.
+
+What comes out is parsed again and compared: a text in which anything but the one rule has changed is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from haft.contracts import BadUsage
+from haft.policy.rules.lines import rule_lines
+
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_KEY: Final = r"""(?:[A-Za-z0-9_-]+|"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""
+_PIECES: Final = re.compile(
+    r'"""(?:\\.|[^\\])*?"""'
+    r"|'''.*?'''"
+    rf"|^[ \t]*\[\[?[ \t]*(?P<table>{_KEY})(?P<below>(?:[ \t]*\.[ \t]*{_KEY})*)[ \t]*\]\]?[ \t]*(?:\#[^\n]*)?$"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'[^'\n]*'"
+    r"|#[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
+"""What may hold anything, and the headers of tables."""
+_NOT_LINES: Final = "its rules are not written as [[permissions]]"
+_BY_HAND: Final = "`haft permissions edit` opens it"
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def rule_text(rule: Mapping[str, Any]) -> str:
+    """A rule as people write it."""
+    return "".join(["[[permissions]]\n", *(f"{_key(name)} = {_value(one)}\n" for name, one in rule.items())])
+
+
+def with_rule(text: str, rule: Mapping[str, Any], *, is_first: bool) -> tuple[str, int]:
+    """The text with one rule more, before or after all others; and the line where it begins."""
+    before = tomllib.loads(text)
+    rules = before.get("permissions", [])
+    lines = _lines_of_rules(text, before)
+    new = rule_text(rule)
+    if is_first and lines:
+        at = _above_comments(text.split("\n"), lines[0] - 1)
+        pieces = text.split("\n")
+        changed = "\n".join([*pieces[:at], *new.split("\n"), *pieces[at:]])
+    else:
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        changed = text + gap + new
+    expected = [dict(rule), *rules] if is_first else [*rules, dict(rule)]
+    after = _require_same(changed, {**before, "permissions": expected})
+    found = rule_lines(changed, len(after["permissions"]))
+    assert found is not None
+    return changed, found[0 if is_first else -1]
+
+
+def without_rule(text: str, number: int) -> str:
+    """The text without one of its rules, counted from 0. Comments above it stay."""
+    before = tomllib.loads(text)
+    lines = _lines_of_rules(text, before)
+    start = lines[number] - 1
+    pieces = text.split("\n")
+    end = _end_of_table(text, start, len(pieces))
+    while end > start + 1 and (not pieces[end - 1].strip() or pieces[end - 1].lstrip().startswith("#")):
+        end -= 1
+    if end < len(pieces) and not pieces[end].strip() and (start == 0 or not pieces[start - 1].strip()):
+        end += 1
+    changed = "\n".join([*pieces[:start], *pieces[end:]])
+    kept = [rule for index, rule in enumerate(before["permissions"]) if index != number]
+    rest = {name: value for name, value in before.items() if name != "permissions"}
+    _require_same(changed, {**rest, "permissions": kept} if kept else rest)
+    return changed
+
+
+def _lines_of_rules(text: str, tables: Mapping[str, Any]) -> tuple[int, ...]:
+    if "permissions" not in tables:
+        return ()
+    rules = tables["permissions"]
+    lines = rule_lines(text, len(rules)) if isinstance(rules, list) else None
+    if not lines:
+        raise BadUsage(f"the file cannot be changed line by line: {_NOT_LINES}", hint=_BY_HAND)
+    return lines
+
+
+def _require_same(text: str, expected: Mapping[str, Any]) -> dict[str, Any]:
+    """What the text says, which must be what was meant."""
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadUsage(f"the rule cannot be written as TOML: {error}", hint=_BY_HAND) from error
+    if found != expected:
+        raise BadUsage("the file cannot be changed line by line: more than the rule would change", hint=_BY_HAND)
+    return found
+
+
+def _above_comments(pieces: list[str], at: int) -> int:
+    """Comments right above a rule belong to it."""
+    while at > 0 and pieces[at - 1].lstrip().startswith("#"):
+        at -= 1
+    return at
+
+
+def _end_of_table(text: str, start: int, last: int) -> int:
+    """The line after the table that begins at `start`; tables below it belong to it."""
+    for match in _PIECES.finditer(text):
+        if match["table"] is None:
+            continue
+        line = text.count("\n", 0, match.start("table"))
+        inside = match["table"].strip("\"'") == "permissions" and match["below"]
+        if line > start and not inside:
+            return line
+    return last
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return toml_string(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(name)} = {_value(one)}" for name, one in value.items()) + "}"
+    return "[" + ", ".join(map(_value, value)) + "]"
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else toml_string(name)
+
+
+def toml_string(text: str) -> str:
+    """A basic string: what is not plainly visible is escaped."""
+    return f'"{"".join(map(_character, text))}"'
+
+
+def _character(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        raise BadUsage("a text that is not UTF-8 cannot be written as TOML")
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,113 @@
+"""The question at the terminal: what it shows, and what each answer means."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import until
+
+QUESTION = ", e(dit), m(essage)] "
+TOUCH = ["tools", "use", "shell", "--command", "touch made && echo done"]
+
+
+def test_each_part_of_a_command_is_shown_with_its_reason(terminal):
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    assert "  - ask: touch made\n" in here.seen and "  - allow: echo done\n" in here.seen
+    assert "t (in this thread) or a (always, here) also allows" in here.seen
+    assert "exactly `touch made`" in here.seen
+    assert "Approve shell? [y/N, t(hread), a(lways), w(ith network), e(dit), m(essage)] " in here.seen
+    here.type("n\n")
+    assert here.end() == 3
+
+
+def test_always_is_remembered(terminal, haft):
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    here.type("a\n")
+    assert here.end() == 0
+    assert haft("permissions", "list", "--json").json[0]["matches"] == {"command": "touch made"}
+    assert haft(*TOUCH).code == 0
+
+
+def test_for_this_thread_is_remembered_for_it(terminal, haft):
+    here = terminal(*TOUCH, "--thread", "T-one")
+    here.until(QUESTION)
+    here.type("t\n")
+    assert here.end() == 0
+    assert haft("permissions", "list", "--json").json[0]["thread"] == "T-one"
+    assert haft(*TOUCH, "--thread", "T-one").code == 0
+    assert haft(*TOUCH).code == 3
+
+
+def test_with_several_to_choose_from_a_number_is_wanted(terminal, haft):
+    here = terminal("tools", "use", "shell", "--command", "touch one && touch two")
+    here.until("with its number:")
+    here.until("1: ")
+    here.until("2: ")
+    here.until(QUESTION)
+    here.type("a\n")
+    here.until("say which")
+    here.until(QUESTION)
+    here.type("a 2\n")
+    assert here.end() == 0
+    assert haft("permissions", "list", "--json").json[0]["matches"] == {"command": "touch two"}
+
+
+@pytest.mark.parametrize("answer", ["a 9", "a 0", "always", "t x", "w w", "yy"])
+def test_what_is_no_answer_is_no(terminal, haft, answer):
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    here.type(f"{answer}\n")
+    assert here.end() == 3
+    assert not (haft.workspace / "made").exists()
+    assert haft("permissions", "list", "--json").json[0]["origin"] == "built-in"
+
+
+def test_yes_with_network(terminal, haft):
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    here.type("w\n")
+    assert here.end() == 0
+    assert haft("log", "--json").json[0]["outcome"]["walls"]["network"] is True
+
+
+def test_a_tool_without_walls_offers_no_network(terminal, haft):
+    here = terminal("tools", "use", "write_file", "--path", "b.txt", "--content", "x")
+    here.until(QUESTION)
+    assert "network]" not in here.seen and "w(ith network)" not in here.seen
+    here.type("w\n")
+    assert here.end() == 3
+
+
+def test_no_with_a_message(terminal, haft):
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    here.type("m\n")
+    here.until("What shall be said")
+    here.type("use make instead\n")
+    assert here.end() == 3
+    assert "use make instead" in haft("log", "--json").json[0]["outcome"]["error"]["message"]
+
+
+def test_edited_arguments_are_approved_once(terminal, haft):
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    here.type("e\n")
+    here.until("Arguments as JSON on one line")
+    here.type('{"command": "touch other"}\n')
+    here.until("command: touch other")
+    here.until("Approve shell? [y/N, w(ith network), e(dit), m(essage)] ")
+    here.type("y\n")
+    assert here.end() == 0
+    assert (haft.workspace / "other").exists()
+
+
+def test_it_can_be_answered_elsewhere_meanwhile(terminal, haft):
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    waiting = until(lambda: haft("inbox", "--json").json)
+    assert haft("approve", waiting[0]["id"]).code == 0
+    here.until("answered elsewhere: ")
+    assert here.end() == 0
+    assert (haft.workspace / "made").exists()
