@@ -5,6 +5,11 @@ import time
 import uuid
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing: the machine may be busy.
+settings.register_profile("haft", deadline=None)
+settings.load_profile("haft")
 
 # Nobody answers in tests that do not say otherwise: what would wait in the inbox is refused at once.
 os.environ.setdefault("HAFT_APPROVAL_EXPIRES_SECONDS", "0")

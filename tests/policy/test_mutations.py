@@ -1,31 +1,49 @@
 """A sample of what `make mutations` does at length: mutated lines that pass do nothing but read when bash runs them."""
 
 import os
+import random
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from corpora import lines, project, trying
+from corpora import lines, project, tables, trying
 from corpora.jail import Cannot, Jail
 from corpora.mutating import Mutator
 
-COUNT = 1500 * int(os.environ.get("HAFT_MORE", "1"))
+MORE = int(os.environ.get("HAFT_MORE", "1"))
+COUNT, OPTIONS = 1500 * MORE, 300 * MORE
 
 
-def test_mutated_lines_that_pass_only_read(tmp_path):
-    workspace = project.build(tmp_path / "around" / "project")
+@pytest.fixture
+def jail(tmp_path):
     try:
-        jail = Jail(workspace)
+        found = Jail(project.build(tmp_path / "around" / "project"))
     except Cannot as problem:
         pytest.skip(f"no jail can be built here: {problem}")
-    with jail:
-        trial = trying.try_out(jail, Mutator(lines.stock(), seed=1).lines(COUNT))
+    with found:
+        yield found
+
+
+def only_read(trial):
     print(trial)
     wrong = [f"{command!r}: {'; '.join(map(str, found))}" for command, found in trial.violations]
     assert not wrong, "\n".join(wrong)
-    assert trial.passed >= trial.lines / 50, "too few passed to prove anything"
+    return True
+
+
+def test_mutated_lines_that_pass_only_read(jail):
+    trial = trying.try_out(jail, Mutator(lines.stock(), seed=1).lines(COUNT))
+    assert only_read(trial)
+    assert trial.passed >= trial.lines / 20, "too few passed to prove anything"
+
+
+def test_options_that_the_tables_call_harmless_are(jail):
+    every = sorted(set(tables.lines()))
+    trial = trying.try_out(jail, random.Random(3).sample(every, min(len(every), OPTIONS)))
+    assert only_read(trial)
+    assert trial.passed >= trial.lines / 2, "the tables and their lines do not match"
 
 
 def test_the_same_seed_makes_the_same_lines():

@@ -33,13 +33,12 @@ NEUTRAL: Final = {
     "GIT_CONFIG_VALUE_0": "/dev/null",
     "GIT_CONFIG_KEY_1": "core.fsmonitor",
     "GIT_CONFIG_VALUE_1": "false",
-    "GIT_CONFIG_KEY_2": "diff.external",
-    "GIT_CONFIG_VALUE_2": "",
+    "GIT_CONFIG_KEY_2": "diff.autoRefreshIndex",
+    "GIT_CONFIG_VALUE_2": "false",
     "GIT_CONFIG_KEY_3": "log.showSignature",
     "GIT_CONFIG_VALUE_3": "false",
     "GIT_CONFIG_KEY_4": "core.pager",
     "GIT_CONFIG_VALUE_4": "cat",
-    "GIT_EXTERNAL_DIFF": "",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
@@ -51,7 +50,7 @@ NEUTRAL: Final = {
     "npm_config_logs_max": "0",
     "npm_config_update_notifier": "false",
 }
-"""For what nobody looked at: git, npm and pip run no hook, monitor, pager or external diff, take no lock that they can
+"""For what nobody looked at: git, npm and pip run no hook, monitor or pager, take no lock that they can
 do without, and ask no server for updates."""
 
 

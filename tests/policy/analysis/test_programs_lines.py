@@ -42,7 +42,6 @@ PASSES = {
         "sed -n '5,10p' a.txt", "sed -n -e 1p -e 3p a.txt", "sed 's/a/b/' a.txt", "sed -En 's/(a)/\\1/p' a.txt",
         "awk '{print $1}' a.txt", "awk -F: '$3 > 5 {print $1}' a.txt", "awk -v n=3 'NR==n' a.txt", "jq . a.json",
         "jq -r '.a[] | .b' a.json", "jq --arg n v '.[$n]' a.json", "jq -n '1+1'", "jq '.include' a.json",
-        "yq '.a' a.yml",
     ],
     "files": [
         "file -b a.txt", "stat -c %s a.txt", "du -sh src", "du -h --max-depth=1", "df -h", "tree -L 2 -I x",
@@ -109,8 +108,6 @@ ASKS = {
         "awk '{print}' -v /etc/passwd", "awk '{print}' -F /etc/passwd", "awk -i inplace '{print}' a.txt",
         "gawk -o '{print}' a.txt", "jq -f a.txt b.json", "jq 'import \"a\" as b; .'", "jq 'include \"a\"; .'",
         "jq . /etc/passwd", "jq -L . x", "jq --rawfile a /etc/passwd -n '$a'", "jq --slurpfile a /etc/passwd -n '$a'",
-        "jq -n env", "jq -n '$ENV.X'", "yq -i '.a=1' a.yml", "yq -s '.a' a.yml", "yq -o -i '.a=1' a.yml",
-        "yq 'load(\"/etc/passwd\")' a.yml", "jq --arg a b .x /etc/passwd",
     ],
     "files": [
         "file -C -m a.txt", "file -f a.txt", "file -z a.txt", "tree -o f", "tree -Io x f", "tree -PR x",

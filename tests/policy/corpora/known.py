@@ -66,6 +66,7 @@ _OWN = {
     **dict.fromkeys(("df", "free", "lscpu", "lsof", "pgrep", "pidof", "ps", "top"), _PROC),
     **dict.fromkeys(("uptime", "who"), r"/proc/|/(var/)?run/utmp$"),
     **dict.fromkeys(("bash", "less", "tput"), r"/terminfo/"),
+    "openssl": r"/etc/ssl/openssl.cnf$",
     **dict.fromkeys(_DIGESTS.split(), r"/(usr/lib|etc)/ssl/openssl.cnf$"),
     **dict.fromkeys(("node", "npm"), _NODE),
     **dict.fromkeys(("pip", "pip3", "python", "python3"), _PYTHON),
@@ -77,6 +78,7 @@ OF_PROGRAMS = re.compile(r"^/usr/")
 OWN = {name: re.compile(pattern) for name, pattern in _OWN.items()}
 """What each may open besides."""
 HELPERS = {
+    "git-bisect": frozenset(("basename", "envsubst", "gettext", "sed", "uname")),
     "git-submodule": frozenset(("basename", "envsubst", "gettext", "sed", "uname")),
     "lsb_release": frozenset(("getopt",)),
     "npm": frozenset(("node", "env", "uname", "sh")),

@@ -61,6 +61,8 @@ FILES = {
     "traps/commands": "touch ran-from-a-file\n",
     "traps/arguments": "-exec\ntouch\nran-by-xargs\n;\n",
     "traps/hex": "00000000: 6869 0a  hi.\n",
+    "traps/option": "-f/etc/hostname\n",
+    "traps/through-links": "-Rs\n",
     "traps/names": "/etc/hostname",
     "traps/good.diff": "--- a/notes.txt\n+++ b/notes.txt\n"
     "@@ -1,3 +1,3 @@\n-first line\n+no line\n second line\n third line\n",

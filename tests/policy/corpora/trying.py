@@ -14,6 +14,7 @@ from haft.policy.analysis.programs import PROGRAMS
 from haft.policy.analysis.verdict import Ground
 
 BATCH = 500
+MOST_SHOWN = 5
 WRAPPERS = frozenset(("env", "nice", "timeout"))
 """Looked through, to what they start; hence not among the programs."""
 
@@ -56,7 +57,7 @@ def try_out(jail: Jail, lines: Iterable[str], told: Callable[[Trial], None] = la
         for watched in jail.run_all(approved, neutral=True):
             trial.ended_late += watched.late
             if found := violations(watched):
-                trial.violations.append((watched.command, found))
+                trial.violations.append((watched.command, found[:MOST_SHOWN]))
         told(trial)
     return trial
 

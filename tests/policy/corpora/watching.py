@@ -16,6 +16,7 @@ from corpora.trace import Call, calls
 
 OPENING = ("open", "openat", "openat2")
 TO_WRITE = re.compile(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)")
+SHORT_VERSION = (("node", "-v"), ("perl", "-v"), ("ruby", "-v"))
 HARMLESS_SIGNALS = re.compile(r", (0|SIGCONT|SIGCHLD|SIGURG|SIGPIPE)$")
 
 
@@ -70,7 +71,7 @@ def _run(call: Call, programs: Collection[str]) -> Iterator[Effect]:
         and any("/npm" in word or "/yarn" in word for word in words)
     ):
         return
-    only_version = len(words) > 1 and (known.ONLY_VERSION.issuperset(words[1:]) or (name, *words[1:]) == ("node", "-v"))
+    only_version = len(words) > 1 and (known.ONLY_VERSION.issuperset(words[1:]) or (name, *words[1:]) in SHORT_VERSION)
     if of_system and only_version:
         return
     if not of_system or name not in programs or name in known.INTERPRETERS:

@@ -82,9 +82,7 @@ def test_an_answer_counts_once(haft, asks):
 def test_walls_are_opened_for_the_call_only_as_said(haft, asks, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
-    process, question = asks(
-        "tools", "use", "shell", "--command", f"touch {outside}/made", "--wait", "100", "--json"
-    )
+    process, question = asks("tools", "use", "shell", "--command", f"touch {outside}/made", "--wait", "100", "--json")
     said = haft("approve", question["id"], "--network", "--write", str(outside))
     assert "and the network" in said.err and f"and writing to {outside}" in said.err
     outcome = outcome_of(process)
@@ -101,6 +99,16 @@ def test_always_is_no_wider_than_what_was_seen(haft, asks):
     again = haft("tools", "use", "shell", "--command", "touch made", "--json")
     assert again.json["decision"]["source"].startswith("remembered:")
     assert haft("tools", "use", "shell", "--command", "touch another").code == 3
+
+
+def test_where_there_is_a_choice_it_must_be_made(haft, asks):
+    process, question = asks("tools", "use", "write_file", "--path", "b.txt", "--content", "x", "--wait", "100")
+    assert len(question["toAllow"]) == 2
+    vague = haft("approve", question["id"], "--always")
+    assert vague.code == 2 and "--as N" in vague.err and question["toAllow"][1]["label"] in vague.err
+    assert haft("approve", question["id"], "--as", "2").code == 0
+    process.communicate(timeout=60)
+    assert haft("permissions", "list", "--json").json[0]["matches"] == {"path": "b.txt"}
 
 
 def test_for_its_thread_is_not_for_others(haft, asks):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from haft.contracts import ApprovalRequest, RunId, ThreadId, ToolName
+from haft.surfaces.cli.questions import shown_call
+
 from .conftest import until
 
 QUESTION = ", e(dit), m(essage)] "
@@ -41,7 +44,7 @@ def test_for_this_thread_is_remembered_for_it(terminal, haft):
 
 
 def test_with_several_to_choose_from_a_number_is_wanted(terminal, haft):
-    here = terminal("tools", "use", "shell", "--command", "touch one && touch two")
+    here = terminal("tools", "use", "write_file", "--path", "b.txt", "--content", "x")
     here.until("with its number:")
     here.until("1: ")
     here.until("2: ")
@@ -51,7 +54,24 @@ def test_with_several_to_choose_from_a_number_is_wanted(terminal, haft):
     here.until(QUESTION)
     here.type("a 2\n")
     assert here.end() == 0
-    assert haft("permissions", "list", "--json").json[0]["matches"] == {"command": "touch two"}
+    assert haft("permissions", "list", "--json").json[0]["matches"] == {"path": "b.txt"}
+
+
+def test_a_changed_definition_is_shown_and_hides_nothing():
+    request = ApprovalRequest(
+        run=RunId("r_1"),
+        tool=ToolName("shout"),
+        description="",
+        arguments={},
+        reason="its definition has changed",
+        who="me",
+        thread=ThreadId("T-1"),
+        definition_diff="--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\x1b[2K\n" + "+more\n" * 500,
+    )
+    shown = list(shown_call(request, {}, "/w"))
+    assert "  its definition is not the one that was agreed to:" in shown
+    assert "-old" in shown and "+new\\x1b[2K" in shown
+    assert len(shown) < 250 and any("more lines" in line for line in shown)
 
 
 @pytest.mark.parametrize("answer", ["a 9", "a 0", "always", "t x", "w w", "yy"])

@@ -125,7 +125,10 @@ class _Reader:
         if attached and option and option.value == "word" and _is_one_word(argument):
             self._given(option, Argument(argument.text[attached.end() :], literal=argument.paths is not None))
             return
-        if not self.entry.tame:
+        found = argument.paths
+        are_names = found is not None and not any(path.startswith("-") for path in found)
+        if not self.entry.tame or not (are_names or self.entry.operands == "words"):
+            # Even where no option does harm, one may name another file to read, or follow links.
             raise Unlisted(f"`{argument.text}` may become an option of `{self.name}`")
         self._operand(argument)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs import awkscript, sedscript
-from haft.policy.analysis.programs.judging import UNKNOWN, every, leads_out, plain_values
+from haft.policy.analysis.programs.judging import UNKNOWN, leads_out
 
 _IMPORTS: Final = re.compile(r"(?:^|;)\s*(?:import|include|module)\b", re.MULTILINE)
 _ENVIRONMENT: Final = re.compile(r"(?<![.\w\"])env\b|\$ENV\b|\b(?:strenv|envsubst)\b")
@@ -57,17 +57,6 @@ def _jq(invocation: Invocation) -> str | None:
     return "the `jq` filter reads the environment" if any(_ENVIRONMENT.search(each.text) for each in known) else None
 
 
-def _yq(invocation: Invocation) -> str | None:
-    if not invocation.operands:
-        return None if invocation.has(*_ASKED) else "`yq` lacks its expression"
-    if any(not each.literal and each.paths is None for each in invocation.operands):
-        return UNKNOWN
-    texts = [each.text for each in invocation.operands]
-    if any(_IMPORTS.search(text) or _YQ_HARM.search(text) for text in texts):
-        return "the `yq` expression takes in another file, or runs a program"
-    return "the `yq` expression reads the environment" if any(map(_ENVIRONMENT.search, texts)) else None
-
-
 _AWK: Final = Program(
     options="-F=word --field-separator=word -v=word --assign=word --csv -k --help --version -V -h",
     operands="pattern-paths",
@@ -110,22 +99,5 @@ FILTERS: Final[dict[str, Program]] = {
             **dict.fromkeys(("--slurpfile", "--rawfile", "--argfile"), "reads another file"),
         },
         check=_jq,
-    ),
-    "yq": Program(
-        options="""
-            -r --raw-output --unwrapScalar[=word] -o=word --output-format=word -p=word --input-format=word -P
-            --prettyPrint -e --exit-status -C --colors -M --no-colors -N --no-doc -I=word --indent=word -n
-            --null-input -y --yaml-output -Y --yaml-roundtrip -c --compact-output -S --sort-keys -j --tojson -h
-            --help -V --version
-        """,
-        operands="pattern-paths",
-        patterns=_ASKED,
-        starts_others=True,
-        refused={
-            **dict.fromkeys(("-i", "--inplace", "--in-place"), "writes the files that it reads"),
-            **dict.fromkeys(("-s", "--split-exp", "--split-exp-file"), "writes files"),
-            "--from-file": _SCRIPT_IN_FILE,
-        },
-        check=every(plain_values, _yq),
     ),
 }

@@ -24,6 +24,8 @@ def _processes(invocation: Invocation) -> str | None:
     words = texts(invocation.operands)
     if words is None:
         return UNKNOWN
+    if any(name in ("-o", "-O", "--format") and "env" in (value or "") for name, value in invocation.options):
+        return "`ps` would show the environment of processes"
     return next(
         (f"`ps {word}` is not known to only read" for word in words if not _BSD_PROCESSES.fullmatch(word)), None
     )
@@ -116,7 +118,6 @@ SYSTEM: Final[dict[str, Program]] = {
         """,
         operands="words",
     ),
-    "pidof": Program(options="-s -c -x -w -q -o=word -S=word", operands="words"),
     "tty": Program(options="-s --silent --quiet --help --version", operands="none", tame=True),
     "locale": Program(
         options="""-a --all-locales -m --charmaps -c --category-name -k --keyword-name -v --verbose -? --help -V

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import AsyncIterator
 from typing import Any, BinaryIO, Final
 
 from haft.contracts import BadUsage, HaftError
@@ -15,18 +16,46 @@ LONGEST: Final = 32_000_000
 KEYS: Final = ("tool", "args", "cwd")
 
 
-@contextlib.contextmanager
-def lines_of(place: str) -> Iterator[Callable[[], bytes | None]]:
-    """A function that gives the next line, and None at the end. `-` is standard input."""
-    if place == "-":
-        yield lambda: _line(sys.stdin.buffer)
-        return
+async def lines_of(place: str) -> AsyncIterator[bytes]:
+    """Every line; `-` is standard input, which may keep us waiting between two."""
     try:
-        file = open(place, "rb")  # noqa: SIM115  closed below
+        # Standard input by its number: a reader of its own, which nobody else has to close when the program ends.
+        file = open(0 if place == "-" else place, "rb", closefd=place != "-")  # noqa: SIM115, ASYNC230  closed below
     except (OSError, ValueError) as error:
         raise BadUsage(f"the questions in {place} cannot be read: {error}") from error
+    if place == "-":
+        while (line := await _waited_for(file)) is not None:
+            yield line
+        return
     with file:
-        yield lambda: _line(file)
+        while (line := _line(file)) is not None:
+            yield line
+
+
+async def _waited_for(file: BinaryIO) -> bytes | None:
+    """The next line, read in a thread that keeps nobody from ending."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[bytes | None] = loop.create_future()
+
+    def settle(line: bytes | None, error: BadUsage | None) -> None:
+        if answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(line)
+
+    def read() -> None:
+        line, error = None, None
+        try:
+            line = _line(file)
+        except BadUsage as refused:
+            error = refused
+        with contextlib.suppress(RuntimeError):  # the loop is gone: so is whoever asked
+            loop.call_soon_threadsafe(settle, line, error)
+
+    threading.Thread(target=read, name="haft-batch", daemon=True).start()
+    return await answer
 
 
 def _line(file: BinaryIO) -> bytes | None:

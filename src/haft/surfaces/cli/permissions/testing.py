@@ -109,10 +109,9 @@ async def _one(trial: _Trial, tool: str, given: Mapping[str, Any], cwd: str) -> 
 async def _batch(trial: _Trial, place: str) -> None:
     """One answer a line, each as soon as it is there."""
     async with trial.service:
-        with lines_of(place) as read:
-            while (line := await asyncio.to_thread(read)) is not None:
-                text = to_json_text(await _answer(trial, line))
-                await asyncio.to_thread(data, (visible(text) if is_terminal(sys.stdout) else text) + "\n")
+        async for line in lines_of(place):
+            text = to_json_text(await _answer(trial, line))
+            data((visible(text) if is_terminal(sys.stdout) else text) + "\n")
 
 
 async def _answer(trial: _Trial, line: bytes) -> dict[str, Any]:

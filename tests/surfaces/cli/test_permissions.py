@@ -1,0 +1,310 @@
+"""The rules from the command line: which there are, which one decides, how they are changed, what others would do."""
+
+from __future__ import annotations
+
+import json
+import stat
+import tomllib
+
+import pytest
+
+OWN = "~/config/haft/haft.toml"
+
+
+@pytest.fixture
+def own(haft, tmp_path):
+    """The user's file, with something in it."""
+    path = tmp_path / "config" / "haft" / "haft.toml"
+    path.parent.mkdir(parents=True)
+
+    def write(text):
+        path.write_text(text)
+        return path
+
+    return write
+
+
+# test
+
+
+@pytest.mark.parametrize(
+    ("command", "action", "code"),
+    [("ls -la | wc -l", "allow", 0), ("touch a", "ask", 10), ("ls; rm -rf b", "ask", 10), ("((", "ask", 10)],
+)
+def test_a_call_is_decided_and_not_made(haft, command, action, code):
+    said = haft("permissions", "test", "shell", "--args", json.dumps({"command": command}), "--json")
+    assert (said.code, said.json["action"]) == (code, action)
+    assert set(said.json) == {"action", "layer", "rule", "source", "reason", "parts"}
+    assert haft("log", "--json").json == []
+
+
+def test_what_a_rule_rejects_names_the_rule_and_its_place(haft, own):
+    own(
+        '# mine\n\n[[permissions]]\ntool = "shell"\nmatches = {command = "rm *"}\naction = "reject"\nmessage = "ask me"\n'
+    )
+    said = haft("permissions", "test", "shell", "--command", "ls && rm b", "--json")
+    assert said.code == 11
+    assert said.json["source"] == f"{OWN}:3" and "ask me" in said.json["reason"]
+    assert [part["action"] for part in said.json["parts"]] == ["allow", "reject"]
+    shown = haft("permissions", "test", "shell", "--command", "ls && rm b")
+    assert shown.out.startswith("reject: ") and f"source: {OWN}:3" in shown.out and "allow: ls\n" in shown.out
+
+
+def test_every_step_is_told_when_asked_for(haft, own):
+    own('[[permissions]]\ntool = "shell"\nmatches = {command = "npm *"}\naction = "allow"\n')
+    said = haft("permissions", "test", "shell", "--command", "touch a", "--json", "-v").json
+    assert any(step["source"] == f"{OWN}:1" and "does not fit" in step["outcome"] for step in said["steps"])
+    shown = haft("permissions", "test", "shell", "--command", "touch a", "-v").out
+    assert f"({OWN}:1): does not fit" in shown
+
+
+def test_arguments_that_the_tool_refuses_are_judged_all_the_same(haft):
+    assert haft("permissions", "test", "shell", "--args", '{"bogus": 1}').code == 10
+    assert haft("permissions", "test", "read_file", "--args", '{"path": 5}').code == 0
+
+
+def test_an_unknown_tool_is_said_with_the_near_miss(haft):
+    said = haft("permissions", "test", "shel")
+    assert said.code == 2 and "`shell`" in said.err
+
+
+def test_a_delegate_is_asked_only_when_that_is_said(haft, own):
+    program = haft.workspace / "judge"
+    program.write_text("#!/bin/sh\ngrep -q fine && exit 0\necho not fine >&2\nexit 2\n")
+    program.chmod(0o755)
+    own(f'[[permissions]]\ntool = "write_file"\naction = "delegate"\nto = "{program}"\n')
+    words = ["permissions", "test", "write_file", "--path", "b.txt", "--json"]
+    said = haft(*words, "--content", "fine")
+    assert (said.code, said.json["action"]) == (10, "delegate")
+    said = haft(*words, "--content", "fine", "--run-delegate")
+    assert (said.code, said.json["action"]) == (0, "allow")
+    said = haft(*words, "--content", "bad", "--run-delegate")
+    assert (said.code, said.json["reason"]) == (11, "not fine")
+
+
+def test_a_batch_answers_every_line_in_its_place(haft):
+    deep = "(" * 10_000 + "ls" + ")" * 10_000
+    lines = [
+        (b'{"tool": "shell", "args": {"command": "ls"}}', "allow"),
+        (b"nothing", "reject"),
+        (b"", "reject"),
+        (b'{"tool": "nothing"}', "reject"),
+        (b'{"tool": "shell", "args": []}', "reject"),
+        (b'{"tool": "shell", "arguments": {}}', "reject"),
+        (json.dumps({"tool": "shell", "args": {"command": "x" * 1_000_000}}).encode(), "ask"),
+        (json.dumps({"tool": "shell", "args": {"command": "ls \0"}}).encode(), "ask"),
+        (b'{"tool": "shell", "args": {"command": "ls \\ud800"}}', "ask"),
+        (b'{"tool": "shell", "args": {"command": "ls \xff"}}', "ask"),
+        (json.dumps({"tool": "shell", "args": {"command": deep}}).encode(), "ask"),
+        (b'{"tool": "shell", "args": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "reject"),
+        (b'{"tool": "read_file", "args": {"path": "a.txt"}}', "allow"),
+    ]
+    batch = haft.workspace / "batch"
+    batch.write_bytes(b"\n".join(line for line, _ in lines))
+    said = haft("permissions", "test", "--batch", "batch")
+    assert said.code == 0
+    answers = [json.loads(line) for line in said.out.splitlines()]
+    assert [answer["action"] for answer in answers] == [action for _, action in lines]
+    assert all(answer["layer"] == "input" for answer in answers if answer["action"] == "reject")
+
+
+def test_a_batch_takes_no_name_and_no_arguments(haft):
+    assert haft("permissions", "test", "shell", "--batch", "-").code == 2
+    assert haft("permissions", "test", "--batch", "-", "--args", "{}").code == 2
+    assert haft("permissions", "test").code == 2
+    assert haft("permissions", "test", "--batch", "no-such-file").code == 2
+
+
+# list
+
+
+def test_rules_are_listed_in_the_order_in_which_they_count(haft, own):
+    own('[[permissions]]\ntool = "shell"\nmatches = {command = "npm *"}\naction = "allow"\n')
+    (haft.workspace / "haft.toml").write_text(
+        '[[permissions]]\ntool = "write_file"\naction = "reject"\n[[permissions]]\ntool = "edit_file"\naction = "allow"\n'
+    )
+    listed = haft("permissions", "list", "--json").json
+    found = [(rule["origin"], rule["source"], rule["action"], rule["counts"]) for rule in listed][:3]
+    assert found == [
+        ("workspace", "haft.toml:1", "reject", True),
+        ("workspace", "haft.toml:4", "allow", False),
+        ("user", f"{OWN}:1", "allow", True),
+    ]
+    assert listed[-1]["origin"] == "built-in" and listed[-1]["action"] == "ask"
+    shown = haft("permissions", "list")
+    assert "does not count: " in shown.out and "haft trust" in shown.err
+
+
+# add and remove
+
+
+def test_a_rule_that_is_added_decides(haft, tmp_path):
+    assert haft("permissions", "test", "shell", "--command", "touch a").code == 10
+    said = haft("permissions", "add", "allow", "shell", "--match", "command=touch *")
+    assert said.out == f"added at {OWN}:1\n"
+    assert haft("permissions", "test", "shell", "--command", "touch a").code == 0
+    assert stat.S_IMODE((tmp_path / "config" / "haft").stat().st_mode) == 0o700
+    assert haft("permissions", "remove", f"{OWN}:1").code == 0
+    assert haft("permissions", "test", "shell", "--command", "touch a").code == 10
+
+
+def test_everything_else_in_the_file_stays_as_it_was_written(haft, own):
+    before = (
+        '# top\n[limits] # of mine\nmax_seconds = 7\n\n# about npm\n[[permissions]]\ntool = "shell"\n'
+        'matches = {command = """\nnpm [[permissions]]"""}\naction = "allow"\n\n# the end\n[sandbox]\nnetwork = false\n'
+    )
+    path = own(before)
+    assert haft("permissions", "add", "reject", "write_file", "--message", "no").out == f"added at {OWN}:5\n"
+    added = '[[permissions]]\ntool = "write_file"\naction = "reject"\nmessage = "no"\n\n'
+    assert path.read_text() == before.replace("# about npm", f"{added}# about npm")
+    assert haft("permissions", "add", "ask", "edit_file", "--last").code == 0
+    assert tomllib.loads(path.read_text())["permissions"][-1] == {"tool": "edit_file", "action": "ask"}
+    line = path.read_text().splitlines().index('tool = "edit_file"')
+    assert haft("permissions", "remove", f"haft.toml:{line}").code == 0
+    assert haft("permissions", "remove", f"{OWN}:5").code == 0
+    assert path.read_text().rstrip("\n") == before.rstrip("\n")
+
+
+def test_removing_takes_exactly_that_rule(haft, own):
+    path = own(
+        '[[permissions]]\ntool = "a"\naction = "ask"\n[permissions.matches]\nx = "1"\n\n# b\n[[permissions]]\n'
+        'tool = "b"\naction = "ask"\n'
+    )
+    assert haft("permissions", "remove", f"{OWN}:1").code == 0
+    assert path.read_text() == '# b\n[[permissions]]\ntool = "b"\naction = "ask"\n'
+
+
+def test_any_text_is_written_as_it_is_meant(haft, tmp_path):
+    message = 'a "b" \\ \n\t\x7f \u202e \U0001f600 \'\'\' """ # ]'
+    assert haft("permissions", "add", "reject", "x", "--message", message, "--match", f"odd key={message}").code == 0
+    text = (tmp_path / "config" / "haft" / "haft.toml").read_text()
+    assert tomllib.loads(text)["permissions"] == [
+        {"tool": "x", "matches": {"odd key": message}, "action": "reject", "message": message}
+    ]
+    assert "\u202e" not in text
+
+
+def test_what_an_argument_takes_decides_what_a_pattern_is(haft, tmp_path):
+    words = ["--match", "replace_all=true", "--match", "path=true", "--match", "path=b*"]
+    assert haft("permissions", "add", "reject", "edit_file", *words).code == 0
+    text = (tmp_path / "config" / "haft" / "haft.toml").read_text()
+    assert tomllib.loads(text)["permissions"][0]["matches"] == {"replace_all": True, "path": ["true", "b*"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["alow", "shell"], "`allow`"),
+        (["allow", "shell", "--match", "command=a && b"], "can never match"),
+        (["allow", "shell", "--match", "comand=a"], "`command`"),
+        (["allow", "shell", "--match", "command"], "ARG=PATTERN"),
+        (["allow", "no such tool"], "can fit no tool"),
+        (["delegate", "shell"], "needs `to`"),
+        (["reject", "shell", "--network"], "`grant`"),
+        (["allow", "shell", "--danger", "nonsense"], "danger"),
+        (["ask", "shell", "--last"], "can never match"),
+    ],
+)
+def test_a_rule_that_cannot_hold_is_refused_and_nothing_is_written(haft, own, words, why):
+    path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
+    before = path.read_text()
+    said = haft("permissions", "add", *words)
+    assert said.code == 2 and why in said.err
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["permissions = []\n", 'permissions = [{tool = "shell", action = "ask"}]\n', "broken\n", "[nothing]\nx = 1\n"],
+)
+def test_a_file_that_cannot_be_changed_by_lines_is_left_alone(haft, own, text):
+    path = own(text)
+    said = haft("permissions", "add", "ask", "write_file")
+    assert said.code == 2 and "error:" in said.err
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("source", ["nonsense", "remembered:9", f"{OWN}:2", "/etc/haft.toml:1", "haft.toml:1"])
+def test_what_is_no_rule_of_ours_is_not_removed(haft, own, source):
+    path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
+    (haft.workspace / "haft.toml").write_text('[[permissions]]\ntool = "edit_file"\naction = "ask"\n')
+    said = haft("permissions", "remove", source)
+    assert said.code == 2 and "error:" in said.err
+    assert path.read_text() and (haft.workspace / "haft.toml").read_text()
+    assert len(haft("permissions", "list", "--json").json) == 6
+
+
+def test_a_linked_file_stays_a_link(haft, own, tmp_path):
+    path = own("")
+    real = tmp_path / "dotfiles.toml"
+    path.unlink()
+    real.write_text("# mine\n")
+    path.symlink_to(real)
+    assert haft("permissions", "add", "ask", "shell").code == 0
+    assert path.is_symlink() and real.read_text().startswith("# mine\n\n[[permissions]]\n")
+
+
+# edit
+
+
+def editor(haft, script):
+    path = haft.workspace / "editor"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_what_was_edited_is_checked_and_then_counts(haft, own):
+    path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
+    said = haft("permissions", "edit", EDITOR=editor(haft, 'sed -i s/ask/reject/ "$1"'))
+    assert said.code == 0 and 'action = "reject"' in path.read_text()
+
+
+def test_what_is_broken_does_not_take_the_place_of_the_file(haft, own):
+    path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
+    said = haft("permissions", "edit", EDITOR=editor(haft, 'sed -i s/ask/reect/ "$1"'))
+    assert said.code == 2 and "stays as it was" in said.err and "`reject`" in said.err
+    assert 'action = "ask"' in path.read_text()
+
+
+def test_what_is_broken_can_be_edited_again(haft, own, terminal):
+    path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
+    twice = editor(haft, 'grep -q reect "$1" && sed -i s/reect/reject/ "$1" || sed -i s/ask/reect/ "$1"')
+    here = terminal("permissions", "edit", EDITOR=twice)
+    here.until("Edit it again? [Y/n] ")
+    here.type("y\n")
+    assert here.end() == 0
+    assert 'action = "reject"' in path.read_text()
+
+
+# replay
+
+
+def test_a_replay_shows_what_would_be_decided_otherwise(haft):
+    ran = haft("tools", "use", "shell", "--command", "touch b", "--approve", "--json").json["run"]
+    haft("tools", "use", "read_file", "--path", "a.txt")
+    assert haft("permissions", "replay", "--json").json == {"lookedAt": 2, "passedOver": 0, "flips": []}
+    (haft.workspace / "rules.toml").write_text(
+        '[[permissions]]\ntool = "shell"\nmatches = {command = "touch *"}\naction = "reject"\n'
+    )
+    done = haft("permissions", "replay", "--with", "rules.toml", "--json").json
+    assert [(one["run"], one["was"], one["now"], one["source"]) for one in done["flips"]] == [
+        (ran, "ask", "reject", "rules.toml:1")
+    ]
+    shown = haft("permissions", "replay", "--with", "rules.toml")
+    assert "ask → reject" in shown.out and "1 of 2 calls" in shown.err
+    assert haft("permissions", "test", "shell", "--command", "touch b").code == 10, "nothing was changed by it"
+
+
+def test_a_replay_by_changed_rules_is_held_against_what_was_decided_then(haft):
+    haft("tools", "use", "shell", "--command", "touch b", "--approve")
+    haft("permissions", "add", "allow", "shell", "--match", "command=touch *")
+    flips = haft("permissions", "replay", "--json").json["flips"]
+    assert [(one["was"], one["now"]) for one in flips] == [("ask", "allow")]
+
+
+@pytest.mark.parametrize("text", [None, "broken", '[[permissions]]\ntool = "shell"\naction = "alow"\n'])
+def test_rules_that_cannot_be_read_are_not_replayed(haft, text):
+    if text is not None:
+        (haft.workspace / "rules.toml").write_text(text)
+    assert haft("permissions", "replay", "--with", "rules.toml").code == 2
