@@ -43,6 +43,8 @@ class _Unit:
     part: Part | None
     rule: Rule | None = None
     """None where analysis or haft's own rules decided."""
+    least: Action = "allow"
+    """What is decided even where a delegate allows it."""
 
 
 class Judge:
@@ -125,9 +127,9 @@ class Judge:
         return Analysis(tuple(parts), all(each.understood for each in found))
 
     def _unit(self, question: Question, call: Asked, part: Part | None, steps: list[Step]) -> _Unit:
-        rule = self._ruling(call, part, steps)
+        rule, least = self._ruling(call, part, steps)
         if rule is not None:
-            return self._by_rule(rule, part, steps)
+            return replace(self._by_rule(rule, part, steps), least=least)
         if part is not None:
             action: Action = "allow" if part.safe else "ask"
             steps.append(Step("analysis", part.text, f"{action}: {part.reason}"))
@@ -136,16 +138,20 @@ class Judge:
         steps.append(Step("built-in", base.rule, f"{base.action}: {base.reason}", base.source))
         return _Unit(base.action, base.reason, None)
 
-    def _ruling(self, call: Asked, part: Part | None, steps: list[Step]) -> Rule | None:
-        """The rule that decides a unit, if one does."""
+    def _ruling(self, call: Asked, part: Part | None, steps: list[Step]) -> tuple[Rule | None, Action]:
+        """The rule that decides a unit, if one does; and what is decided at least, where it leaves it to a program."""
         first = {origin: self._first(rules, call, part, steps) for origin, rules in self._rules.items()}
         rejecting = next((rule for rule in first.values() if rule is not None and rule.action == "reject"), None)
         if rejecting is not None:
-            return rejecting
+            return rejecting, "reject"
         remembered = self._first(self._remembered(), call, part, steps)
         if remembered is not None:
-            return remembered
-        return next((rule for rule in first.values() if rule is not None), None)
+            return remembered, "allow"
+        chosen = next((rule for rule in first.values() if rule is not None), None)
+        delegating = first["user"]
+        if chosen is not None and chosen.action == "ask" and delegating is not None and delegating.action == "delegate":
+            return delegating, "ask"  # It may reject what the workspace only asks about.
+        return chosen, "allow"
 
     @staticmethod
     def _first(rules: Sequence[Rule], call: Asked, part: Part | None, steps: list[Step]) -> Rule | None:
@@ -221,7 +227,7 @@ class Judge:
                 if unit.action == "delegate" and unit.rule is not None
             )
         )
-        rest = [unit.action for unit in units if unit.action != "delegate"]
+        rest = [unit.least if unit.action == "delegate" else unit.action for unit in units]
         reads_only = by_analysis and action == "allow"
         return Decision(
             action=action,

@@ -99,6 +99,10 @@ class Config:
     def approval_seconds(self) -> float:
         return float(self.values["approval.expires_seconds"])
 
+    @property
+    def answers_without_walls(self) -> bool:
+        return bool(self.values["approval.without_walls"])
+
     def is_set(self, name: str) -> bool:
         """Whether someone set it; False where the default stands."""
         return self.sources[name] != "default"

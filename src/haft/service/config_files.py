@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from haft.contracts import BadConfig, near_miss
 from haft.service.settings import BY_NAME
+from haft.service.standing import WORKSPACE_FILES, user_file
 
 MOST_BYTES: Final = 1_000_000
-WORKSPACE_FILES: Final = ("haft.toml", "haft.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,6 @@ class ConfigFile:
         from haft.policy.rules.lines import rule_lines
 
         return None if self.is_json else rule_lines(self.data.decode(), rules)
-
-
-def user_file(env: Mapping[str, str]) -> str:
-    """Where the user's own configuration lies."""
-    base = env.get("XDG_CONFIG_HOME", "")
-    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.config"), "haft", "haft.toml")
 
 
 def user_config(env: Mapping[str, str]) -> ConfigFile | None:

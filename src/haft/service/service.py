@@ -214,7 +214,7 @@ class ToolService:
             approver=self._approver,
             questions=answers,
             wait_seconds=self.config.approval_seconds,
-            answers_are_open=False,
+            answers_are_open=self.config.answers_without_walls,
             agree=answers.agree,
             scribe=scribe,
             trail=trail,
@@ -234,11 +234,11 @@ class ToolService:
     def _judge(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> Judge:
         """Whoever decides, by the rules in force or others."""
         rules = self.config.rules if rules is None else rules
-        if any(rule.match or rule.not_match for rule in rules):
-            from haft.policy.analysis import Ground, analyse
-            from haft.policy.rules.examples import check_examples
+        if rules:
+            from haft.policy.rules.never import check_rules
+            from haft.policy.rules.shapes import shapes_of
 
-            check_examples(rules, lambda line: analyse(line, Ground(root.root)))
+            check_rules(rules, shapes_of(listing.spec for listing in self.catalogue.listings()))
         return Judge(
             rules,
             self.config.enablement,

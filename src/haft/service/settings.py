@@ -282,6 +282,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "lower",
     ),
     Setting(
+        "approval.without_walls",
+        False,
+        truth,
+        "Whether other processes may answer where nothing hides the inbox from tools, which could approve themselves.",
+        "close",
+    ),
+    Setting(
         "permissions",
         [],
         rule_list,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from haft.contracts import BadConfig
-from haft.service.config import WORKSPACE_FILES
+from haft.service.standing import WORKSPACE_FILES
 
 MARKS = (*WORKSPACE_FILES, ".git")
 

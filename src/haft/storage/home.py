@@ -7,6 +7,7 @@ HAFT_HOME/            0700
   changes/            layers, held change sets and displaced files, by workspace
   blobs/              contents of files by digest
   audit/              the chained record, its head and its key
+  trust/              which workspaces' configuration was trusted, by digest
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ NAMED = [
     ("frob --prefix=/srv/x", {"outside-workspace"}),
     ('echo x > "$y"', {"outside-workspace"}),
     ("cd /tmp && touch x", {"outside-workspace"}),
-    ("cat /etc/passwd", set()),
+    ("cat /etc/passwd", {"outside-workspace"}),
     ("sudo ls", {"privilege"}),
     ("sudo -u me rm -rf src", {"privilege", "recursive-delete"}),
     ("reboot", {"shutdown"}),

@@ -12,7 +12,7 @@ from haft.policy.analysis.programs import PROGRAMS
 
 WRITERS = [
     "sort", "uniq", "find", "sed", "awk", "git", "tree", "file", "xxd", "date", "shuf", "iconv", "sdiff", "tar",
-    "unzip", "gzip", "npm", "yarn", "pip", "yq",
+    "unzip", "gzip", "npm", "yarn", "pip",
 ]  # fmt: skip
 NEVER = [
     "rm", "mv", "cp", "ln", "chmod", "chown", "dd", "tee", "touch", "mkdir", "rmdir", "truncate", "install", "mktemp",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import stat
+import subprocess
 import tomllib
 
 import pytest
+
+from .conftest import PROGRAM
 
 OWN = "~/config/haft/haft.toml"
 
@@ -40,7 +44,8 @@ def test_a_call_is_decided_and_not_made(haft, command, action, code):
 
 def test_what_a_rule_rejects_names_the_rule_and_its_place(haft, own):
     own(
-        '# mine\n\n[[permissions]]\ntool = "shell"\nmatches = {command = "rm *"}\naction = "reject"\nmessage = "ask me"\n'
+        '# mine\n\n[[permissions]]\ntool = "shell"\nmatches = {command = "rm *"}\n'
+        'action = "reject"\nmessage = "ask me"\n'
     )
     said = haft("permissions", "test", "shell", "--command", "ls && rm b", "--json")
     assert said.code == 11
@@ -108,6 +113,26 @@ def test_a_batch_answers_every_line_in_its_place(haft):
     assert all(answer["layer"] == "input" for answer in answers if answer["action"] == "reject")
 
 
+def test_a_batch_answers_a_line_before_the_next_is_there(haft, ended):
+    process = ended(
+        subprocess.Popen(
+            [*PROGRAM, "permissions", "test", "--batch", "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=haft.workspace,
+            env=haft.env,
+        )
+    )
+    for command, action in (("ls", "allow"), ("touch a", "ask")):
+        process.stdin.write(json.dumps({"tool": "shell", "args": {"command": command}}).encode() + b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["action"] == action
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    assert b"Fatal" not in process.stderr.read()
+
+
 def test_a_batch_takes_no_name_and_no_arguments(haft):
     assert haft("permissions", "test", "shell", "--batch", "-").code == 2
     assert haft("permissions", "test", "--batch", "-", "--args", "{}").code == 2
@@ -121,7 +146,8 @@ def test_a_batch_takes_no_name_and_no_arguments(haft):
 def test_rules_are_listed_in_the_order_in_which_they_count(haft, own):
     own('[[permissions]]\ntool = "shell"\nmatches = {command = "npm *"}\naction = "allow"\n')
     (haft.workspace / "haft.toml").write_text(
-        '[[permissions]]\ntool = "write_file"\naction = "reject"\n[[permissions]]\ntool = "edit_file"\naction = "allow"\n'
+        '[[permissions]]\ntool = "write_file"\naction = "reject"\n'
+        '[[permissions]]\ntool = "edit_file"\naction = "allow"\n'
     )
     listed = haft("permissions", "list", "--json").json
     found = [(rule["origin"], rule["source"], rule["action"], rule["counts"]) for rule in listed][:3]

@@ -145,7 +145,7 @@ class Commands:
         named: list[Danger] = []
         for directory in sorted(scope.here) if scope.here else (None,):
             named += self.finder.found(arguments, directory, is_fed=fed is True)
-            if not judgement.is_about_place and arguments[0].text not in ("cd", "[", "test"):
+            if not judgement.is_safe and arguments[0].text not in ("[", "test"):
                 named += self.finder.outside(arguments, directory)
         if any(piece.kind == "substitution" for piece in program.pieces):
             named.append("fetch-and-run")

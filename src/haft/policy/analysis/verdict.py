@@ -28,7 +28,7 @@ DANGERS: Final[dict[Danger, str]] = {
     "fork-bomb": "starts copies of itself without end",
     "system-write": "writes to a place of the system",
     "home-dotfile": "writes to a start-up or settings file in the home directory",
-    "outside-workspace": "writes outside the workspace",
+    "outside-workspace": "leaves the workspace",
     "privilege": "takes on another user's rights",
     "shutdown": "stops the machine, or what runs on it",
     "fetch-and-run": "runs what it fetches, or text that was put together",

@@ -5,11 +5,13 @@ Click asks the program itself for completions; the script only carries words bac
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
+from haft.contracts import HaftError
 from haft.surfaces.cli.globals import HaftCommand
 from haft.surfaces.cli.printing import data
 
@@ -41,7 +43,9 @@ def complete_parameters(name: str | None, words: Sequence[str], incomplete: str)
     from haft.surfaces.cli.definitions import parameters
     from haft.surfaces.cli.tools import listings
 
-    spec = next((one.spec for one in listings() if one.enabled and one.spec.name == name), None)
+    spec = None
+    with contextlib.suppress(HaftError):
+        spec = next((one.spec for one in listings() if one.enabled and one.spec.name == name), None)
     if spec is None:
         return []
     known = parameters(spec.input_schema)

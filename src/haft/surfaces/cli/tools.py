@@ -6,43 +6,62 @@ neither pydantic nor the database.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, get_args
 
 import click
 
-from haft.contracts import BadUsage, Kind, Listing, UnknownTool, near_miss
+from haft.contracts import BadUsage, HaftError, Kind, Listing, ToolSpec, UnknownTool, near_miss
 from haft.surfaces.cli.definitions import FORMS, parameter_lines
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.printing import facts, lines, say, table
 from haft.surfaces.cli.terminal import styled, visible
 
 
-def listings() -> list[Listing]:
-    """Every tool of this machine, the broken ones too."""
+def listings(said: Globals | None = None) -> list[Listing]:
+    """Every tool that there is for a workspace, the broken and the disabled ones too."""
     from haft.registry import Catalogue
     from haft.service.catalogue import fill_catalogue
+    from haft.service.standing import is_configured
+    from haft.surfaces.cli.place import workspace_of
 
     catalogue = Catalogue()
+    workspace = workspace_of(said or Globals())
+    if is_configured(workspace, os.environ):
+        catalogue = Catalogue(_why_off(workspace))
     fill_catalogue(catalogue, (), installed=True)
     return catalogue.listings(all=True)
+
+
+def _why_off(workspace: str) -> Callable[[ToolSpec], str | None]:
+    """Why a tool is disabled there, where it is."""
+    from haft.service.config import load_config
+    from haft.surfaces.cli.place import state_home
+
+    enablement = load_config(workspace, os.environ, trust_home=state_home().path).enablement
+    return lambda spec: enablement.why_not(spec.name, spec.kind)
 
 
 def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
     """For shells: the tools that can be called."""
     from click.shell_completion import CompletionItem
 
+    found: list[Listing] = []
+    with contextlib.suppress(HaftError):  # A broken configuration is told elsewhere.
+        found = listings()
     return [
         CompletionItem(listing.spec.name, help=listing.spec.summary)
-        for listing in listings()
+        for listing in found
         if listing.enabled and listing.spec.name.startswith(incomplete)
     ]
 
 
-def find_listing(name: str) -> Listing:
+def find_listing(name: str, said: Globals | None = None) -> Listing:
     """The tool of this name, the one that can be called first."""
-    found = listings()
+    found = listings(said)
     for listing in sorted(found, key=lambda one: not one.enabled):
         if listing.spec.name == name:
             return listing
@@ -51,7 +70,7 @@ def find_listing(name: str) -> Listing:
 
 @click.command("list", cls=HaftCommand)
 @click.option("--source", metavar="KIND", help=f"Only tools of this kind: {', '.join(get_args(Kind))}.")
-@click.option("--all", "everything", is_flag=True, help="Broken and duplicate ones too, with the reason.")
+@click.option("--all", "everything", is_flag=True, help="Broken, duplicate and disabled ones too, with the reason.")
 @click.pass_obj
 def list_tools(said: Globals, source: str | None, everything: bool) -> None:
     """Name, kind and first line of every tool."""
@@ -59,7 +78,7 @@ def list_tools(said: Globals, source: str | None, everything: bool) -> None:
         near = near_miss(source, get_args(Kind))
         hint = f"did you mean `{near}`?" if near else f"the kinds are {', '.join(get_args(Kind))}"
         raise BadUsage(f"there is no kind of tool called `{source}`", hint=hint)
-    found = [listing for listing in listings() if source is None or listing.spec.kind == source]
+    found = [listing for listing in listings(said) if source is None or listing.spec.kind == source]
     shown = [listing for listing in found if everything or listing.enabled]
     if said.json:
         facts([listing.to_json() for listing in shown])
@@ -76,7 +95,7 @@ def search_tools(said: Globals, words: tuple[str, ...]) -> None:
     """Find tools by name, description and parameters, the best first."""
     from haft.registry import search
 
-    found = search((listing for listing in listings() if listing.enabled), " ".join(words))
+    found = search((listing for listing in listings(said) if listing.enabled), " ".join(words))
     if said.json:
         facts([listing.to_json() for listing in found])
     elif found:
@@ -91,7 +110,7 @@ def search_tools(said: Globals, words: tuple[str, ...]) -> None:
 @click.pass_obj
 def show_tool(said: Globals, name: str, form: str | None) -> None:
     """One tool: description, parameters, effects; or its definition in another form."""
-    listing = find_listing(name)
+    listing = find_listing(name, said)
     if form is not None:
         facts(FORMS[form](listing.spec))
     elif said.json:

@@ -20,7 +20,7 @@ async def lines_of(place: str) -> AsyncIterator[bytes]:
     """Every line; `-` is standard input, which may keep us waiting between two."""
     try:
         # Standard input by its number: a reader of its own, which nobody else has to close when the program ends.
-        file = open(0 if place == "-" else place, "rb", closefd=place != "-")  # noqa: SIM115, ASYNC230  closed below
+        file = open(0 if place == "-" else place, "rb", closefd=place != "-")  # noqa: SIM115  closed below
     except (OSError, ValueError) as error:
         raise BadUsage(f"the questions in {place} cannot be read: {error}") from error
     if place == "-":

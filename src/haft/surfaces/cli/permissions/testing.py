@@ -22,7 +22,7 @@ from haft.surfaces.cli.tools import complete_names
 
 if TYPE_CHECKING:
     from haft.contracts import Decision
-    from haft.policy import Explained
+    from haft.policy.question import Explained
     from haft.service import ToolService
 
 EXITS: Final = {"allow": 0, "ask": 10, "try": 10, "delegate": 10, "reject": 11}
