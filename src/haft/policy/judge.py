@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, HaftError
 from haft.policy.allowable import allowable
-from haft.policy.analysis.verdict import DANGERS, Analysis, Ground, Part
+from haft.policy.analysis.verdict import DANGERS, Analysis, Danger, Ground, Part
 from haft.policy.approval.pins import Pin, difference, pin_of
 from haft.policy.baseline import SOURCE, decide
 from haft.policy.enablement import Enablement
@@ -132,8 +132,9 @@ class Judge:
             return replace(self._by_rule(rule, part, steps), least=least)
         if part is not None:
             action: Action = "allow" if part.safe else "ask"
-            steps.append(Step("analysis", part.text, f"{action}: {part.reason}"))
-            return _Unit(action, part.reason, part)
+            reason = part.reason if part.safe or not part.dangers else f"{part.reason}; it {_dangers(part.dangers)}"
+            steps.append(Step("analysis", part.text, f"{action}: {reason}"))
+            return _Unit(action, reason, part)
         base = decide(question.spec, confined=question.walled)
         steps.append(Step("built-in", base.rule, f"{base.action}: {base.reason}", base.source))
         return _Unit(base.action, base.reason, None)
@@ -184,8 +185,7 @@ class Judge:
         if part is not None and rule.action == "allow":
             unnamed = [danger for danger in part.dangers if danger not in rule.dangers]
             if unnamed:
-                what = " and ".join(DANGERS[danger] for danger in unnamed)
-                reason = f"it {what} ({', '.join(unnamed)}): that asks even where a rule allows, unless it names this"
+                reason = f"it {_dangers(unnamed)}: that asks even where a rule allows, unless it names this"
                 steps.append(Step("rules", part.text, f"ask: {reason}", rule.source))
                 return _Unit("ask", reason, part, rule)
         reason = rule.message or f"the rule says {rule.words}"
@@ -292,6 +292,10 @@ def _shown(unit: _Unit) -> DecidedPart:
         None if rule is None else rule.words,
         None if rule is None else rule.source,
     )
+
+
+def _dangers(named: Sequence[Danger]) -> str:
+    return f"{' and '.join(DANGERS[danger] for danger in named)} ({', '.join(named)})"
 
 
 def _digest(pin: Pin | None) -> str | None:

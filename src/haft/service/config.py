@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from haft.contracts import Limits
-from haft.service.config_files import WORKSPACE_FILES, ConfigFile, user_config, workspace_config
+from haft.service.config_files import ConfigFile, user_config, workspace_config
 from haft.service.gathering import Gathered, from_caller, from_environment
 from haft.service.narrowing import Ignored
 from haft.service.rule_sets import RuleSet
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from haft.policy.enablement import Enablement
     from haft.policy.rules.rule import Rule
 
-__all__ = ["WORKSPACE_FILES", "Config", "Ignored", "configured", "load_config"]
+__all__ = ["Config", "Ignored", "configured", "load_config"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where configuration stands. Apart from reading it, so that whoever only looks whether there is any pays for nothing."""
+"""Where configuration stands. Apart from reading it: whoever only looks whether there is any pays for nothing."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ def test_for_this_thread_is_remembered_for_it(terminal, haft):
 def test_with_several_to_choose_from_a_number_is_wanted(terminal, haft):
     here = terminal("tools", "use", "write_file", "--path", "b.txt", "--content", "x")
     here.until("with its number:")
-    here.until("1: ")
-    here.until("2: ")
+    here.until("1:")
+    here.until("2:")
     here.until(QUESTION)
     here.type("a\n")
     here.until("say which")

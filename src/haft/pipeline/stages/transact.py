@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from haft.changes import ChangesTool, Coverage, Fate, Owner, Settled, Stopped, Transaction, to_the_end
-from haft.contracts import Call, Changes, Failure, Outcome, RunId, Workspace, revised
+from haft.contracts import NO_CHANGES, Call, Changes, Failure, Outcome, RunId, Workspace, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.pipeline.stages.confine import granted
@@ -34,6 +34,8 @@ class Transact:
         assert call.decision is not None
         if call.tool.spec.effects.readonly or isinstance(call.tool, ChangesTool):
             return await proceed(call)  # Nothing to cover, or undo and its like: transactions themselves.
+        if await self._cannot_write(call):
+            return revised(await proceed(call), changes=NO_CHANGES)
         run = self._live[call.run]
         owner = Owner(call.run, call.who, call.thread, call.parent)
 
@@ -53,6 +55,15 @@ class Transact:
             run.changes = (await self._end(run, transaction, "discard", call)).changes
             raise
         return await self._ended(run, transaction, call, outcome)
+
+    async def _cannot_write(self, call: Call) -> bool:
+        """Whether walls keep it from every file that could be tracked: then there is nothing to cover."""
+        assert call.tool is not None
+        assert call.decision is not None
+        if call.decision.profile != "read-only" or call.tool.spec.hosting == "in-process":
+            return False
+        walls = await self._sandbox.confine("read-only", granted(call), neutral=call.decision.neutral)
+        return "namespaces" in walls.layers and not walls.writable
 
     async def _ended(self, run: Run, transaction: Transaction, call: Call, outcome: Outcome) -> Outcome:
         code = None if outcome.error is None else outcome.error.code

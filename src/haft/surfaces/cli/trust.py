@@ -54,7 +54,8 @@ def _revoke(workspace: str, said: Globals) -> None:
 def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
     from haft.service import check_workspace, user_name
     from haft.service.config import configured
-    from haft.service.config_files import WORKSPACE_FILES, workspace_config
+    from haft.service.config_files import workspace_config
+    from haft.service.standing import WORKSPACE_FILES
     from haft.service.trusting import is_trusted, trust, was_trusted
 
     home = state_home().path

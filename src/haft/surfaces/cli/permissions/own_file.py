@@ -11,7 +11,8 @@ from typing import Any
 from haft.contracts import BadConfig, BadUsage
 from haft.files import Root
 from haft.policy.rules.lines import rule_lines
-from haft.service.config_files import ConfigFile, user_config, user_file
+from haft.service.config_files import ConfigFile, user_config
+from haft.service.standing import user_file
 
 
 @dataclass(frozen=True, slots=True)
