@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from haft.contracts import BadUsage, HostId, RunId, ThreadId, new_run_id
-from haft.policy.approval import Answered, Inbox, UnknownRequest, Waiting, digest_of, fingerprint_of, new_request_id
+from haft.contracts import BadUsage, HostId, RunId, ThreadId, UnknownRequest, new_run_id
+from haft.policy.approval import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
 from haft.storage import Database
 
 

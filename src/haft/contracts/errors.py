@@ -14,7 +14,8 @@
     │   ├── Rejected             rejected            exit 3
     │   ├── BadConfig            bad-config          exit 2
     │   ├── BadUsage             bad-usage           exit 2
-    │   └── UnknownRun           unknown-run         exit 2
+    │   ├── UnknownRun           unknown-run         exit 2
+    │   └── UnknownRequest       unknown-request     exit 2
     ├── MachineError             the operator repairs the machine
     │   ├── StorageFailed        storage-failed      exit 1
     │   ├── Unconfined           bad-config          exit 2
@@ -162,6 +163,14 @@ class UnknownRun(PersonError):
         super().__init__(f"there is no run called `{run}`", hint="`haft log` shows the runs there are")
 
 
+class UnknownRequest(PersonError):
+    code = "unknown-request"
+    exit_code = 2
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"nothing called `{name}` waits for an answer", hint="`haft inbox` shows what does")
+
+
 class MachineError(HaftError):
     """This machine cannot do what it should: its operator has to look."""
 
@@ -209,6 +218,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "bad-config": 2,
     "bad-usage": 2,
     "unknown-run": 2,
+    "unknown-request": 2,
     "rejected": 3,
     "timed-out": 4,
     "conflict": 5,

@@ -13,6 +13,7 @@ from haft.policy.analysis.places import Places
 from haft.policy.analysis.program import Program
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.source import NotUnderstood, parsed
+from haft.policy.analysis.survey import Surveyor
 from haft.policy.analysis.verdict import Analysis, Danger, Ground, Part
 from haft.policy.analysis.walk import Walk
 
@@ -64,7 +65,7 @@ def _parts(command: str, ground: Ground, programs: Mapping[str, Program], depth:
 
     places = Places(ground)
     source = parsed(command)
-    commands = Commands(source, Judge(programs, places), DangerFinder(places, inner, depth))
+    commands = Commands(source, Judge(programs, places, Surveyor(places)), DangerFinder(places, inner, depth))
     start = places.start()
     Walk(source, commands).run(Scope(None if start is None else frozenset((start,))))
     if not commands.parts:

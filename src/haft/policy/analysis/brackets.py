@@ -64,7 +64,8 @@ def _why_not(words: list[Word], scope: Scope, commands: Commands) -> str | None:
     while len(words) > 1 and words[0].raw == "!":
         words = words[1:]
     arguments: list[Argument] = []
-    for at, word in enumerate(words):
+    for at, written in enumerate(words):
+        word = commands.expander(scope).settled(written)
         if word.trouble is not None:
             return _UNCLEAR
         is_compared = len(words) == 3 and at == 2 and words[1].raw in ("==", "=", "!=", "=~")

@@ -23,6 +23,7 @@ _TEXT_COMPARISONS: Final = frozenset(("=", "==", "!=", "<", ">"))
 _NUMBER_COMPARISONS: Final = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
 _FILE_COMPARISONS: Final = frozenset(("-nt", "-ot", "-ef"))
 _NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
+_STRICT: Final = re.compile(r"[-+](?:[eu]+|[eu]*(o))")
 _UNSURE: Final = "where the line then is cannot be told"
 
 
@@ -142,7 +143,7 @@ def simple_test(arguments: list[Argument], scope: Scope, places: Places, *, are_
         return None
     if operator.text in _NUMBER_COMPARISONS:
         is_fine = not are_numbers_evaluated or all(
-            each.literal and _NUMBER.fullmatch(each.text) for each in (left, right)
+            each.is_number or (each.literal and _NUMBER.fullmatch(each.text)) for each in (left, right)
         )
         return None if is_fine else f"`{operator.text}` evaluates what it compares"
     if operator.text in _FILE_COMPARISONS:
@@ -168,6 +169,30 @@ def look_up(arguments: list[Argument], _scope: Scope, _places: Places) -> str | 
     return None if is_fine else "what `command` is given is not known"
 
 
+def set_strict(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+    """`set -euo pipefail` and parts of it: what comes after runs as it would, or not at all."""
+    words = [each.text if each.literal else "" for each in arguments]
+    at = 0
+    while at < len(words):
+        found = _STRICT.fullmatch(words[at])
+        if found is None or (found[1] and words[at + 1 : at + 2] != ["pipefail"]):
+            break
+        at += 2 if found[1] else 1
+    return None if words and at == len(words) else "what `set` changes is not known to be harmless"
+
+
+def only_pwd(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+    """`builtin pwd`."""
+    is_fine = [each.text for each in arguments if each.literal] in (["pwd"], ["pwd", "-P"], ["pwd", "-L"])
+    return None if is_fine and all(each.literal for each in arguments) else "what `builtin` runs is not looked at"
+
+
+def throw_away(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+    """`tee` to nowhere."""
+    is_fine = all(each.literal and each.text in ("-a", "/dev/null", "/dev/stderr", "/dev/stdout") for each in arguments)
+    return None if is_fine else "`tee` writes the files that it is given"
+
+
 BUILTINS: Final[dict[str, Builtin]] = {
     "cd": change_directory,
     "read": read_line,
@@ -180,4 +205,7 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "test": test,
     "[": bracket,
     "command": look_up,
+    "set": set_strict,
+    "builtin": only_pwd,
+    "tee": throw_away,
 }

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from haft.policy.analysis.dangers import DangerFinder, ordered
 from haft.policy.analysis.expanding import Expander
-from haft.policy.analysis.judging import Judge, Judgement
+from haft.policy.analysis.handing import xargs
+from haft.policy.analysis.judging import Judge, Judgement, only
+from haft.policy.analysis.listings import Listing
+from haft.policy.analysis.pipes import stages_before, stages_of
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.redirections import redirected
 from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name
 from haft.policy.analysis.source import RESERVED, NotUnderstood, Source, shown
 from haft.policy.analysis.verdict import Danger, Part
 from haft.policy.analysis.words import Word, WordReader, is_name, value_of, word_at
-from haft.policy.analysis.wrapping import SHELLS, prints_only_files, xargs_command
+from haft.policy.analysis.wrapping import SHELLS
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -51,7 +54,36 @@ class Commands:
 
     def expander(self, scope: Scope) -> Expander:
         """What turns words into arguments in a scope."""
-        return Expander(scope, self.judge.places)
+        return Expander(scope, self.judge.places, lambda node, raw: self._substituted(node, raw, scope))
+
+    def _substituted(self, node: Node, raw: str, scope: Scope) -> Argument | None:
+        """What a substitution stands for, where it is a number or names of files."""
+        stages = stages_of(self.source, node)
+        if stages is None:
+            return None
+        last = [self.source.of(child) for child in stages[-1].children]
+        if len(stages) > 1 and last in (["wc", "-l"], ["wc", "-w"], ["wc", "-c"]):
+            return Argument(raw, literal=False, is_number=True)
+        listing = self._listed(stages, scope)
+        names = None if listing is None else listing.as_words()
+        return None if names is None else Argument(raw, literal=False, paths=names, splits=True, is_listed=True)
+
+    def _listed(self, stages: list[Node], scope: Scope) -> Listing | None:
+        directory = only(scope)
+        if directory is None:
+            return None
+        words = [self._words(stage)[1] for stage in stages]
+        if not all(words):
+            return None
+        return self.judge.lister.listed([self._expanded(each, scope)[0] for each in words], directory)
+
+    def lines_before(self, node: Node, scope: Scope) -> tuple[str, ...] | None:
+        """The names that a pipe leads to a statement, one a line; None where it leads something else there."""
+        stages = stages_before(self.source, node)
+        listing = None if stages is None else self._listed(stages, scope)
+        names = None if listing is None else listing.as_items()
+        is_inside = self.judge.why_not_look_up((Argument("", False, names, splits=True),), scope) is None
+        return names if is_inside else None
 
     def command(
         self, node: Node, more: list[Word], scope: Scope, fed: bool | str, before: Node | None
@@ -65,7 +97,7 @@ class Commands:
         arguments, written, is_literal = self._expanded(words, scope)
         before_it = [self.source.shown(each) for each in assigned]
         inner = [each for word in words for each in word.inner]
-        judgement, whole = self._judged(arguments, scope, before)
+        judgement = self._judged(node, arguments, scope, before, fed is not False)
         for each in assigned:
             name, value, problem = self._assignment(each)
             inner += value.inner
@@ -75,7 +107,7 @@ class Commands:
                 reason = f"`{name}` may change what `{arguments[0].text}` does"
                 judgement = Judgement(False, reason, starts_others=judgement.starts_others)
         program = arguments[0]
-        if program.text in _CHANGES_THE_SHELL:
+        if program.text in _CHANGES_THE_SHELL and not judgement.is_safe:
             scope.forget()
             scope.here = None
         self.add(
@@ -85,7 +117,7 @@ class Commands:
                 (*before_it, *written),
                 judgement.is_safe,
                 judgement.reason,
-                () if judgement.is_safe else self._dangers(whole, judgement, scope, fed, words[0]),
+                () if judgement.is_safe else self._dangers(arguments, judgement, scope, fed, words[0]),
                 is_literal and all(self._assignment(each)[1].literal is not None for each in assigned),
                 program.text if program.literal and written[0] == program.text else None,
                 judgement.starts_others,
@@ -128,16 +160,20 @@ class Commands:
                 is_literal = is_literal and all(each.literal for each in found)
         return arguments, written, is_literal
 
-    def _judged(self, arguments: list[Argument], scope: Scope, before: Node | None) -> tuple[Judgement, list[Argument]]:
-        if before is not None and before.type == "redirected_statement" and before.named_child_count == 2:
-            before = before.named_children[0]
-        if arguments[0].text == "xargs" and before is not None and before.type == "command":
-            _, words = self._words(before)
-            first = self._expanded(words, scope)[0]
-            inner = xargs_command(arguments[1:])
-            if inner and prints_only_files(first) and self.judge.judged(first, scope.copy()).is_safe:
-                return self.judge.judged([*inner, *[Argument("./x")] * 3], scope.copy()), arguments
-        return self.judge.judged(arguments, scope), arguments
+    def _judged(
+        self, node: Node, arguments: list[Argument], scope: Scope, before: Node | None, is_fed: bool
+    ) -> Judgement:
+        """`before` is what a pipe leads in from, where nothing else is redirected there."""
+        found = xargs(arguments[1:]) if arguments[0].literal and arguments[0].text == "xargs" else None
+        if found is not None:
+            stages = None if before is None else stages_before(self.source, node)
+            judgement = self.judge.handed(found, None if stages is None else self._listed(stages, scope), scope)
+        else:
+            judgement = self.judge.judged(arguments, scope)
+        if judgement.is_safe and scope.is_fed_names and not is_fed and not self.judge.leaves_input(arguments):
+            name = arguments[0].text
+            return Judgement(False, f"`{name}` may read on in the names that the loop reads")
+        return judgement
 
     def _dangers(
         self, arguments: list[Argument], judgement: Judgement, scope: Scope, fed: bool | str, program: Word
@@ -156,6 +192,7 @@ class Commands:
     def assignment(self, node: Node, scope: Scope) -> Iterable[Node]:
         """A variable that is set for the rest of the line; answers with the substitutions in it."""
         name, value, problem = self._assignment(node)
+        value = self.expander(scope).settled(value)
         if problem is None and value.trouble is not None:
             problem = f"what `{shown(value.trouble)}` does is not known before it runs"
         if problem is None and not is_harmless_name(name):
@@ -187,15 +224,18 @@ class Commands:
     ) -> Iterable[Node]:
         """The variable of a loop; answers with the substitutions in its words."""
         expander = self.expander(scope)
+        words = [expander.settled(word) for word in words]
         trouble = next(filter(None, (word.trouble for word in words)), None)
-        outside = self.judge.why_not_look_up((each for word in words for each in expander.arguments(word)), scope)
+        arguments = [each for word in words for each in expander.arguments(word)]
+        outside = self.judge.why_not_look_up((each for each in arguments if not each.is_listed), scope)
+        is_known = bool(words) and self.judge.why_not_look_up(arguments, scope) is None
         if not is_harmless_name(name):
             self.syntax(self.source.shown(node), f"setting `{name}` may change what programs do")
         elif trouble is not None:
             self.syntax(self.source.shown(node), f"what `{shown(trouble)}` does is not known before it runs")
         elif outside is not None:
             self.syntax(self.source.shown(node), outside)
-        values = expander.values(words) if words else None
+        values = expander.values(words) if is_known else None
         if values is None or assigned is None or name in assigned:
             scope.forget((name,))
         else:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from haft.policy.analysis.globbing import Marked, is_pattern, looked_up
 from haft.policy.analysis.places import Places
 from haft.policy.analysis.program import Argument
-from haft.policy.analysis.scope import Scope, Values
+from haft.policy.analysis.scope import Scope, Values, is_numeric
 from haft.policy.analysis.source import shown
-from haft.policy.analysis.words import Piece, Word
+from haft.policy.analysis.words import Piece, Word, names_in
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _MOST_WORDS: Final = 200
 _MOST_BRACES: Final = 8
@@ -27,6 +31,8 @@ _NUMBERS: Final = frozenset(("?", "#", "$", "!"))
 _LOOKED_UP: Final = re.compile(r"[*?]|\[.*\]", re.DOTALL)
 _ONE_WORD: Final = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
 
+_NAME_IN_BRACES: Final = re.compile(r"\$\{#?([A-Za-z_][A-Za-z0-9_]*).*", re.DOTALL)
+
 Characters = tuple[tuple[str, bool], ...]
 
 
@@ -36,12 +42,18 @@ class Expander:
 
     scope: Scope
     places: Places
+    substituted: Callable[[Node, str], Argument | None] = lambda _node, _raw: None
+    """What the command in a substitution prints, as words, where that can be told."""
 
     def arguments(self, word: Word) -> list[Argument]:
         """What a word may become."""
         raw = shown(word.raw)
+        word = self.settled(word)
         if len(word.pieces) == 1 and word.pieces[0].kind == "process" and raw.startswith("<("):
             return [Argument(raw, literal=False, paths=("/dev/fd/63",))]
+        alone = self._alone(word, raw)
+        if alone is not None:
+            return [alone]
         if any(piece.kind in ("substitution", "process", "unclear", "tilde") for piece in word.pieces):
             return [self._unknown(word, raw)]
         pieces = self._with_variables(word)
@@ -57,6 +69,39 @@ class Expander:
         if len(variants) == 1 and not values.from_files:
             return written
         return [_together(raw, written, values)]
+
+    def settled(self, word: Word) -> Word:
+        """A word in which arithmetic over variables that hold numbers is told from arithmetic that may do more."""
+        if all(piece.kind != "arithmetic" for piece in word.pieces):
+            return word
+        pieces = tuple(
+            replace(piece, kind="substitution" if self._is_reckoned(piece.text) else "unclear")
+            if piece.kind == "arithmetic"
+            else piece
+            for piece in word.pieces
+        )
+        return Word(word.raw, pieces, word.inner)
+
+    def _is_reckoned(self, arithmetic: str) -> bool:
+        values = [self.scope.known.get(name) for name in names_in(arithmetic)]
+        return all(each is not None and is_numeric(each) for each in values)
+
+    def _alone(self, word: Word, raw: str) -> Argument | None:
+        """A word that is one expansion, whose result is known as far as it matters."""
+        pieces = [piece for piece in word.pieces if piece.text or piece.kind != "quoted"]
+        if len(pieces) != 1:
+            return None
+        piece = pieces[0]
+        if piece.kind == "variable":
+            values = self.scope.known.get(piece.text)
+            is_number = values is not None and values.is_number
+            return Argument(raw, literal=False, may_be_option=True, is_number=True) if is_number else None
+        if piece.kind == "substitution" and piece.text.startswith("$((") and not word.inner:
+            return Argument(raw, literal=False, may_be_option=True, is_number=True)
+        if piece.kind != "substitution" or len(word.inner) != 1:
+            return None
+        found = self.substituted(word.inner[0], raw)
+        return found if found is not None and (found.is_number or not piece.is_quoted) else None
 
     def _one(self, raw: str, characters: Characters) -> Argument:
         text = shown("".join(character for character, _ in characters))
@@ -85,8 +130,12 @@ class Expander:
             if piece.kind != "variable":
                 choices.append([tuple((character, piece.kind == "quoted") for character in piece.text)])
                 continue
-            values = self.scope.known.get(piece.text)
-            if values is None or not (piece.is_quoted or all(map(_ONE_WORD.fullmatch, values.items))):
+            values = self._values(piece.text)
+            if (
+                values is None
+                or values.is_number
+                or not (piece.is_quoted or all(map(_ONE_WORD.fullmatch, values.items)))
+            ):
                 return None
             from_files = from_files or values.from_files
             may_be_option = may_be_option or values.may_be_option or (values.from_files and not piece.is_quoted)
@@ -98,6 +147,12 @@ class Expander:
                 return None
         variants = [tuple(itertools.chain.from_iterable(each)) for each in itertools.product(*choices)]
         return variants, Values((), from_files, may_be_option and _begins_open(word.pieces))
+
+    def _values(self, name: str) -> Values | None:
+        if name == "PWD" and self.scope.here:
+            # It may be spelt by way of links, but leads to the same place.
+            return Values(tuple(sorted(self.scope.here)))
+        return self.scope.known.get(name)
 
     def _unknown(self, word: Word, raw: str) -> Argument:
         splits = any(
@@ -115,12 +170,17 @@ class Expander:
 
     def _may_look_up(self, word: Word) -> bool:
         """Whether a variable that is not quoted holds a pattern of file names, which bash would look up anywhere."""
-        values = [self.scope.known.get(piece.text) for piece in word.pieces if not piece.is_quoted]
+        names = [_NAME_IN_BRACES.sub(r"\1", piece.text) for piece in word.pieces if not piece.is_quoted]
+        values = [self.scope.known.get(name) for name in names]
         is_known = any(each and any(_LOOKED_UP.search(item) for item in each.items) for each in values)
         return is_known or any(piece.kind == "plain" and _LOOKED_UP.search(piece.text) for piece in word.pieces)
 
     def assigned(self, word: Word) -> Values | None:
         """All that a variable may hold after an assignment; None where that is not known."""
+        word = self.settled(word)
+        alone = self._alone(word, word.raw)
+        if alone is not None and alone.is_number:
+            return Values((), may_be_option=True, is_number=True)
         if any(piece.kind in ("substitution", "process", "unclear", "tilde") for piece in word.pieces):
             return None
         found = self._with_variables(word)

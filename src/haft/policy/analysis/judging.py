@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.policy.analysis.builtin import BUILTINS, why_not_inside
-from haft.policy.analysis.options import Unlisted, taken_apart
+from haft.policy.analysis.handing import Finding, Xargs, executing, handed
+from haft.policy.analysis.listings import Lister, Listing
+from haft.policy.analysis.naming import lists_names, why_not_named
+from haft.policy.analysis.options import TakenApart, Unlisted, taken_apart
 from haft.policy.analysis.places import Places
-from haft.policy.analysis.program import Argument, Program
+from haft.policy.analysis.program import Argument, ByLinks, Program
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.source import RESERVED
+from haft.policy.analysis.survey import Surveyor
 from haft.policy.analysis.wrapping import unwrapped, without_exec
 
 _MOST_WRAPPERS: Final = 4
+_NO_PROGRAMS: Final = frozenset(("time", "command", "builtin"))
+"""Words of the shell that it looks through; to another program they mean something else, or nothing."""
+_NEEDS_NO_INPUT: Final = frozenset(("echo", "printf", "basename", "dirname", "pwd", "true", "false", "[", "test", ":"))
 _KNOWN_PLACES: Final = ("/bin/", "/usr/bin/")
 
 
@@ -35,6 +42,12 @@ class Judge:
 
     programs: Mapping[str, Program]
     places: Places
+    surveyor: Surveyor
+
+    @property
+    def lister(self) -> Lister:
+        """Tells what pipes list here."""
+        return Lister(self.programs, self.surveyor)
 
     def judged(self, arguments: list[Argument], scope: Scope) -> Judgement:
         """A command: its program, then what it is given."""
@@ -47,6 +60,9 @@ class Judge:
                 found = without_exec(arguments) if program.text == "find" else None
                 if found is not None:
                     return self._with_exec(*found, scope)
+                finding = executing(arguments[1:]) if program.text == "find" else None
+                if finding is not None:
+                    return self._executing(finding, scope)
                 return self._plain(program.text, arguments[1:], scope)
             if isinstance(inner, str):
                 return Judgement(False, inner)
@@ -66,10 +82,59 @@ class Judge:
         judgement = self._plain("find", find[1:], scope)
         return self._plain(name, several, scope) if judgement.is_safe else judgement
 
-    def why_not_look_up(self, arguments: Iterable[Argument], scope: Scope) -> str | None:
+    def _executing(self, finding: Finding, scope: Scope) -> Judgement:
+        """`find … -exec PROGRAM … {} +`, judged with the names that are there now."""
+        judgement = self._plain("find", finding.rest, scope)
+        for test, inner in finding.started:
+            if not judgement.is_safe:
+                break
+            directory = only(scope)
+            listing = directory and self.lister.names_of_find(finding.roots, finding.depth, test, directory)
+            if not listing:
+                return Judgement(False, "which files `find` hands on is not known before it runs")
+            judgement = self.started(handed(inner, listing.names), scope)
+        return judgement
+
+    def started(self, arguments: list[Argument], scope: Scope) -> Judgement:
+        """A command that another program starts, not the shell."""
+        name = arguments[0].text
+        if name in BUILTINS or name in _NO_PROGRAMS or "/" in name:
+            return Judgement(False, f"what is started is not known to only read: `{name}`")
+        return self.judged(arguments, scope.copy())
+
+    def handed(self, xargs: Xargs, listing: Listing | None, scope: Scope) -> Judgement:
+        """What an `xargs` starts."""
+        why = None if xargs.file is None else why_not_inside(xargs.file, scope, self.places)
+        if why is not None or (xargs.file is not None and xargs.file.splits):
+            return Judgement(False, why or f"which file `{xargs.file}` names is not known before it runs")
+        judgement = Judgement(False, "`xargs` starts nothing")
+        for each in xargs.commands(listing):
+            judgement = self.started(each, scope)
+            if not judgement.is_safe:
+                break
+        return judgement
+
+    def leaves_input(self, arguments: list[Argument]) -> bool:
+        """Whether a command that passes reads nothing from its input: it is given files, or needs none."""
+        name = arguments[0].text
+        entry = self.programs.get(name)
+        if name in _NEEDS_NO_INPUT or name in BUILTINS:
+            return name not in ("read", "tee")
+        if entry is None:
+            return False
+        found = taken_apart(name, arguments[1:], entry)
+        is_given_files = any(each is operand for each in found.paths for operand in found.invocation.operands)
+        return is_given_files and not any(
+            text == "-" or text.startswith("/dev/") for each in found.paths for text in each.paths or (each.text,)
+        )
+
+    def why_not_look_up(self, arguments: Iterable[Argument], scope: Scope, *, are_followed: bool = True) -> str | None:
         """Why the shell itself, looking for file names, would not stay inside the workspace."""
         patterns = (each for each in arguments if each.paths is not None and each.splits)
-        return next(filter(None, (why_not_inside(each, scope, self.places) for each in patterns)), None)
+        if not are_followed:
+            patterns = (each for each in patterns if not each.is_listed)
+        why = why_not_inside if are_followed else why_not_named
+        return next(filter(None, (why(each, scope, self.places) for each in patterns)), None)
 
     def _plain(self, name: str, arguments: list[Argument], scope: Scope) -> Judgement:
         if name in BUILTINS:
@@ -79,7 +144,8 @@ class Judge:
         entry = self.programs.get(known)
         if entry is None or known in RESERVED:
             return Judgement(False, _unknown(name))
-        why = self.why_not_look_up(arguments, scope)
+        are_followed = not (entry.tame and entry.operands == "words") and not (known == "ls" and lists_names(arguments))
+        why = self.why_not_look_up(arguments, scope, are_followed=are_followed)
         if why is not None:
             return Judgement(False, why, is_about_place=True, starts_others=entry.starts_others)
         try:
@@ -88,9 +154,10 @@ class Judge:
             return Judgement(False, str(error), starts_others=entry.starts_others)
         name = found.invocation.name
         why = None if found.entry.check is None else found.entry.check(found.invocation)
-        if why is not None:
+        if why is not None and not (isinstance(why, ByLinks) and self._stays_inside(found, scope)):
             return Judgement(False, why, starts_others=found.starts_others)
-        outside = next(filter(None, (why_not_inside(each, scope, self.places) for each in found.paths)), None)
+        judge = why_not_inside if are_followed else why_not_named
+        outside = next(filter(None, (judge(each, scope, self.places) for each in found.paths)), None)
         if outside is not None:
             return Judgement(False, outside, is_about_place=True, starts_others=found.starts_others)
         if scope.here is None:
@@ -102,6 +169,25 @@ class Judge:
         if found.starts_others and not self.places.ground.walled:
             return Judgement(False, f"`{name}` may start other programs, and there are no walls", starts_others=True)
         return Judgement(True, f"`{name}` only reads", starts_others=found.starts_others)
+
+    def _stays_inside(self, found: TakenApart, scope: Scope) -> bool:
+        """Whether a program that follows links finds none that leads out."""
+        directory = only(scope)
+        if directory is None or found.invocation.has("-C", "--base-directory"):
+            return False
+        roots: list[str] = []
+        for each in found.paths:
+            if not each.literal and each.paths is None:
+                return False
+            roots += (each.text,) if each.literal else each.paths or ()
+        if not any(each in found.paths for each in found.invocation.operands):
+            roots.append(".")
+        return self.surveyor.stays_inside(directory, roots)
+
+
+def only(scope: Scope) -> str | None:
+    """The one directory that the line is in, where that is certain."""
+    return next(iter(scope.here)) if scope.here is not None and len(scope.here) == 1 else None
 
 
 def _unknown(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 _CHANGES_DIRECTORY: Final = frozenset(("cd", "pushd", "popd", "builtin", "command", "eval", "source", "."))
 _SETS_VARIABLES: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "unset"))
+_COUNTS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?:[0-9]{1,9}|\$\(\([^$`\[\]'\"\\]*\)\))")
 
 
 class Notes:
@@ -20,6 +22,7 @@ class Notes:
     def __init__(self, source: Source) -> None:
         self._set_at: list[int] = []
         self._set: list[str | None] = []
+        self._counts: list[bool] = []
         self._moves: list[int] = []
         self._ampersands: list[int] = []
         for node in descendants(source.root):
@@ -29,7 +32,7 @@ class Notes:
         at = node.start_byte
         if node.type in ("variable_assignment", "for_statement"):
             name = node.child_by_field_name("name") or node.child_by_field_name("variable")
-            self._add(at, None if name is None else source.of(name))
+            self._add(at, None if name is None else source.of(name), _COUNTS.fullmatch(source.of(node)) is not None)
         elif node.type in ("declaration_command", "unset_command"):
             self._add(at, None)
         elif node.type == "command_name":
@@ -41,15 +44,21 @@ class Notes:
         elif node.type == "&":
             self._ampersands.append(at)
 
-    def _add(self, at: int, name: str | None) -> None:
+    def _add(self, at: int, name: str | None, counts: bool = False) -> None:
         self._set_at.append(at)
         self._set.append(name)
+        self._counts.append(counts)
 
     def assigned(self, node: Node) -> list[str] | None:
         """The variables that are set somewhere in a node; None where that cannot be told."""
         found = self._set[bisect_left(self._set_at, node.start_byte) : bisect_left(self._set_at, node.end_byte)]
         names = [name for name in found if name is not None]
         return names if len(names) == len(found) else None
+
+    def only_counts(self, node: Node, name: str) -> bool:
+        """Whether a variable is set to nothing but numbers in a node, where what it is reckoned from are numbers."""
+        inside = range(bisect_left(self._set_at, node.start_byte), bisect_left(self._set_at, node.end_byte))
+        return all(self._counts[at] for at in inside if self._set[at] in (name, None))
 
     def changes_directory(self, node: Node) -> bool:
         """Whether something in a node may leave the line in another directory."""

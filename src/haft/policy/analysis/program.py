@@ -24,6 +24,15 @@ Operands = Literal["paths", "words", "none", "pattern-paths"]
 """`pattern-paths`: the first operand is a pattern, unless an option of `patterns` gave one; the rest are paths."""
 
 
+class ByLinks(str):
+    """A reason that holds only where a link below what is read leads out of the workspace.
+
+    Checks cannot see the disk. Whoever can may look for such a link, and let the command pass where there is none.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One word of a command as far as it is known."""
@@ -40,6 +49,10 @@ class Argument:
     """Whether it could become several words, or none."""
     is_unclear: bool = False
     """Whether it holds an expansion that may itself do something."""
+    is_listed: bool = False
+    """Whether its paths are names that a program printed: the shell looks nothing up for them."""
+    is_number: bool = False
+    """Whether it is a whole number, though it is not known which."""
 
 
 @dataclass(frozen=True, slots=True)

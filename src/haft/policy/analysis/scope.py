@@ -16,6 +16,7 @@ _SIMPLE: Final = re.compile(r"[a-z][a-z0-9]{0,20}(?:_[a-z0-9]{1,20}){0,5}")
 _UPPER: Final = frozenset(("COUNT", "DIR", "FILE", "FILES", "LINE", "LINES_FOUND", "PATTERN", "RESULT", "TOTAL"))
 _MATTERS: Final = re.compile(r"(?:npm|pip|git|node|bash|uv|yarn)_.*|.*_proxy|histchars|auto_resume")
 _BEFORE: Final = frozenset(("LC_ALL", "LANG", "TZ", "NO_COLOR", "COLUMNS", "LC_CTYPE", "LC_COLLATE", "FORCE_COLOR"))
+_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
 _VALUE: Final = re.compile(r"[A-Za-z0-9_.@+-]*")
 
 
@@ -27,6 +28,8 @@ class Values:
     from_files: bool = False
     """Whether some are names of files, of which there may be others by the time it runs."""
     may_be_option: bool = False
+    is_number: bool = False
+    """Whether it is a whole number of which nothing more is known; there are no items then."""
 
 
 @dataclass(slots=True)
@@ -40,10 +43,12 @@ class Scope:
     known: dict[str, Values] = field(default_factory=dict)
     is_plain: bool = True
     """Whether no link was followed by a change of directory: `cd ..` goes back by name, not by place."""
+    is_fed_names: bool = False
+    """Whether names are read from its input one by one: what reads from there too would leave parts of names."""
 
     def copy(self) -> Scope:
         """For a level below, whose changes are not seen above."""
-        return Scope(self.here, self.failed, dict(self.known), self.is_plain)
+        return Scope(self.here, self.failed, dict(self.known), self.is_plain, self.is_fed_names)
 
     def widen(self, others: frozenset[str] | None = frozenset()) -> None:
         """Go on as if what came before had failed or not, or as if others had been the case."""
@@ -65,6 +70,11 @@ class Scope:
         """Nothing is known any more of some variables, or of all."""
         for name in list(self.known) if names is None else names:
             self.known.pop(name, None)
+
+
+def is_numeric(values: Values) -> bool:
+    """Whether a variable holds a whole number, whichever it is."""
+    return values.is_number or (bool(values.items) and all(map(_INTEGER.fullmatch, values.items)))
 
 
 def is_harmless_name(name: str) -> bool:

@@ -13,7 +13,8 @@ from haft.policy.analysis.brackets import double_bracket
 from haft.policy.analysis.commands import Commands
 from haft.policy.analysis.heredocs import heredoc_of
 from haft.policy.analysis.notes import Notes
-from haft.policy.analysis.scope import Scope
+from haft.policy.analysis.pipes import is_input, line_variable
+from haft.policy.analysis.scope import Scope, Values, is_numeric
 from haft.policy.analysis.source import NotUnderstood, Source, descendants
 from haft.policy.analysis.words import Word, outermost, word_at
 
@@ -227,9 +228,10 @@ class Walk:
     def _command(self, node: Node, scope: Scope, before: Node | None) -> None:
         redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
         self._redirects.setdefault(node.id, []).extend(redirects)
-        fed = self._with_redirects(node, scope) or before is not None
+        is_fed_otherwise = any(map(is_input, self._redirects[node.id]))
+        fed = self._with_redirects(node, scope) or before is not None or is_fed_otherwise
         more = self._more_words.pop(node.id, [])
-        inner = self._commands.command(node, more, scope, fed, before)
+        inner = self._commands.command(node, more, scope, fed, None if is_fed_otherwise else before)
         self._then_inner(inner, scope)
 
     def _assignments(self, node: Node, scope: Scope, _before: Node | None) -> None:
@@ -267,16 +269,37 @@ class Walk:
                 steps.append(lambda: self._commands.syntax("&", "what runs in the background is not waited for"))
         self._then([*steps, join])
 
-    def _loop(self, node: Node, scope: Scope, _before: Node | None) -> None:
+    def _loop(self, node: Node, scope: Scope, before: Node | None) -> None:
+        is_fed_otherwise = before is None or any(map(is_input, self._redirects.get(node.id, ())))
+        lines = None if is_fed_otherwise else self._commands.lines_before(node, scope)
         self._with_redirects(node, scope)
         self._before_loop(node, scope)
         if self._is_endless_bomb(node):
             self._commands.syntax(self._source.shown(node), "it starts programs without end", "fork-bomb")
         names = self._notes.assigned(node)
-        self._then([lambda: self._sequence(node.children, scope), lambda: scope.forget(names)])
+        condition = node.child_by_field_name("condition")
+        variable = None if condition is None else line_variable(self._source, condition)
+        if lines is None or variable is None or condition is None or node.children[0].type != "while":
+            self._then([lambda: self._sequence(node.children, scope), lambda: scope.forget(names)])
+            return
+        inside = scope.copy()
+
+        def begin() -> None:
+            inside.known[variable] = Values(lines, from_files=True)
+            inside.is_fed_names = True
+
+        rest = [child for child in node.children if child.id != condition.id]
+        steps = [lambda: self._visit(condition, inside), begin, lambda: self._sequence(rest, inside)]
+        # It is a stage of a pipe: a shell of its own, of which nothing is seen outside.
+        self._then([*steps, lambda: scope.forget(names)])
 
     def _before_loop(self, node: Node, scope: Scope) -> None:
-        scope.forget(self._notes.assigned(node))
+        names = self._notes.assigned(node)
+        counters = [name for name in names or () if name in scope.known and is_numeric(scope.known[name])]
+        counters = [name for name in counters if self._notes.only_counts(node, name)]
+        scope.forget(names)
+        for name in counters:
+            scope.known[name] = Values((), may_be_option=True, is_number=True)
         if self._notes.changes_directory(node):
             scope.here = None
 

@@ -15,7 +15,7 @@ from haft.policy.analysis.source import NotUnderstood, Source, descendants, ends
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-PieceKind = Literal["plain", "quoted", "tilde", "variable", "substitution", "process", "unclear"]
+PieceKind = Literal["plain", "quoted", "tilde", "variable", "substitution", "process", "arithmetic", "unclear"]
 
 EXPANSIONS: Final = frozenset((
     "simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion",
@@ -26,9 +26,15 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SIMPLE: Final = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _BRACED: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _HARMLESS: Final = re.compile(
-    r"\$\{(?:#[A-Za-z_]\w*|[A-Za-z_]\w*(?::?[-+][\w./ ,:%+=-]*|(?:%%?|##?)[\w./ ,:%+=*?-]*))\}", re.ASCII
+    r"\$\{(?:#[A-Za-z_]\w*|[A-Za-z_]\w*(?::?[-+][\w./ ,:%+=-]*|(?:%%?|##?)[\w./ ,:%+=*?-]*"
+    r"|:(?:[0-9]{1,9}| -[0-9]{1,9})(?::-?[0-9]{1,9})?))\}",
+    re.ASCII,
 )
 _NUMBERS: Final = re.compile(r"\$\(\([0-9 +*/%()-]+\)\)")
+_ARITHMETIC: Final = re.compile(
+    r"\$\(\((?:\s|[-+*/%()?:]|[<>]=?|[=!]=|&&|\|\||!|[0-9]+|\$?[A-Za-z_][A-Za-z0-9_]*)+\)\)", re.ASCII
+)
+_STEPS: Final = re.compile(r"\+\s*\+|-\s*-|[0-9][A-Za-z_]")
 _DOLLAR: Final = re.compile(r"[A-Za-z0-9_{(\[*@#?$!-]")
 _NAMED_DESCRIPTOR: Final = re.compile(r"\{.*\}")
 _ANSI: Final = re.compile(r"(?:[^\\']|\\[\\'\"nt])*")
@@ -64,7 +70,7 @@ class Word:
     @property
     def trouble(self) -> str | None:
         """What in it is not known to be harmless, as it was written."""
-        return next((piece.text for piece in self.pieces if piece.kind == "unclear"), None)
+        return next((piece.text for piece in self.pieces if piece.kind in ("unclear", "arithmetic")), None)
 
 
 def word_at(source: Source, node: Node) -> Word:
@@ -232,7 +238,10 @@ class WordReader:
                 return Piece("variable", braced[1], is_quoted)
             return Piece("substitution" if _HARMLESS.fullmatch(raw) else "unclear", raw, is_quoted)
         if node.type == "arithmetic_expansion":
-            return Piece("substitution" if _NUMBERS.fullmatch(raw) else "unclear", raw, is_quoted)
+            if _NUMBERS.fullmatch(raw):
+                return Piece("substitution", raw, is_quoted)
+            is_plain = _ARITHMETIC.fullmatch(raw) and not _STEPS.search(raw)
+            return Piece("arithmetic" if is_plain else "unclear", raw, is_quoted)
         return Piece("process" if node.type == "process_substitution" else "substitution", raw, is_quoted)
 
     def _add(self, kind: PieceKind, text: str) -> None:
@@ -251,6 +260,11 @@ def outermost(node: Node, types: frozenset[str]) -> Mapping[int, Node]:
             found[each.start_byte] = each
             end = each.end_byte
     return found
+
+
+def names_in(arithmetic: str) -> list[str]:
+    """The variables that plain arithmetic reckons with."""
+    return _NAME.findall(arithmetic)
 
 
 def is_name(text: str) -> bool:

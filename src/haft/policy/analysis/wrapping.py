@@ -114,21 +114,6 @@ def is_interpreter(name: str) -> bool:
     return name in SHELLS or INTERPRETERS.fullmatch(name) is not None
 
 
-def xargs_command(arguments: list[Argument]) -> list[Argument] | None:
-    """What `xargs -0` starts, where nothing but harmless options stand before it; None otherwise."""
-    at, is_split_at_nul = 0, False
-    while at < len(arguments) and arguments[at].literal and arguments[at].text.startswith("-"):
-        text = arguments[at].text
-        if text in ("-0", "--null", "-0r", "-r0"):
-            is_split_at_nul = True
-        elif text in ("-n", "-P", "-L") and at + 1 < len(arguments) and _NUMBER.fullmatch(arguments[at + 1].text):
-            at += 1
-        elif text not in ("-r", "--no-run-if-empty") and not re.fullmatch(r"-[nPL][0-9]+", text):
-            return None
-        at += 1
-    return arguments[at:] if is_split_at_nul and at < len(arguments) else None
-
-
 def prints_only_files(arguments: list[Argument]) -> bool:
     """Whether a `find` prints nothing but the names of plain files below relative places, each ended by a NUL."""
     texts = [each.text if each.literal else "" for each in arguments]

@@ -3,7 +3,6 @@
 from haft.policy.approval.inbox import (
     Answered,
     Inbox,
-    UnknownRequest,
     Waiting,
     digest_of,
     fingerprint_of,
@@ -19,7 +18,6 @@ __all__ = [
     "Pin",
     "Pins",
     "Remembered",
-    "UnknownRequest",
     "Waiting",
     "digest_of",
     "fingerprint_of",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.contracts import BadUsage, HostId, PersonError, RunId, ThreadId, new_run_id
+from haft.contracts import BadUsage, HostId, RunId, ThreadId, UnknownRequest, new_run_id
 from haft.storage import Database, decode, encode
 
 SHORTEST_NAME: Final = 4
@@ -23,14 +23,6 @@ KEPT_DAYS: Final = 7
 _COLUMNS: Final = (
     "id, run, host, workspace, who, thread, created_at, expires_at, tried, fingerprint, shown, state, answer"
 )
-
-
-class UnknownRequest(PersonError):
-    code = "unknown-request"
-    exit_code = 2
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"nothing called `{name}` waits for an answer", hint="`haft inbox` shows what does")
 
 
 def new_request_id() -> str:

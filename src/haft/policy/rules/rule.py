@@ -57,5 +57,5 @@ class Rule:
 
 def _told(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return f"is one of {', '.join(map(_told, value))}"
+        return f"is one of {', '.join(map(str, value))}"
     return f"is {value}"

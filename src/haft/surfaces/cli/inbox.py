@@ -168,7 +168,7 @@ def reject_request(context: click.Context, name: str, message: str | None) -> No
 
 
 def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, **answer: Any) -> None:
-    from haft.policy.approval import UnknownRequest
+    from haft.contracts import UnknownRequest
     from haft.service import user_name
 
     said = context.find_object(Globals) or Globals()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import ByLinks
+from haft.policy.analysis.program import ByLinks, Invocation, Program
 
 _BY_LINKS: Final = ByLinks("`diff -r` follows links, out of the workspace too; with `--no-dereference` it does not")
 

@@ -9,20 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from haft.policy.analysis.program import Argument, Invocation
+from haft.policy.analysis.program import Argument, ByLinks, Invocation
 
 Check = Callable[[Invocation], str | None]
 
 UNKNOWN: Final = "what it is given is only known when it runs"
-
-
-class ByLinks(str):
-    """A reason that holds only where a link below what is read leads out of the workspace.
-
-    Checks cannot see the disk. Whoever can may look for such a link, and let the command pass where there is none.
-    """
-
-    __slots__ = ()
 
 
 def by_links(*options: str) -> Check:

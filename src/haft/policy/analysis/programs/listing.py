@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import ByLinks, by_links, every, plain_values
+from haft.policy.analysis.program import ByLinks, Invocation, Program
+from haft.policy.analysis.programs.judging import by_links, every, plain_values
 
 _NAMES: Final = "reads the files that a list names"
 

@@ -1,0 +1,165 @@
+"""Programs that hand names on to another: `xargs`, and `find -exec`. What they start is judged with those names.
+
+Where the names are not known, it is judged with words that may be anything: few programs pass then.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from haft.policy.analysis import findnames
+from haft.policy.analysis.listings import Listing
+from haft.policy.analysis.program import Argument
+
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,4}")
+_ATTACHED: Final = re.compile(r"-([nPL])([1-9][0-9]{0,4})")
+_FLAGS: Final = re.compile(r"-[0rtx]+|--null|--no-run-if-empty|--verbose|--exit")
+_SIGN: Final = re.compile(r"\{\}|[%@]|F|FILE")
+_LINES: Final = ("\\n", "\n")
+_MOST_EXECS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Xargs:
+    """An `xargs` taken apart."""
+
+    started: list[Argument]
+    """The command, without what is handed on to it."""
+    ends_in_nul: bool = False
+    by_line: bool = False
+    replaced: str | None = None
+    """What stands for the name, where it is not put at the end."""
+    file: Argument | None = None
+    """Where the names are read from, where not from a pipe."""
+
+    def commands(self, listing: Listing | None) -> list[list[Argument]]:
+        """What it may start, with names from a listing, or with any words at all."""
+        names = None if listing is None or self.file is not None else self._parted(listing)
+        if self.replaced is not None:
+            return [[_with(each, self.replaced, names) for each in self.started]]
+        is_known = names is not None
+        handed = Argument("what xargs reads", False, names, not is_known, splits=True, is_listed=is_known)
+        return [[*self.started, handed], self.started]
+
+    def _parted(self, listing: Listing) -> tuple[str, ...] | None:
+        if self.ends_in_nul:
+            return listing.as_strings()
+        if self.replaced is not None:
+            return listing.as_items()
+        return listing.as_lines() if self.by_line else listing.as_words()
+
+
+def _with(argument: Argument, sign: str, names: tuple[str, ...] | None) -> Argument:
+    if sign not in argument.text:
+        return argument
+    is_whole = argument.text == sign
+    if names is None or not argument.literal:
+        may_be_option = argument.text.startswith(sign) or argument.text.startswith("-")
+        return Argument(argument.text, literal=False, may_be_option=may_be_option, is_unclear=argument.is_unclear)
+    filled = names if is_whole else tuple(argument.text.replace(sign, name) for name in names)
+    return Argument(argument.text, literal=False, paths=filled, may_be_option=argument.text.startswith("-"))
+
+
+def xargs(arguments: list[Argument]) -> Xargs | None:
+    """The words behind `xargs` taken apart; None where there is more to them."""
+    found = Xargs([])
+    at = 0
+    while at < len(arguments) and arguments[at].text.startswith("-"):
+        text = arguments[at].text
+        at += 1
+        if not arguments[at - 1].literal:
+            return None
+        if _FLAGS.fullmatch(text):
+            is_nul = text == "--null" or ("0" in text and not text.startswith("--"))
+            found = replace(found, ends_in_nul=found.ends_in_nul or is_nul)
+        elif text == "-I{}":
+            found = replace(found, replaced="{}")
+        elif not _ATTACHED.fullmatch(text):
+            valued = None if at == len(arguments) else _valued(found, text, arguments[at])
+            if valued is None:
+                return None
+            found = valued
+            at += 1
+    found = replace(found, started=arguments[at:] or [Argument("echo")])
+    return found if _is_clear(found) else None
+
+
+def _valued(found: Xargs, option: str, value: Argument) -> Xargs | None:
+    if option in ("-a", "--arg-file"):
+        return replace(found, file=value)
+    if not value.literal:
+        return None
+    if option == "-I" and _SIGN.fullmatch(value.text):
+        return replace(found, replaced=value.text)
+    if option == "-d" and value.text in _LINES:
+        return replace(found, by_line=True)
+    return found if option in ("-n", "-P", "-L") and _NUMBER.fullmatch(value.text) else None
+
+
+def _is_clear(found: Xargs) -> bool:
+    if found.replaced is None:
+        return not (found.by_line and found.ends_in_nul)
+    is_program_known = found.replaced not in found.started[0].text
+    return is_program_known and not found.by_line and all(each.paths is None for each in found.started)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A `find` that starts programs, taken apart."""
+
+    rest: list[Argument]
+    """Without them."""
+    roots: list[str]
+    depth: int | None
+    started: list[tuple[findnames.Test, list[Argument]]]
+    """Each with a bound on the names that it is started on; `{}` still stands for the name."""
+
+
+def executing(arguments: list[Argument]) -> Finding | None:
+    """A `find` with its `-exec` apart; None where it has none, or is not so simple."""
+    texts = findnames.literal(arguments)
+    if texts is None or "-exec" not in texts or texts.count("-exec") > _MOST_EXECS:
+        return None
+    rest: list[Argument] = []
+    started: list[tuple[findnames.Test, list[Argument]]] = []
+    at = 0
+    try:
+        while at < len(texts):
+            if texts[at] != "-exec":
+                rest.append(arguments[at])
+                at += 1
+                continue
+            end = next(
+                (
+                    each
+                    for each in range(at, len(texts))
+                    if texts[each] == ";" or texts[each - 1 : each + 1] == ["{}", "+"]
+                ),
+                0,
+            )
+            inner = arguments[at + 1 : end]
+            if len(inner) < 2 or not _is_plain(inner):
+                return None
+            _, expression = findnames.split([each.text for each in rest])
+            started.append((findnames.bound(expression), inner))
+            at = end + 1
+            rest.append(Argument("-true"))
+        roots, expression = findnames.split([each.text for each in rest])
+        findnames.printed(expression)
+    except findnames.Unread:
+        return None
+    return Finding(rest, roots, findnames.depth(expression), started)
+
+
+def _is_plain(inner: list[Argument]) -> bool:
+    """Whether `{}` stands alone in it, once, and not for the program."""
+    is_alone = all(each.text == "{}" or "{}" not in each.text for each in inner)
+    return is_alone and sum(each.text == "{}" for each in inner) == 1 and inner[0].text != "{}"
+
+
+def handed(inner: list[Argument], names: tuple[str, ...]) -> list[Argument]:
+    """A command with names where `{}` stands."""
+    several = Argument("{}", literal=False, paths=names, splits=True, is_listed=True)
+    return [several if each.text == "{}" else each for each in inner]

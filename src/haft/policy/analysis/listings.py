@@ -1,0 +1,280 @@
+"""What a pipe prints, where that is names of files: found by looking where its first program would look.
+
+A listing holds every name that may be printed, and perhaps more. Whoever hands the names on to a program has them
+judged one by one, each seen from the directory of the line, links resolved.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from haft.policy.analysis import findnames
+from haft.policy.analysis.gitnames import tracked
+from haft.policy.analysis.options import Unlisted, taken_apart
+from haft.policy.analysis.program import Argument, Invocation, Program
+from haft.policy.analysis.survey import Surveyor, is_one_line, is_one_word
+
+_MOST_NAMES: Final = 4_000
+
+End = Literal["line", "nul"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Names as they are printed."""
+
+    names: tuple[str, ...]
+    end: End = "line"
+
+    def as_words(self) -> tuple[str, ...] | None:
+        """Where white space parts them: a name with spaces is several words then."""
+        words = [word for name in self.names for word in name.split(" ") if word]
+        return tuple(words) if self.end == "line" and all(map(is_one_word, words)) else None
+
+    def as_items(self) -> tuple[str, ...] | None:
+        """Where the ends of lines part them, white space around them is dropped, and quotes are obeyed."""
+        lines = self.as_lines()
+        if lines is None or any(sign in name for name in lines for sign in "'\"\\"):
+            return None
+        return tuple(dict.fromkeys((*lines, *(name.strip(" ") for name in lines))))
+
+    def as_lines(self) -> tuple[str, ...] | None:
+        """Where the ends of lines part them."""
+        return self.names if self.end == "line" and all(map(is_one_line, self.names)) else None
+
+    def as_strings(self) -> tuple[str, ...] | None:
+        """Where a NUL parts them."""
+        is_fine = self.end == "nul" and not any(name.startswith("-") for name in self.names)
+        return self.names if is_fine else None
+
+
+@dataclass(frozen=True, slots=True)
+class Lister:
+    """Tells what a pipe lists, on one ground, by a table of programs."""
+
+    programs: Mapping[str, Program]
+    surveyor: Surveyor
+
+    def listed(self, stages: list[list[Argument]], directory: str) -> Listing | None:
+        """The names that a pipe prints, seen from a directory; None where it may print something else."""
+        try:
+            listing = self._first(stages[0], directory)
+        except (Unlisted, findnames.Unread):
+            return None
+        for stage in stages[1:]:
+            if listing is None:
+                return None
+            listing = _filtered(stage, listing)
+        return None if listing is None or len(listing.names) > _MOST_NAMES else listing
+
+    def _first(self, arguments: list[Argument], directory: str) -> Listing | None:
+        program = arguments[0]
+        produce = _PRODUCERS.get(program.text) if program.literal else None
+        return None if produce is None else produce(self, arguments[1:], directory)
+
+    def names_of_find(
+        self, roots: list[str], depth: int | None, test: findnames.Test, directory: str
+    ) -> Listing | None:
+        """What lies below some places and passes a test of its last name."""
+        names: list[str] = []
+        for root in roots:
+            below = (
+                self.surveyor.below(directory, root) if depth is None else self.surveyor.below(directory, root, depth)
+            )
+            if below is None:
+                return None
+            # What the name of the place itself is tested against depends on how it is written.
+            start = root if root.endswith("/") else root + "/"
+            names += [root, *(start + path for path in below if test(path.rpartition("/")[2]))]
+        return Listing(tuple(names))
+
+    def _find(self, arguments: list[Argument], directory: str) -> Listing | None:
+        texts = findnames.literal(arguments)
+        if texts is None:
+            return None
+        roots, expression = findnames.split(texts)
+        listing = self.names_of_find(roots, findnames.depth(expression), findnames.printed(expression), directory)
+        if listing is None or ("-print" in expression and "-print0" in expression):
+            return None
+        return Listing(listing.names, "nul" if "-print0" in expression else "line")
+
+    def _ls(self, arguments: list[Argument], directory: str) -> Listing | None:
+        found = self._taken_apart("ls", arguments, "-1 -a -A -t -r -S -v -X -U -d --all --almost-all --directory")
+        given = _texts(found)
+        if given is None:
+            return None
+        names: list[str] = list(given)
+        for path in given or ["."]:
+            inside = self.surveyor.below(directory, path, 1)
+            if inside is None:
+                return None
+            names += inside
+            names += [f"{path}:"] if inside else []
+        if found.has("-a", "--all"):
+            names += [".", ".."]
+        return Listing(tuple(names))
+
+    def _grep(self, arguments: list[Argument], directory: str) -> Listing | None:
+        listed = """-l --files-with-matches -L --files-without-match -r --recursive -i -w -E -F -P -v -s -e=word -x -I
+            --include=word --exclude=word --exclude-dir=word -q -Z --null"""
+        found = self._taken_apart("grep", arguments, listed)
+        if not found.has("-l", "--files-with-matches", "-L", "--files-without-match"):
+            return None
+        is_recursive = found.has("-r", "--recursive")
+        places = _texts(found, 0 if found.has("-e") else 1)
+        if places is None or not (places or is_recursive):
+            return None
+        return self._below(places, directory, is_recursive, found.has("-Z", "--null"))
+
+    def _rg(self, arguments: list[Argument], directory: str) -> Listing | None:
+        listed = """-l --files-with-matches --files-without-match --files -i -w -F -S -s -v -e=word -t=word --type=word
+            -T=word --type-not=word -g=word --glob=word --hidden --no-ignore -u -uu -0 --null -U"""
+        found = self._taken_apart("rg", arguments, listed)
+        if not found.has("-l", "--files-with-matches", "--files-without-match", "--files"):
+            return None
+        places = _texts(found, 0 if found.has("-e", "--files") else 1)
+        return None if places is None else self._below(places, directory, True, found.has("-0", "--null"))
+
+    def _fd(self, arguments: list[Argument], directory: str) -> Listing | None:
+        listed = """-H --hidden -I --no-ignore -u -s -i -g --glob -F -p --full-path -0 --print0 -d=number
+            --max-depth=number -E=word --exclude=word -t=word --type=word -e=word --extension=word"""
+        found = self._taken_apart("fd", arguments, listed)
+        places = _texts(found, 1)
+        return None if places is None else self._below(places, directory, True, found.has("-0", "--print0"))
+
+    def _below(self, places: list[str], directory: str, is_recursive: bool, ends_in_nul: bool) -> Listing | None:
+        names: list[str] = list(places)
+        if is_recursive:
+            for place in places or [""]:
+                below = self.surveyor.below(directory, place or ".")
+                if below is None or "//" in place:
+                    return None
+                start = place if not place or place.endswith("/") else place + "/"
+                names += [start + path for path in below]
+        return Listing(tuple(names), "nul" if ends_in_nul else "line")
+
+    def _git(self, arguments: list[Argument], directory: str) -> Listing | None:
+        texts = findnames.literal(arguments)
+        if texts is None:
+            return None
+        if texts[:1] == ["--no-pager"]:
+            texts = texts[1:]
+        reads = {"ls-files": _ls_files, "diff": _difference, "grep": _git_grep}.get(texts[0] if texts else "")
+        if reads is None or not reads(texts[1:]):
+            return None
+        names = tracked(directory, self.surveyor.places)
+        if names is None:
+            return None
+        asked = texts[1:] if texts[0] == "ls-files" else texts[texts.index("--") :] if "--" in texts else []
+        chosen = [each for each in asked if not each.startswith("-")]
+        return Listing(tuple(name for name in names if _may_match(name, chosen)), "nul" if "-z" in texts else "line")
+
+    def _taken_apart(self, name: str, arguments: list[Argument], options: str) -> Invocation:
+        """By an entry that knows less than the table: only what leaves names as they are."""
+        kind = self.programs[name].operands if name in self.programs else "paths"
+        entry = Program(options, operands=kind, patterns=("-e", "--files"), tame=True)
+        return taken_apart(name, arguments, entry).invocation
+
+
+Producer = Callable[[Lister, list[Argument], str], "Listing | None"]
+_PRODUCERS: Final[dict[str, Producer]] = {
+    "find": Lister._find,
+    "ls": Lister._ls,
+    "grep": Lister._grep,
+    "rg": Lister._rg,
+    "fd": Lister._fd,
+    "fdfind": Lister._fd,
+    "git": Lister._git,
+}
+_PATHSPEC: Final = re.compile(r"[A-Za-z0-9_.*][A-Za-z0-9_.*/-]*")
+
+
+def _texts(invocation: Invocation, skip: int = 0) -> list[str] | None:
+    """What the operands stand for, behind the first few, which must be one word each."""
+    words: list[str] = []
+    for at, each in enumerate(invocation.operands):
+        if at < skip and each.splits:
+            return None
+        if at >= skip:
+            if not each.literal and each.paths is None:
+                return None
+            words += (each.text,) if each.literal else each.paths or ()
+    return words
+
+
+def _is_pathspec(text: str) -> bool:
+    return _PATHSPEC.fullmatch(text) is not None and ".." not in text.split("/")
+
+
+def _may_match(name: str, chosen: list[str]) -> bool:
+    """Whether a name may be among those that are asked for; a pattern is only told by what it ends in."""
+    return not chosen or any(map(functools.partial(_may_be, name), chosen))
+
+
+def _may_be(name: str, asked: str) -> bool:
+    asked = asked.removeprefix("./").rstrip("/")
+    if asked in ("", ".") or "//" in asked or "/./" in asked or f"/{asked}/" in f"/{name}/":
+        return True
+    return "*" in asked and name.endswith(asked.rpartition("*")[2])
+
+
+def _ls_files(texts: list[str]) -> bool:
+    allowed = ("-z", "-c", "--cached", "-m", "--modified", "-d", "--deleted", "--", "--full-name")
+    return all(each in allowed or _is_pathspec(each) for each in texts)
+
+
+def _difference(texts: list[str]) -> bool:
+    """Only what lies in the index is compared: a word before `--` may be a commit."""
+    at = texts.index("--") if "--" in texts else len(texts)
+    is_plain = all(
+        each in ("--name-only", "-z") or re.fullmatch("--diff-filter=[A-Za-z]+", each) for each in texts[:at]
+    )
+    return is_plain and "--name-only" in texts[:at] and all(map(_is_pathspec, texts[at + 1 :]))
+
+
+def _git_grep(texts: list[str]) -> bool:
+    at = texts.index("--") if "--" in texts else len(texts)
+    options = [each for each in texts[:at] if each.startswith("-")]
+    is_plain = all(re.fullmatch(r"-[liwEFPIvz]+|--files-with-matches|--name-only", each) for each in options)
+    lists = any(re.fullmatch(r"-[iwEFPIvz]*l[liwEFPIvz]*|--files-with-matches|--name-only", each) for each in options)
+    # The word behind the pattern may be a commit.
+    return is_plain and lists and at - len(options) == 1 and all(map(_is_pathspec, texts[at + 1 :]))
+
+
+_FILTERS: Final = {
+    "head": Program("-n=number", number_option=True),
+    "tail": Program("-n=number", number_option=True),
+    "sort": Program("-r -u -n -V -f -h -s -R -z"),
+    "uniq": Program("-u -d"),
+    "shuf": Program("-n=number"),
+    "cat": Program(),
+    "grep": Program("-v -i -E -F -P -w -x -e=word --invert-match -z", operands="words", patterns=("-e",)),
+}
+_NUL: Final = (["\\n", "\\0"], ["\\n", "\\000"])
+
+
+def _filtered(arguments: list[Argument], listing: Listing) -> Listing | None:
+    """What a program leaves of a listing that it is fed, where it only drops or turns round whole names."""
+    name = arguments[0].text
+    if name == "tr" and findnames.literal(arguments[1:]) in _NUL:
+        return Listing(listing.names, "nul") if listing.as_lines() else None
+    entry = _FILTERS.get(name)
+    if entry is None or not arguments[0].literal:
+        return None
+    try:
+        found = taken_apart(name, arguments[1:], entry).invocation
+    except Unlisted:
+        return None
+    most = 1 if name == "grep" and not found.has("-e") else 0
+    if len(found.operands) > most or any(each.splits for each in found.operands):
+        return None
+    # Of text that is not plain it says so instead of printing it.
+    if name == "grep" and not all(map(str.isascii, listing.names)):
+        return None
+    if (listing.end == "nul") != found.has("-z") or (listing.end == "line" and listing.as_lines() is None):
+        return None
+    return listing

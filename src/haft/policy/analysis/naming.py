@@ -1,0 +1,45 @@
+"""Programs that print names, and read nothing of what lies there: a link that leads out does no harm among them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from haft.policy.analysis.builtin import why_not_inside
+from haft.policy.analysis.places import Places
+from haft.policy.analysis.program import Argument
+from haft.policy.analysis.scope import Scope
+
+_PUT_TOGETHER: Final = re.compile(r"[{$`]")
+_SHORT: Final = re.compile(r"-[1aAcCdfFgGhiklmnNopqQrsStuUvxX]+")
+
+
+def lists_names(arguments: list[Argument]) -> bool:
+    """Whether an `ls` is told to list names themselves (`-d`), and not to follow links, as a slash at the end does."""
+    options = [each.text for each in arguments if each.text.startswith("-")]
+    if any(each.text.rstrip("\"'").endswith("/") for each in arguments):
+        return False
+    is_plain = all(_SHORT.fullmatch(each) or each in ("--directory", "--color=never", "--") for each in options)
+    return is_plain and any(each == "--directory" or ("d" in each and each[1] != "-") for each in options)
+
+
+def why_not_named(argument: Argument, scope: Scope, places: Places) -> str | None:
+    """Why it would not do to name what an argument stands for: a directory on the way there lies outside."""
+    text = argument.text
+    names = (text,) if argument.literal else argument.paths
+    if names is None or (not argument.literal and _PUT_TOGETHER.search(text)):
+        return why_not_inside(argument, scope, places)
+    if argument.literal and text.rpartition("/")[2] == "..":
+        return why_not_inside(argument, scope, places)
+    for name in names:
+        # A pattern that would be looked up outside is answered by the part that leads there.
+        is_whole = argument.literal or _depth(name) == _depth(text)
+        parent = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
+        why = why_not_inside(Argument(parent if is_whole else name), scope, places)
+        if why is not None:
+            return why
+    return None
+
+
+def _depth(path: str) -> int:
+    return sum(1 for part in path.split("/") if part)

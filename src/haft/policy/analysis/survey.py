@@ -1,0 +1,124 @@
+"""A look at a directory tree before a program walks it: what it holds, with bounds, and which links lead out.
+
+It looks at the disk as it is now, as `places` does. All surveys of one line share one bound, so that a line costs no
+more for asking often. Links are noted and not followed, unless that is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from haft.policy.analysis.places import Places
+
+_MOST_ENTRIES: Final = 4_000
+_MOST_ROOTS: Final = 50
+_DEEPEST: Final = 100
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.@%+,:=/#~$(){}!^&;|<>-]+")
+"""Names that stay one word wherever a shell or `xargs` takes a text apart, and that no shell looks up."""
+_LINE: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]+")
+
+
+def is_one_word(name: str) -> bool:
+    """Whether it has no white space, quotes, backslashes, patterns, or bytes that are no ASCII; nor a dash in front."""
+    return _PLAIN.fullmatch(name) is not None and not name.startswith("-")
+
+
+def is_one_line(name: str) -> bool:
+    """Whether it has no control characters, and no bytes that are no UTF-8; nor a dash in front."""
+    return _LINE.fullmatch(name) is not None and not name.startswith("-")
+
+
+@dataclass(slots=True)
+class Surveyor:
+    """The surveys of one line."""
+
+    places: Places
+    _left: int = _MOST_ENTRIES
+    _found: dict[tuple[str, int], tuple[str, ...] | None] = field(default_factory=dict)
+
+    def below(self, directory: str, root: str, deepest: int = _DEEPEST) -> tuple[str, ...] | None:
+        """Paths below a root that lies inside the workspace, as seen from it, links not followed.
+
+        None where the survey is cut short, or the root leads out, or a directory cannot be looked into.
+        """
+        place = self.places.resolved(directory, root)
+        if place is None or not self.places.is_inside(place):
+            return None
+        key = (place, deepest)
+        if key not in self._found:
+            self._found[key] = self._walked(place, deepest)
+        return self._found[key]
+
+    def _walked(self, top: str, deepest: int) -> tuple[str, ...] | None:
+        found: list[str] = []
+        waiting = [("", 1)]
+        while waiting:
+            inside, depth = waiting.pop()
+            if depth > deepest:
+                continue
+            if depth > _DEEPEST:
+                return None
+            entries = self._entries(f"{top}/{inside}")
+            if entries is None:
+                return None
+            for name, is_directory in entries:
+                path = inside + name
+                found.append(path)
+                if is_directory:
+                    waiting.append((path + "/", depth + 1))
+        return tuple(found)
+
+    def _entries(self, directory: str) -> list[tuple[str, bool]] | None:
+        """Names in a directory, and whether each is one; None where there are too many, or they cannot be read."""
+        found: list[tuple[str, bool]] = []
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    self._left -= 1
+                    if self._left < 0:
+                        return None
+                    found.append((entry.name, entry.is_dir(follow_symlinks=False)))
+        except NotADirectoryError:
+            return []
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def stays_inside(self, directory: str, roots: Iterable[str]) -> bool:
+        """Whether no link that is found on the way down from some roots, or behind such links, leads out."""
+        waiting = []
+        for root in roots:
+            place = self.places.resolved(directory, root)
+            if place is None:
+                return False
+            waiting.append(place)
+        seen: set[str] = set()
+        while waiting:
+            top = waiting.pop()
+            if top in seen:
+                continue
+            seen.add(top)
+            found = self.below("/", top)
+            if found is None or len(seen) > _MOST_ROOTS:
+                return False
+            for path in found:
+                place = self._behind(f"{top}/{path}")
+                if place is None:
+                    return False
+                if place:
+                    waiting.append(place)
+        return True
+
+    def _behind(self, path: str) -> str | None:
+        """Where a link leads; nothing where it is none; None where it leads out."""
+        if not os.path.islink(path):
+            return ""
+        place = self.places.resolved("/", path)
+        return place if place is not None and self.places.is_inside(place) else None
