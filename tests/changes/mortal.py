@@ -148,6 +148,7 @@ async def live(order: dict[str, Any]) -> dict[str, Any]:
         meter.install()
         if order.get("unsynced"):  # Dies as soon as it has answered, before anything is swept up.
             service._transactions._sync = lambda: None
+            await swept(service)  # What is still to be done for those before would be done for this one too.
             await do(*order["do"])
             os.kill(os.getpid(), signal.SIGKILL)
         outcome = await do(*order["do"])
@@ -162,6 +163,13 @@ async def live(order: dict[str, Any]) -> dict[str, Any]:
         }
         meter.at, meter.how = 0, "kill"
     return found
+
+
+async def swept(service: ToolService) -> None:
+    """All that was put off until now is done."""
+    done = threading.Event()
+    service._transactions.later(done.set)
+    await asyncio.to_thread(done.wait)
 
 
 def say(words: dict[str, Any]) -> None:

@@ -372,11 +372,14 @@ class Transactions:
             self._unsynced.append(place)
 
     def _sync(self) -> None:
+        """A commit that is under way while an earlier one is synced keeps its note: its own turn comes."""
         with self._making:
-            noted, self._unsynced = self._unsynced, []
-        if noted:
+            under_way = [place for place in self._unsynced if os.path.isdir(place.removesuffix(UNSYNCED))]
+            over = [place for place in self._unsynced if place not in under_way]
+            self._unsynced = under_way
+        if over:
             sync(self.area)
-            for place in noted:
+            for place in over:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(place)
 
