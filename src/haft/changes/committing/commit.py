@@ -253,6 +253,8 @@ def _moved(step: Step, kept: str) -> Step:
 
 
 def _take_back(ground: Ground, steps: Sequence[Step]) -> None:
+    for tree in (ground.workspace, ground.area):
+        tree.insist_no_more()
     for step in reversed(steps):
         # What cannot be taken back stays in the run's directory: nothing is thrown away.
         with contextlib.suppress(Interfered, OSError):

@@ -6,6 +6,7 @@ something is only looked at.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -22,23 +23,34 @@ class Opened:
         """`directory` is the place of the host's transactions."""
         self._directory = directory
         self._place: str | None = None
+        self.insists = True
+        """Whether what cannot be noted is not to be done. Taking back goes on without: a full disk must not keep it."""
 
     def note(self, root: str, path: str, mode: int, inode: int) -> None:
         """To be called before the mode is widened."""
         if self._place is None:
             self._place = os.path.join(self._directory, f"{os.urandom(8).hex()}{OPENED}")
         words = [os.fsencode(root).decode("latin-1"), os.fsencode(path).decode("latin-1"), mode, inode]
-        descriptor = os.open(self._place, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, json.dumps(words).encode() + b"\n")
-        finally:
-            os.close(descriptor)
+            _append(self._place, json.dumps(words).encode() + b"\n")
+        except OSError:
+            if self.insists:
+                raise
 
     def clear(self) -> None:
         """Everything is as it was."""
         if self._place is not None:
-            os.unlink(self._place)
+            with contextlib.suppress(FileNotFoundError):  # There was no room for it.
+                os.unlink(self._place)
             self._place = None
+
+
+def _append(place: str, line: bytes) -> None:
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
 
 
 def left_open(directory: str) -> Iterator[tuple[str, str, int, int]]:

@@ -100,7 +100,11 @@ class Tree:
             here = "/".join(words[: last + 1])
             place = os.open(words[last], _REACH, dir_fd=place)
             if self._forced:
-                self._enter(here, place)
+                try:
+                    self._enter(here, place)
+                except OSError:
+                    os.close(place)
+                    raise
             self._open[here] = place
         while len(self._open) > max(_MOST_OPEN, len(words)):
             os.close(self._open.popitem(last=False)[1])
@@ -109,14 +113,19 @@ class Tree:
     def _enter(self, path: str, descriptor: int) -> None:
         found = os.fstat(descriptor)
         if found.st_mode & 0o700 != 0o700 and found.st_uid == os.geteuid():
-            self.let_in.setdefault(path, (stat.S_IMODE(found.st_mode), found.st_ino))
             self.note(path, found)
+            self.let_in.setdefault(path, (stat.S_IMODE(found.st_mode), found.st_ino))
             _change_mode(descriptor, stat.S_IMODE(found.st_mode) | 0o700)
 
     def note(self, path: str, found: os.stat_result) -> None:
         """Before a mode is widened for a moment."""
         if self._opened is not None:
             self._opened.note(self.path, path, stat.S_IMODE(found.st_mode), found.st_ino)
+
+    def insist_no_more(self) -> None:
+        """From here on a mode is widened even where there is no room for a note."""
+        if self._opened is not None:
+            self._opened.insists = False
 
     def at(self, path: str) -> tuple[int, str]:
         """The directory that holds `path`, and its name there. The descriptor is good until the next one is asked

@@ -195,12 +195,14 @@ class Ground:
             if waiting is not None:  # The new is in, and the old where the new was.
                 exchange(tree, place, self.workspace, step.path)
                 return
+            self.workspace.restore(step.path)
             with _movable(self.workspace, step.path, here):
                 rename(self.workspace, step.path, tree, place)
             self.workspace.forget()
             here = None
         if step.out is not None and here is None and (old := self.status(step.out)) is not None:
             out, where = self.place(step.out)
+            out.restore(where)  # What was looked at there was opened for it.
             with _movable(out, where, old):
                 move_in(out, where, self.workspace, step.path)
             out.forget()
