@@ -1,6 +1,7 @@
 """A run as its caller and its observers see it: awaited, iterated, cancelled, timed out."""
 
 import asyncio
+import contextlib
 import itertools
 import threading
 import time
@@ -158,15 +159,25 @@ def test_a_run_is_cancelled_at_any_moment_through_cancellation_requested(tmp_pat
 
 
 def test_a_tool_that_ignores_cancellation_is_abandoned_and_counted_and_its_run_ends(tmp_path):
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    @tool(readonly=True)
+    async def never_end() -> None:
+        entered.set()
+        while not leave.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await leave.wait()
+
     async def body(service):
-        run = service.call("ignore_cancellation", {"seconds": 30})
-        await asyncio.sleep(0.05)
+        run = service.call("never_end")
+        await entered.wait()
         run.cancel()
         outcome = await asyncio.wait_for(_outcome(run), 20)
         assert outcome.status == "cancelled"
         assert service.abandoned == 1
+        leave.set()
 
-    with_service(tmp_path, body, [ignore_cancellation])
+    with_service(tmp_path, body, [never_end])
 
 
 def test_a_tool_that_answers_although_it_was_cancelled_is_cancelled_all_the_same(tmp_path):
