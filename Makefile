@@ -29,10 +29,10 @@ tour: setup  ## see haft at work, on a temporary workspace, in under a minute
 
 test: setup  ## run all tests
 	@scripts/test-programs
-	@$(BIN)/python -m pytest -n auto -q
+	@$(BIN)/python -m pytest -n auto --dist worksteal -q
 
 test-more: setup  ## run the tests that use chance many times over (minutes)
-	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto -q tests
+	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto --dist worksteal -q tests
 
 check: setup  ## style, types, floor plan, documentation
 	@$(BIN)/ruff check .

@@ -1,8 +1,11 @@
-"""What tests of processes share: a mark that everything a test starts carries, and a way to find what is left of it."""
+"""Which tests run, and in what order. And what tests of processes share: a mark that everything a test starts carries,
+and a way to find what is left of it.
+"""
 
 import os
 import time
 import uuid
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -13,6 +16,41 @@ settings.load_profile("haft")
 
 # Nobody answers in tests that do not say otherwise: what would wait in the inbox is refused at once.
 os.environ.setdefault("HAFT_APPROVAL_EXPIRES_SECONDS", "0")
+
+
+def pytest_collection_modifyitems(config, items):
+    """What takes longest begins first, so that others run beside it. With HAFT_FEWER, where everything runs a second
+    time, not every combination of parameters is tried again, but each of them in one."""
+    if "HAFT_FEWER" in os.environ and "HAFT_MORE" not in os.environ:
+        kept = {id(item) for group in _by_test(items) for item in _covering(group)}
+        config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+        items[:] = [item for item in items if id(item) in kept]
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+
+
+def _by_test(items):
+    groups = {}
+    for item in items:
+        groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return groups.values()
+
+
+def _covering(items):
+    """Some of them, with every value of every parameter, each about as often as the others."""
+    values = {item: [*_values(item)] for item in items}
+    missing = {value for item in items for value in values[item]}
+    if not missing:
+        return items
+    kept, times = [], Counter()
+    while missing:
+        kept.append(max(items, key=lambda item: (len(missing & {*values[item]}), -sum(times[v] for v in values[item]))))
+        missing.difference_update(values[kept[-1]])
+        times.update(values[kept[-1]])
+    return kept
+
+
+def _values(item):
+    return [(name, id(value)) for name, value in item.callspec.params.items()] if hasattr(item, "callspec") else []
 
 
 def _left_of(mark: str) -> list[str]:

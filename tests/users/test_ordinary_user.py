@@ -56,6 +56,7 @@ def user(public):
     subprocess.run(["userdel", name], check=False, capture_output=True)
 
 
+@pytest.mark.first
 @pytest.mark.skipif(_why_not() is not None, reason=str(_why_not()))
 def test_what_must_hold_for_every_user_holds_for_an_ordinary_one(public, user, eventually):
     venv, umask = public / "venv", os.umask(0o022)
@@ -74,8 +75,8 @@ def test_what_must_hold_for_every_user_holds_for_an_ordinary_one(public, user, e
     # Only the files that have such tests: others may want more of the repository than its tests.
     files = [path for path in sorted(public.glob("tests/**/test_*.py")) if "every_user" in path.read_text()]
     finished = subprocess.run(
-        [venv / "bin" / "python", "-m", "pytest", "-m", "every_user", "-q", "-n", "3", "-p", "no:cacheprovider",
-         "--basetemp", f"{user.pw_dir}/tmp", *files],
+        [venv / "bin" / "python", "-m", "pytest", "-m", "every_user", "-q", "-n", "2", "--dist", "worksteal",
+         "-p", "no:cacheprovider", "--basetemp", f"{user.pw_dir}/tmp", *files],
         cwd=public,
         env={
             "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": user.pw_dir, "LANG": "C.UTF-8", "TMPDIR": user.pw_dir,
