@@ -99,7 +99,7 @@ def every(name, few):
     fewer = "HAFT_FEWER" in os.environ
     if name in CORE and few == 9:
         return 10 if fewer else 3
-    return few * (5 if fewer else 3)
+    return few * (7 if fewer else 3)
 
 
 @pytest.fixture(scope="module")

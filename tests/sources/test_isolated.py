@@ -116,7 +116,6 @@ def test_a_function_whose_name_another_thing_has_is_refused(monkeypatch):
 # What it does.
 
 
-@every_user
 @pytest.mark.parametrize(
     ("function", "arguments"), isolated_tools.ALIKE, ids=[each.__name__ for each, _ in isolated_tools.ALIKE]
 )
@@ -136,7 +135,6 @@ def test_it_runs_in_a_process_of_its_own(call, tmp_path):
     assert outcome.result["stdin"] == ""
 
 
-@every_user
 def test_pydantic_is_imported_only_for_tools_that_need_it(call, tmp_path, monkeypatch):
     (tmp_path / "lean.py").write_text(
         "import sys\n"
@@ -152,7 +150,6 @@ def test_pydantic_is_imported_only_for_tools_that_need_it(call, tmp_path, monkey
     assert outcome.result == {"pydantic": False, "asyncio": False, "haft.service": False}
 
 
-@every_user
 def test_prints_messages_and_output_arrive_in_order(call):
     outcome, events = call(isolated_tools.speak)
     told = [
@@ -165,7 +162,6 @@ def test_prints_messages_and_output_arrive_in_order(call):
     assert progress[10] == {"message": "step 10", "fraction": 0.5, "step": 10}
 
 
-@every_user
 def test_what_it_yields_is_there_at_once(call, tmp_path):
     def act(run, event):
         if event.type == "stdout" and "waiting" in event.facts["text"]:
@@ -177,7 +173,6 @@ def test_what_it_yields_is_there_at_once(call, tmp_path):
     assert outcome.output == "waiting\nfound\n"
 
 
-@every_user
 def test_its_context_says_what_any_context_says(tmp_path):
     (tmp_path / "workspace" / "inner").mkdir(parents=True)
 
@@ -248,28 +243,24 @@ def test_a_deadline_ends_the_process(call):
     assert (outcome.status, outcome.error.code) == ("error", "timed-out")
 
 
-@every_user
 def test_a_large_result_is_whole_although_a_child_floods_the_pipe(call):
     outcome, _ = call(isolated_tools.crowd, {"n": 500_000})
     assert outcome.error is None
     assert len(outcome.result) == 500_000
 
 
-@every_user
 def test_a_function_that_points_stdout_elsewhere_is_still_heard(call):
     outcome, events = call(isolated_tools.redirect)
     assert outcome.output == "done"
     assert "still heard" in [event.facts.get("message") for event in events]
 
 
-@every_user
 def test_threads_that_it_leaves_are_not_waited_for(call):
     outcome, _ = call(isolated_tools.leave_a_thread)
     assert outcome.result == "not waited for"
     assert outcome.duration < 30
 
 
-@every_user
 def test_preprocess_runs_in_the_host(call):
     seen = []
 
@@ -368,7 +359,6 @@ def test_functions_of_a_script_are_found_without_running_it(tmp_path):
     )
 
 
-@every_user
 @pytest.mark.parametrize(("path", "name"), [("app/tool.py", "app.tool"), ("app/__main__.py", "app")])
 def test_functions_of_a_module_that_is_run_are_found(tmp_path, path, name):
     (tmp_path / "app").mkdir()
@@ -379,7 +369,6 @@ def test_functions_of_a_module_that_is_run_are_found(tmp_path, path, name):
     assert shown == "loaded as __main__\n{'name': '__haft_main__', 'package': 'app'} None\n"
 
 
-@every_user
 @pytest.mark.parametrize("packed", [True, False])
 def test_functions_of_a_directory_or_an_archive_that_is_run_are_found(tmp_path, packed):
     text = program(tmp_path)
@@ -405,7 +394,6 @@ def test_a_program_without_a_file_is_told_so(tmp_path):
     assert "`f` cannot be an isolated tool: its program has no file" in shown
 
 
-@every_user
 def test_a_program_without_a_guard_starts_no_workers_without_end(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(program(tmp_path, "\nasyncio.run(main())\n"))
@@ -414,7 +402,6 @@ def test_a_program_without_a_guard_starts_no_workers_without_end(tmp_path):
     assert 'if __name__ == "__main__"' in shown
 
 
-@every_user
 def test_a_function_that_only_the_host_has_is_a_failure_in_words(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(program(tmp_path, 'if __name__ != "__main__":\n    del whose\n' + textwrap.dedent(GUARDED)))
@@ -422,7 +409,6 @@ def test_a_function_that_only_the_host_has_is_a_failure_in_words(tmp_path):
     assert "`whose` cannot be loaded in its worker process: AttributeError" in shown
 
 
-@every_user
 def test_a_module_that_only_the_host_can_import_is_a_failure_in_words(call, monkeypatch):
     module = types.ModuleType("made_up")
     exec("def made(): ...", module.__dict__)
