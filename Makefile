@@ -31,7 +31,7 @@ test: setup  ## run all tests
 	@scripts/test-programs
 	@$(BIN)/python -m pytest -n auto --dist worksteal -q
 
-test-more: setup  ## run the tests that use chance many times over (minutes)
+test-more: setup  ## run every step, every size, and many times over what uses chance (long)
 	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto --dist worksteal -q tests
 
 check: setup  ## style, types, floor plan, documentation
