@@ -52,7 +52,7 @@ def run(script, tree):
 
 def test_every_kind_of_mutation_happens_and_changes_the_tree(tree):
     done, without_effect = Counter(), []
-    for seed in seeds(120):
+    for seed in seeds(100):
         script = nasty.sequence(seed, 25, without=HEAVY)
         script.populate(tree)
         before = fingerprint(tree)
