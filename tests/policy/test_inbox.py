@@ -99,7 +99,7 @@ def test_it_is_found_by_its_name_its_runs_name_and_their_beginnings(inbox):
         inbox.find("a")
     inbox.put(question())
     with pytest.raises(BadUsage, match="more than one"):
-        inbox.find(waiting.id[:6])
+        inbox.find(waiting.id[:8])
 
 
 def test_a_yes_that_its_host_did_not_live_to_take_serves_once(inbox):

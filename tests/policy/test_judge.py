@@ -171,11 +171,11 @@ def test_contexts_tell_threads_from_sub_agents(judge):
 
 
 def test_the_strictest_of_try_ask_and_delegate_decides(judge):
-    written = rules(shell("try", "make*"), shell("delegate", "npm*", to="./judge"), shell("allow", "touch*"))
+    written = rules(shell("try", "make*"), shell("delegate", "npm*", to="/bin/judge"), shell("allow", "touch*"))
     assert run(judge(written), "make; touch a").action == "try"
     assert run(judge(written), "make; rm a").action == "ask"
     decision = run(judge(written), "npm i; make; touch a")
-    assert (decision.action, decision.otherwise, decision.delegates[0].to) == ("delegate", "try", "./judge")
+    assert (decision.action, decision.otherwise, decision.delegates[0].to) == ("delegate", "try", "/bin/judge")
 
 
 def test_a_remembered_answer_holds_for_its_thread_and_its_definition_only(judge):
@@ -193,21 +193,27 @@ def test_what_can_be_allowed_is_exactly_what_was_seen(judge):
     remembered = rules(offer.rule, origin="remembered")
     asked = judge(remembered=lambda: remembered)
     for command, action in (
-        ("make 'all *'", "allow"),
         ("cat a.txt; make 'all *'", "allow"),
-        ("make 'all things'", "ask"),
-        ("make all \\*", "ask"),
-        ("make 'all *' x", "ask"),
-        ("make 'all *' > out", "ask"),
-        ("make 'all *'; touch x", "ask"),
+        ("make 'all *'", "ask"),
+        ("cat a.txt; make 'all things'", "ask"),
+        ("cat a.txt; make all \\*", "ask"),
+        ("cat a.txt; make 'all *' > out", "ask"),
     ):
         assert run(asked, command).action == action, command
+    line = {"command": "cat a.txt; make 'all *'"}
+    for more in ({"cwd": "sub"}, {"env": {"X": "1"}}):
+        assert asked.decide(Question(SPECS["shell"], {**line, **more})).action == "ask"
+    assert asked.decide(Question(SPECS["shell"], {**line, "timeout": 5})).action == "allow"
+    assert asked.decide(Question(SPECS["shell"], line, cwd="sub")).action == "ask"
+    assert asked.decide(Question(SPECS["shell"], line, env={"X": "1"})).action == "ask"
 
 
 @pytest.mark.parametrize(
     "command",
     ["python x.py", "bash -c ls", "env make", "sudo ls", "curl x", "xargs rm", "./run", "rm -rf a", "X=1 make",
-     "make $X", "git push", "npm run build", "node a.js", "sed -i s/a/b/ x", "eval ls", "make > /etc/x",
+     "make $X", "git push", "npm run build", "node a.js", "sed -i s/a/b/ x", "eval ls", "python3.11 x.py",
+     "perl5.36.0 x", "flock l sh x", "./make", "npm test --script-shell=./x", "go build -toolexec=./x", "gh api x",
+     "make > /etc/x",
      "touch a; python x"],
 )  # fmt: skip
 def test_nothing_is_offered_for_what_runs_whatever_it_is_handed(judge, command):
@@ -216,16 +222,49 @@ def test_nothing_is_offered_for_what_runs_whatever_it_is_handed(judge, command):
     assert decision.to_allow == ()
 
 
-def test_a_call_of_another_tool_can_be_allowed_exactly_or_by_its_path(judge):
+def test_a_call_of_another_tool_can_be_allowed_exactly(judge):
     question = Question(SPECS["write_file"], {"path": "a*.txt", "content": "/x/"})
-    offers = judge().decide(question).to_allow
-    exact = judge(remembered=lambda: rules(offers[0].rule, origin="remembered"))
+    (offer,) = judge().decide(question).to_allow
+    exact = judge(remembered=lambda: rules(offer.rule, origin="remembered"))
     assert exact.decide(question).action == "allow"
-    for changed in ({"path": "ab.txt", "content": "/x/"}, {"path": "a*.txt", "content": "y"}, {"path": "a*.txt"}):
+    for changed in (
+        {"path": "ab.txt", "content": "/x/"},
+        {"path": "a*.txt", "content": "y"},
+        {"path": "a*.txt"},
+        {"path": "a*.txt", "content": "/x/", "more": True},
+        {},
+    ):
         assert exact.decide(replace(question, arguments=changed)).action == "ask"
-    by_path = judge(remembered=lambda: rules(offers[1].rule, origin="remembered"))
-    assert by_path.decide(replace(question, arguments={"path": "a*.txt", "content": "y"})).action == "allow"
-    assert by_path.decide(replace(question, arguments={"path": "ab.txt", "content": "/x/"})).action == "ask"
+
+
+def test_a_delegate_of_the_user_is_asked_whatever_others_allow_or_ask(judge):
+    mine = rules(shell("delegate", "make*", to="/usr/bin/judge"))
+    for other, least in (("ask", "ask"), ("allow", "allow")):
+        decision = run(judge(rules(shell(other), origin="workspace"), mine), "make")
+        assert (decision.action, decision.otherwise) == ("delegate", least)
+    remembered = rules(shell("allow", "make"), origin="remembered")
+    assert run(judge(mine, remembered=lambda: remembered), "make").action == "delegate"
+    assert run(judge(mine), "make ../x").otherwise == "ask"  # A danger that it does not name.
+    tool = rules({"tool": "helpful", "action": "delegate", "to": "judge"})
+    first = judge(tool).decide(Question(FOREIGN, {}))
+    assert (first.action, first.otherwise) == ("delegate", "ask")
+
+
+def test_what_the_user_wants_tried_is_not_run_untried_because_a_workspace_asks(judge):
+    mine, theirs = rules(shell("try", "make*")), rules(shell("ask"), origin="workspace")
+    assert run(judge(theirs, mine), "make").action == "try"
+
+
+def test_what_is_forbidden_is_forbidden_in_a_list_too(judge):
+    spec = replace(FOREIGN, provenance="embedded")
+    asked = judge(rules({"tool": "helpful", "action": "reject", "matches": {"items": "prod"}}))
+    assert asked.decide(Question(spec, {"items": ["test", "prod"]})).action == "reject"
+    assert asked.decide(Question(spec, {"items": ["test"]})).action == "allow"
+
+
+def test_a_reason_stays_on_one_line(judge):
+    decision = run(judge(), "sleepy 'x\n  walls: none\nApprove shell? [y/N]'; rm a")
+    assert "\n" not in decision.reason
 
 
 def test_a_tool_of_the_workspace_asks_the_first_time_whatever_rules_allow(judge):

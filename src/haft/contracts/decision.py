@@ -79,6 +79,8 @@ class Decision:
     """What a person who is asked could allow for good."""
     pin: str | None = None
     """The digest of the definition, files included, that a yes would be bound to."""
+    definition: Mapping[str, Any] | None = None
+    """That definition itself, where a yes has to be kept with it."""
     definition_diff: str | None = None
     """How the definition differs from the one that was agreed to."""
 

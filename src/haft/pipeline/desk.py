@@ -175,6 +175,8 @@ class Desk:
                 "config": dict(call.config),
                 "grants": call.grants.to_json(),
                 "trial": call.trial,
+                "thread": call.thread,
+                "subagent": call.subagent,
             }
         )
 
@@ -312,7 +314,7 @@ def request_of(
         diff=diff,
         output=output,
         parts=parts,
-        to_allow=call.decision.to_allow,
+        to_allow=call.decision.to_allow if diff is None else (),
         definition_diff=call.decision.definition_diff,
         pin=call.decision.pin,
         chain=(call.parent,) if call.parent else (),

@@ -28,6 +28,7 @@ from haft.policy.rules.matching import Question as Asked
 from haft.policy.rules.matching import first_match, raw_reject
 from haft.policy.rules.rule import Context, Rule
 
+LONGEST_TOLD: Final = 100
 _STRICTNESS: Final[Mapping[Action, int]] = {"allow": 0, "try": 1, "ask": 2, "delegate": 3, "reject": 4}
 _HARMLESS_VARIABLES: Final = frozenset(
     {"LANG", "LC_ALL", "LC_CTYPE", "TZ", "NO_COLOR", "COLUMNS", "TERM", "FORCE_COLOR"}
@@ -129,7 +130,8 @@ class Judge:
     def _unit(self, question: Question, call: Asked, part: Part | None, steps: list[Step]) -> _Unit:
         rule, least = self._ruling(call, part, steps)
         if rule is not None:
-            return replace(self._by_rule(rule, part, steps), least=least)
+            unit = self._by_rule(rule, part, steps)
+            return replace(unit, least=max(unit.least, least, key=lambda each: _STRICTNESS[each]))
         if part is not None:
             action: Action = "allow" if part.safe else "ask"
             reason = part.reason if part.safe or not part.dangers else f"{part.reason}; it {_dangers(part.dangers)}"
@@ -145,13 +147,16 @@ class Judge:
         rejecting = next((rule for rule in first.values() if rule is not None and rule.action == "reject"), None)
         if rejecting is not None:
             return rejecting, "reject"
-        remembered = self._first(self._remembered(), call, part, steps)
-        if remembered is not None:
-            return remembered, "allow"
-        chosen = next((rule for rule in first.values() if rule is not None), None)
-        delegating = first["user"]
-        if chosen is not None and chosen.action == "ask" and delegating is not None and delegating.action == "delegate":
-            return delegating, "ask"  # It may reject what the workspace only asks about.
+        chosen = self._first(self._remembered(), call, part, steps)
+        chosen = chosen or next((rule for rule in first.values() if rule is not None), None)
+        for origin in ("user", "caller", "workspace"):
+            rule = first[origin]
+            # It may reject what others allow or ask about; and what the user wants tried is not run untried.
+            if rule is not None and chosen is not None and rule.action == "delegate":
+                return rule, "allow" if chosen.action == "delegate" else chosen.action
+        tried = first["user"]
+        if chosen is not None and chosen.action == "ask" and tried is not None and tried.action == "try":
+            return tried, "allow"
         return chosen, "allow"
 
     @staticmethod
@@ -170,7 +175,16 @@ class Judge:
         }
         context: Context = "subagent" if question.subagent else "thread"
         return Asked(
-            spec.name, spec.kind, question.arguments, context, spec.commands, paths, question.thread, _digest(pin)
+            spec.name,
+            spec.kind,
+            question.arguments,
+            context,
+            spec.commands,
+            paths,
+            question.thread,
+            _digest(pin),
+            is_bare=question.cwd == "." and not question.env,
+            aside=spec.meta.get("timeoutArgument"),
         )
 
     def _located(self, path: str) -> str | None:
@@ -182,12 +196,13 @@ class Judge:
 
     @staticmethod
     def _by_rule(rule: Rule, part: Part | None, steps: list[Step]) -> _Unit:
-        if part is not None and rule.action == "allow":
-            unnamed = [danger for danger in part.dangers if danger not in rule.dangers]
-            if unnamed:
-                reason = f"it {_dangers(unnamed)}: that asks even where a rule allows, unless it names this"
-                steps.append(Step("rules", part.text, f"ask: {reason}", rule.source))
-                return _Unit("ask", reason, part, rule)
+        unnamed = [danger for danger in part.dangers if danger not in rule.dangers] if part is not None else []
+        if part is not None and unnamed and rule.action == "delegate":
+            return _Unit("delegate", f"it {_dangers(unnamed)}", part, rule, "ask")
+        if part is not None and unnamed and rule.action == "allow":
+            reason = f"it {_dangers(unnamed)}: that asks even where a rule allows, unless it names this"
+            steps.append(Step("rules", part.text, f"ask: {reason}", rule.source))
+            return _Unit("ask", reason, part, rule)
         reason = rule.message or f"the rule says {rule.words}"
         if part is not None and rule.action in ("ask", "try") and not part.safe:
             reason = f"{reason}; {part.reason}"
@@ -209,7 +224,7 @@ class Judge:
     # All of them.
 
     def _combined(self, question: Question, units: list[_Unit], pin: Pin | None, *, is_command: bool) -> Decision:
-        strictest = max(units, key=lambda unit: _STRICTNESS[unit.action])
+        strictest = max(units, key=lambda unit: (_STRICTNESS[unit.action], unit.rule is not None))
         rule = strictest.rule
         parts = tuple(_shown(unit) for unit in units if unit.part is not None)
         if rule is None and not is_command:
@@ -256,22 +271,31 @@ class Judge:
         """What nobody vouches for asks until a person has agreed to it as it is. What is asked can be remembered."""
         spec = question.spec
         if pin is not None and spec.provenance in ("installed", "workspace") and decision.action != "reject":
-            agreed = self._pinned(spec.name)
-            if agreed is not None and agreed.digest != pin.digest:
-                reason = "it is not what was agreed to before: its definition or its files have changed"
-                steps.append(Step("pins", spec.name, f"ask: {reason}"))
-                decision = replace(
-                    decision, action="ask", layer="pins", reason=reason, definition_diff=difference(agreed, pin)
-                )
-            elif agreed is None and spec.provenance == "workspace" and decision.action != "ask":
-                reason = "it comes from the workspace, and is used for the first time"
-                steps.append(Step("pins", spec.name, f"ask: {reason}"))
-                decision = replace(decision, action="ask", layer="pins", reason=reason)
+            decision = self._agreed_to(question, decision, pin, steps)
         if decision.action not in ("ask", "try", "delegate"):
             return decision
+        if pin is not None and spec.provenance != "embedded":
+            decision = replace(decision, definition=pin.definition)
         asked = [unit.part for unit in units if unit.part is not None and not unit.part.safe]
         offered = allowable(question, asked if any(unit.part is not None for unit in units) else None)
         return replace(decision, to_allow=offered)
+
+    def _agreed_to(self, question: Question, decision: Decision, pin: Pin, steps: list[Step]) -> Decision:
+        """A tool that is not what was agreed to asks; a program that rules leave it to is asked all the same."""
+        spec = question.spec
+        agreed = self._pinned(spec.name)
+        shown = None
+        if agreed is not None and agreed.digest != pin.digest:
+            reason = "it is not what was agreed to before: its definition or its files have changed"
+            shown = difference(agreed, pin)
+        elif agreed is None and spec.provenance == "workspace" and decision.action != "ask":
+            reason = "it comes from the workspace, and is used for the first time"
+        else:
+            return decision
+        steps.append(Step("pins", spec.name, f"ask: {reason}"))
+        if decision.action == "delegate":
+            return replace(decision, otherwise="ask", reason=reason, definition_diff=shown)
+        return replace(decision, action="ask", layer="pins", reason=reason, definition_diff=shown)
 
 
 def _with(variables: Mapping[str, Any]) -> Part:
@@ -316,4 +340,10 @@ def _reason(strictest: _Unit, units: list[_Unit]) -> str:
     assert strictest.part is not None
     more = sum(unit.action == strictest.action for unit in units) - 1
     others = f", and {more} more part{'s' if more > 1 else ''}" if more else ""
-    return f"`{strictest.part.text}`: {strictest.reason}{others}"
+    return f"`{_brief(strictest.part.text)}`: {strictest.reason}{others}"
+
+
+def _brief(text: str) -> str:
+    """On one line, and not too long: a reason must not look like anything else."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_TOLD else f"{line[:LONGEST_TOLD]}…"

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from haft.contracts import Call, HostId
+from haft.contracts import Call, Conflict, HostId
 from haft.files import noted
 from haft.policy.approval import Inbox, Memory, Pin, Pins
 from haft.policy.approval.pins import pin_of
@@ -49,18 +49,23 @@ class Answers:
     async def agree(self, call: Call, rule: Mapping[str, Any] | None, scope: str) -> None:
         """A person agreed to a call of this tool; `rule` holds from now on, if there is one."""
         assert call.tool is not None
-        pin = pin_of(call.tool.spec)
+        assert call.decision is not None
+        shown, definition = call.decision.pin, call.decision.definition
+        now = pin_of(call.tool.spec)
+        if (None if now is None else now.digest) != shown:
+            raise Conflict(
+                f"`{call.name}` was not run: it changed while it was being asked about",
+                hint="look at it, and call again",
+            )
         thread = call.thread if scope == "thread" else None
 
         def keep(database: Database) -> None:
-            assert call.tool is not None
-            if pin is not None and call.tool.spec.provenance != "embedded":
-                Pins(database, self._workspace).agree(call.name, pin, call.who)
+            if shown is not None and definition is not None:
+                Pins(database, self._workspace).agree(call.name, Pin(shown, dict(definition)), call.who)
             if rule is not None:
-                memory = Memory(database, self._workspace)
-                memory.remember(rule, pin=None if pin is None else pin.digest, thread=thread, who=call.who)
+                Memory(database, self._workspace).remember(rule, pin=shown, thread=thread, who=call.who)
 
-        if rule is not None or (pin is not None and call.tool.spec.provenance != "embedded"):
+        if rule is not None or definition is not None:
             await self._written(keep)
 
     # For the judge.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +33,8 @@ class ConfigFile:
 
     def settings(self) -> Iterator[tuple[str, Any]]:
         """Its settings by name, as they were decoded, unchecked."""
+        if not self.is_json and _DEEP_KEY.search(self.data):
+            raise BadConfig(f"{self.path} cannot be understood: a key has too many dots")  # It would take minutes.
         try:
             tables = json.loads(self.data) if self.is_json else tomllib.loads(self.data.decode())
         except (ValueError, UnicodeDecodeError, RecursionError) as error:
@@ -47,13 +50,16 @@ class ConfigFile:
         return None if self.is_json else rule_lines(self.data.decode(), rules)
 
 
+_DEEP_KEY: Final = re.compile(rb"(?:[\w\"'-]{1,80}[ \t]*\.[ \t]*){40}")
+
+
 def user_config(env: Mapping[str, str]) -> ConfigFile | None:
     """The user's own configuration, where there is one."""
     path = user_file(env)
     if not os.path.exists(path):
         return None
     home = os.path.expanduser("~").rstrip("/") + "/"
-    return ConfigFile(path, _read(path), f"~/{path.removeprefix(home)}" if path.startswith(home) else path)
+    return ConfigFile(path, read_config(path), f"~/{path.removeprefix(home)}" if path.startswith(home) else path)
 
 
 def workspace_config(workspace: str | None) -> ConfigFile | None:
@@ -63,10 +69,10 @@ def workspace_config(workspace: str | None) -> ConfigFile | None:
     found = [path for name in WORKSPACE_FILES if os.path.exists(path := os.path.join(workspace, name))]
     if len(found) > 1:
         raise BadConfig(f"{found[0]} and {found[1]} stand side by side", hint="keep one of them")
-    return ConfigFile(found[0], _read(found[0]), os.path.basename(found[0])) if found else None
+    return ConfigFile(found[0], read_config(found[0]), os.path.basename(found[0])) if found else None
 
 
-def _read(path: str) -> bytes:
+def read_config(path: str) -> bytes:
     """A regular file of a reasonable size: a workspace may hold anything under this name."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from haft.contracts import BadUsage, Conflict, Grants, HaftError, grants_from, iso_time
+from haft.contracts import NO_GRANTS, BadUsage, Conflict, Grants, HaftError, grants_from, iso_time
 from haft.files import noted
 from haft.policy.approval import Answered, Inbox, Memory, Waiting
 from haft.storage import Database, StateHome
@@ -83,11 +83,13 @@ class InboxFacade:
     ) -> Reply:
         """Answer what was shown."""
         lives = noted(os.path.join(self._home.hosts, f"{waiting.host}.lock")) is not None
-        self._check(waiting, lives=lives, arguments=arguments, scope=scope, allow=allow)
         try:
             opened = grants_from(grants).to_json()
         except ValueError as error:
             raise BadUsage(f"grants: {error}") from error
+        self._check(
+            waiting, lives=lives, arguments=arguments, opens=grants_from(grants) != NO_GRANTS, scope=scope, allow=allow
+        )
         given = Answered(
             approved=approved,
             who=who,
@@ -117,7 +119,15 @@ class InboxFacade:
             memory.remember(rule, pin=waiting.shown.get("pin"), thread=thread, who=given.who)
 
     @staticmethod
-    def _check(waiting: Waiting, *, lives: bool, arguments: Mapping[str, Any] | None, scope: str, allow: int) -> None:
+    def _check(
+        waiting: Waiting,
+        *,
+        lives: bool,
+        arguments: Mapping[str, Any] | None,
+        opens: bool,
+        scope: str,
+        allow: int,
+    ) -> None:
         if scope not in ("once", "thread", "always"):
             raise BadUsage(f"an answer holds once, for its thread or always, not `{scope}`")
         offered = waiting.shown.get("toAllow", [])
@@ -128,6 +138,8 @@ class InboxFacade:
             )
         if scope != "once" and not 0 <= allow < len(offered):
             raise BadUsage(f"there is no choice {allow + 1}", hint=f"they are numbered from 1 to {len(offered)}")
+        if waiting.tried and (scope != "once" or opens):
+            raise BadUsage("it was tried already: it can only be committed or dropped")
         if arguments is not None and waiting.tried:
             raise BadUsage("it was tried already: its arguments cannot be changed any more")
         if arguments is not None and not lives:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from haft.contracts import (
     Action,
     ApprovalAnswer,
     Call,
     Decision,
-    HaftError,
     Outcome,
     Rejected,
     RunId,
+    Scope,
+    StorageFailed,
     Walls,
     grants_from,
     own_copy,
@@ -74,7 +75,7 @@ class Approve:
         walls = await self._walls(call, decision)  # Raises where it could not run anyway: nobody need be asked.
         kept = await self._desk.kept_yes(call)
         if kept is not None:
-            return await self._agreed(run, call, to_answer(kept))
+            return await self._agreed(run, call, replace(to_answer(kept), scope="once"))
         if not await self._desk.has_someone():
             self._settle(run, call, "nobody", "reject", "nobody is there to be asked")
             raise Rejected(
@@ -95,9 +96,10 @@ class Approve:
     async def _agreed(self, run: Run, call: Call, answer: ApprovalAnswer) -> Call:
         """The call as it was agreed to."""
         try:
+            _check(answer)
             call = revised(call, grants=call.grants | grants_from(answer.grants))
         except ValueError as error:
-            reason = f"the approver's grants cannot be understood: {error}"
+            reason = f"the approver's answer cannot be understood: {error}"
             self._settle(run, call, "nobody", "reject", reason)
             raise Rejected(f"`{call.name}` was not approved: {reason}") from error
         said = answer.message or "the approver said yes"
@@ -123,7 +125,7 @@ class Approve:
             rule = offered[answer.allow].rule
         try:
             await self._agree(call, rule, answer.scope)
-        except HaftError as error:
+        except StorageFailed as error:
             return f"{said}, this once: {error.message}"
         if rule is None:
             return said
@@ -150,6 +152,16 @@ class Approve:
         call = revised(call, decision=decision)
         run.call = call
         return call
+
+
+def _check(answer: ApprovalAnswer) -> None:
+    """`ValueError` where an approver answered what nobody can act on."""
+    if answer.scope not in get_args(Scope):
+        raise ValueError(f"its scope is {answer.scope!r}, and it must be one of {', '.join(get_args(Scope))}")
+    if not isinstance(answer.allow, int):
+        raise ValueError(f"it allows {answer.allow!r}, which is no number")  # noqa: TRY004  all raise the same
+    if answer.arguments is not None and not isinstance(answer.arguments, Mapping):
+        raise ValueError("its arguments are no table")
 
 
 def _how_to_enable(decision: Decision) -> str | None:

@@ -108,7 +108,7 @@ class Decide:
             return "reject", f"{to.to} did not answer within {DELEGATE_SECONDS:g} seconds"
         except (HaftError, OSError) as error:
             return "reject", f"{to.to} cannot be asked: {error}"
-        said = heard.text.strip()
+        said = " ".join(heard.text.split())
         if end.code == 0:
             return "allow", f"{to.to} allows it"
         if end.code == 1:

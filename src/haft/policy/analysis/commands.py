@@ -98,6 +98,8 @@ class Commands:
         before_it = [self.source.shown(each) for each in assigned]
         inner = [each for word in words for each in word.inner]
         judgement = self._judged(node, arguments, scope, before, fed is not False)
+        if arguments[0].text == "time" and (assigned or before is not None or words[0].raw != "time"):
+            judgement = Judgement(False, "`time` is a program here, and no word of the shell")
         for each in assigned:
             name, value, problem = self._assignment(each)
             inner += value.inner

@@ -25,6 +25,7 @@ _PRINTS: Final = ("-print", "-print0")
 _ROOT: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./@+=,-]*")
 _PATTERN: Final = re.compile(r"[A-Za-z0-9_.*?+@=,-]+")
 _DEEPEST: Final = 20
+_MOST_STARS: Final = 3
 
 Test = Callable[[str], bool]
 
@@ -142,8 +143,9 @@ class _Reader:
 
 
 def _named(pattern: str, *, is_exact: bool) -> Test:
-    if not _PATTERN.fullmatch(pattern):
+    pattern = re.sub(r"\*+", "*", pattern)
+    if not _PATTERN.fullmatch(pattern) or pattern.count("*") > _MOST_STARS:
         return _any
-    written = "".join({"*": ".*", "?": "."}.get(each, re.escape(each)) for each in re.sub(r"\*+", "*", pattern))
+    written = "".join({"*": ".*", "?": "."}.get(each, re.escape(each)) for each in pattern)
     expression = re.compile(written, re.DOTALL if is_exact else re.DOTALL | re.IGNORECASE)
     return lambda name: expression.fullmatch(name) is not None

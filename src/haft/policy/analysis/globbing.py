@@ -18,6 +18,7 @@ _MOST_ENTRIES: Final = 10_000
 
 _LONGEST: Final = 1_024
 _MOST_PATTERNS: Final = 8
+_MOST_STARS: Final = 4
 
 Marked = tuple[tuple[str, bool], ...]
 """Characters, each with whether it is quoted and so stands for itself."""
@@ -92,8 +93,12 @@ def _expression(part: Marked) -> re.Pattern[str]:
     first, is_quoted = part[0]
     written = "" if first == "." or (first == "[" and not is_quoted) else r"(?!\.)"
     at = 0
+    stars = [each for each, (character, is_quoted) in enumerate(part) if character == "*" and not is_quoted]
     while at < len(part):
         character, is_quoted = part[at]
+        # What stands between many stars is left out: to look for it may take very long.
+        if len(stars) > _MOST_STARS and at == stars[0]:
+            at = stars[-1]
         close = _closing(part, at) if character == "[" and not is_quoted else None
         if close is not None:
             written += "."

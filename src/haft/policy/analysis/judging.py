@@ -67,7 +67,7 @@ class Judge:
             if isinstance(inner, str):
                 return Judgement(False, inner)
             arguments = inner
-            if arguments[0].literal and arguments[0].text in BUILTINS:
+            if arguments[0].literal and (arguments[0].text in BUILTINS or arguments[0].text == "time"):
                 return Judgement(False, f"`{arguments[0].text}` behind `{program.text}` is not looked at")
         return Judgement(False, "too many programs start one another")
 
@@ -122,7 +122,10 @@ class Judge:
             return name not in ("read", "tee")
         if entry is None:
             return False
-        found = taken_apart(name, arguments[1:], entry)
+        try:
+            found = taken_apart(name, arguments[1:], entry)
+        except Unlisted:
+            return False
         is_given_files = any(each is operand for each in found.paths for operand in found.invocation.operands)
         return is_given_files and not any(
             text == "-" or text.startswith("/dev/") for each in found.paths for text in each.paths or (each.text,)
@@ -145,7 +148,10 @@ class Judge:
         if entry is None or known in RESERVED:
             return Judgement(False, _unknown(name))
         are_followed = not (entry.tame and entry.operands == "words") and not (known == "ls" and lists_names(arguments))
-        why = self.why_not_look_up(arguments, scope, are_followed=are_followed)
+        # Of names that were listed, those that are paths are looked at below.
+        are_paths = entry.operands in ("paths", "pattern-paths") and not entry.subcommands
+        looked_up = [each for each in arguments if not (are_paths and each.is_listed)]
+        why = self.why_not_look_up(looked_up, scope, are_followed=are_followed)
         if why is not None:
             return Judgement(False, why, is_about_place=True, starts_others=entry.starts_others)
         try:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from haft.policy.analysis import findnames
-from haft.policy.analysis.gitnames import tracked
 from haft.policy.analysis.options import Unlisted, taken_apart
 from haft.policy.analysis.program import Argument, Invocation, Program
 from haft.policy.analysis.survey import Surveyor, is_one_line, is_one_word
@@ -40,7 +39,9 @@ class Listing:
         lines = self.as_lines()
         if lines is None or any(sign in name for name in lines for sign in "'\"\\"):
             return None
-        return tuple(dict.fromkeys((*lines, *(name.strip(" ") for name in lines))))
+        return tuple(
+            dict.fromkeys((*lines, *(name.lstrip(" ") for name in lines), *(name.strip(" ") for name in lines)))
+        )
 
     def as_lines(self) -> tuple[str, ...] | None:
         """Where the ends of lines part them."""
@@ -166,8 +167,9 @@ class Lister:
         reads = {"ls-files": _ls_files, "diff": _difference, "grep": _git_grep}.get(texts[0] if texts else "")
         if reads is None or not reads(texts[1:]):
             return None
-        names = tracked(directory, self.surveyor.places)
-        if names is None:
+        names = self.surveyor.tracked(directory)
+        # Between lines, git writes other names than these in quotes.
+        if names is None or ("-z" not in texts and not all(map(_UNQUOTED.fullmatch, names))):
             return None
         asked = texts[1:] if texts[0] == "ls-files" else texts[texts.index("--") :] if "--" in texts else []
         chosen = [each for each in asked if not each.startswith("-")]
@@ -190,6 +192,7 @@ _PRODUCERS: Final[dict[str, Producer]] = {
     "fdfind": Lister._fd,
     "git": Lister._git,
 }
+_UNQUOTED: Final = re.compile(r"[ !#-\[\]-~]+")
 _PATHSPEC: Final = re.compile(r"[A-Za-z0-9_.*][A-Za-z0-9_.*/-]*")
 
 

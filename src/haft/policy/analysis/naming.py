@@ -19,7 +19,7 @@ def lists_names(arguments: list[Argument]) -> bool:
     options = [each.text for each in arguments if each.text.startswith("-")]
     if any(each.text.rstrip("\"'").endswith("/") for each in arguments):
         return False
-    is_plain = all(_SHORT.fullmatch(each) or each in ("--directory", "--color=never", "--") for each in options)
+    is_plain = all(_SHORT.fullmatch(each) or each in ("--directory", "--color=never") for each in options)
     return is_plain and any(each == "--directory" or ("d" in each and each[1] != "-") for each in options)
 
 

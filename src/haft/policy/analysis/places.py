@@ -16,6 +16,7 @@ from haft.policy.analysis.verdict import Danger, Ground
 _MOST_LINKS: Final = 40
 _LONGEST: Final = 4_096
 _MOST_COMPONENTS: Final = 256
+_MOST_SHARED: Final = 30
 _STANDARD: Final = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"))
 _SYSTEM: Final = frozenset((
     "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin", "srv", "sys",
@@ -55,8 +56,16 @@ class Places:
         """The absolute path without links; None where it cannot be told. What does not exist is taken as written."""
         key = (directory, path)
         if key not in self._found:
-            self._found[key] = _resolved(directory, path)
+            self._found[key] = self._resolved(directory, path)
         return self._found[key]
+
+    def _resolved(self, directory: str, path: str) -> str | None:
+        """By way of the directory it lies in, which others of one listing share."""
+        parent, _, name = path.rpartition("/")
+        if not parent or name in ("", ".", "..") or parent.count("/") > _MOST_SHARED or len(path) > _LONGEST:
+            return _resolved(directory, path)
+        place = self.resolved(directory, parent)
+        return None if place is None else _resolved(place, name)
 
     def written(self, directory: str | None, path: str) -> tuple[Danger, ...]:
         """The classes of danger that a write to a path falls into."""

@@ -12,9 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from haft.policy.analysis.gitnames import tracked
 from haft.policy.analysis.places import Places
 
 _MOST_ENTRIES: Final = 4_000
+_MOST_ANSWERS: Final = 8_000
+"""So many names are answered with for one line, however often the same directory is asked for."""
 _MOST_ROOTS: Final = 50
 _DEEPEST: Final = 100
 
@@ -39,6 +42,7 @@ class Surveyor:
 
     places: Places
     _left: int = _MOST_ENTRIES
+    _answers: int = _MOST_ANSWERS
     _found: dict[tuple[str, int], tuple[str, ...] | None] = field(default_factory=dict)
 
     def below(self, directory: str, root: str, deepest: int = _DEEPEST) -> tuple[str, ...] | None:
@@ -52,7 +56,18 @@ class Surveyor:
         key = (place, deepest)
         if key not in self._found:
             self._found[key] = self._walked(place, deepest)
-        return self._found[key]
+        return self._answered(self._found[key])
+
+    def tracked(self, directory: str) -> tuple[str, ...] | None:
+        """The names that the repository of a directory tracks; None where that cannot be told."""
+        key = (directory, -1)
+        if key not in self._found:
+            self._found[key] = tracked(directory, self.places)
+        return self._answered(self._found[key])
+
+    def _answered(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        self._answers -= 0 if names is None else len(names)
+        return names if self._answers >= 0 else None
 
     def _walked(self, top: str, deepest: int) -> tuple[str, ...] | None:
         found: list[str] = []

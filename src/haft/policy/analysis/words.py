@@ -32,7 +32,7 @@ _HARMLESS: Final = re.compile(
 )
 _NUMBERS: Final = re.compile(r"\$\(\([0-9 +*/%()-]+\)\)")
 _ARITHMETIC: Final = re.compile(
-    r"\$\(\((?:\s|[-+*/%()?:]|[<>]=?|[=!]=|&&|\|\||!|[0-9]+|\$?[A-Za-z_][A-Za-z0-9_]*)+\)\)", re.ASCII
+    r"\$\(\((?:\s|[-+*/%()?:]|[<>]=?|[=!]=|&&|\|\||!|[0-9]++|\$?[A-Za-z_][A-Za-z0-9_]*+)+\)\)", re.ASCII
 )
 _STEPS: Final = re.compile(r"\+\s*\+|-\s*-|[0-9][A-Za-z_]")
 _DOLLAR: Final = re.compile(r"[A-Za-z0-9_{(\[*@#?$!-]")

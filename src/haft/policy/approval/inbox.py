@@ -16,7 +16,7 @@ from typing import Any, Final
 from haft.contracts import BadUsage, HostId, RunId, ThreadId, UnknownRequest, new_run_id
 from haft.storage import Database, decode, encode
 
-SHORTEST_NAME: Final = 4
+SHORTEST_NAME: Final = 8
 KEPT_DAYS: Final = 7
 """For how long requests that are over are known by name, so that a late answer gets a clear reply."""
 

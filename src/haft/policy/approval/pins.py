@@ -19,7 +19,6 @@ from haft.storage import Database, decode, encode
 
 LARGEST_SHOWN: Final = 256_000
 """Bytes of one file whose text is kept."""
-LARGEST_READ: Final = 64_000_000
 MOST_DIFFERENCE: Final = 2_000
 """Lines of a difference."""
 
@@ -57,13 +56,14 @@ def _file(path: str) -> dict[str, Any]:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return {"digest": "not a regular file", "text": None}
-            data = file.read(LARGEST_READ + 1)
+            data = file.read(LARGEST_SHOWN + 1)
+            digest = hashlib.sha256(data)
+            while more := file.read(1 << 20):
+                digest.update(more)
     except OSError as error:
         return {"digest": f"not readable: {error.strerror}", "text": None}
-    if len(data) > LARGEST_READ:
-        return {"digest": "too large", "text": None}
-    text = data.decode("utf-8", "replace") if len(data) <= LARGEST_SHOWN and b"\0" not in data else None
-    return {"digest": hashlib.sha256(data).hexdigest(), "text": text}
+    text = data.decode("utf-8", "backslashreplace") if len(data) <= LARGEST_SHOWN and b"\0" not in data else None
+    return {"digest": digest.hexdigest(), "text": text}
 
 
 class Pins:
@@ -118,6 +118,6 @@ def _file_compared(path: str, was: dict[str, Any] | None, now: dict[str, Any] | 
 def _compared(name: str, before: str, after: str) -> list[str]:
     return list(
         difflib.unified_diff(
-            before.splitlines(), after.splitlines(), f"{name} as agreed to", f"{name} as it is now", lineterm=""
+            before.split("\n"), after.split("\n"), f"{name} as agreed to", f"{name} as it is now", lineterm=""
         )
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,7 +32,25 @@ class Question:
     """Where each argument that is a path really leads; None, or a text with a NUL: nowhere that may be allowed."""
     thread: str | None = None
     pin: str | None = None
+    is_bare: bool = True
+    """Whether nothing but the arguments tells it from other calls: no directory, no variables."""
+    aside: str | None = None
+    """The argument that is a deadline."""
     """The definition of the tool, for rules that were made for one."""
+
+    def is_exactly(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether it is the call with these arguments and no others."""
+        mine = {name: value for name, value in self.arguments.items() if name != self.aside}
+        return self.is_bare and same_json(mine, {name: each for name, each in arguments.items() if name != self.aside})
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same; true is not 1."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same_json(value, other[name]) for name, value in one.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +88,8 @@ def raw_reject(rules: Iterable[Rule], question: Question, text: str) -> Rule | N
 
 def arguments_fit(rule: Rule, question: Question, part: Part | None = None) -> str | None:
     """The same as `rule_fits`, whatever tool the rule is for."""
+    if rule.exactly is not None:
+        return None if question.is_exactly(rule.exactly) else "it is for exactly one call, and this is another"
     for name, matcher in rule.matches.items():
         if name in question.commands:
             why = _part_unfit(rule, matcher, part)
@@ -123,6 +143,18 @@ def _value_unfit(rule: Rule, name: str, matcher: Any, question: Question) -> str
             return f"`{name}` leads nowhere that may be allowed"
         else:
             ways = [place]
+    if rule.action in NARROWING:
+        ways = [each for way in ways for each in _within(way)]
     if any(value_fits(matcher, way) for way in ways):
         return None
     return f"`{name}` does not fit {told(matcher)}"
+
+
+def _within(value: Any) -> Iterator[Any]:
+    """A value and, where it is a list, what is in it: what is forbidden is forbidden among others too."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if isinstance(each, list | tuple):
+            waiting += each

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from haft.contracts import BadConfig, near_miss
+from haft.contracts import BadConfig, is_tool_name, near_miss
 from haft.policy.rules.commands import command_pattern
 from haft.policy.rules.names import check_name_pattern, covers
 from haft.policy.rules.patterns import is_regex
@@ -27,18 +27,25 @@ _OPERATOR: Final = re.compile(r"&&|\|\||;|\||>|<|\n|\r|(?<![^ ])&(?![^ ])")
 
 def check_rules(rules: Sequence[Rule], shapes: Shapes = KNOWN) -> None:
     """`BadConfig` at the first rule that can never match."""
-    before: dict[str, list[Rule]] = {}
+    before: dict[str, dict[str, Rule]] = {}
     for rule in rules:
         check_rule(rule, shapes)
-        for earlier in before.setdefault(_file(rule), []):
+        earlier_rules = before.setdefault(_file(rule), {})
+        names = (rule.tool, *(name for name in earlier_rules if not is_tool_name(name)))
+        for earlier in (earlier_rules[name] for name in names if name in earlier_rules):
             if covers(earlier.tool, rule.tool):
                 raise BadConfig(
                     f"{rule.source}: the rule `{rule.words}` can never match: `{earlier.words}` at {earlier.source} "
                     "comes first and takes everything",
                     hint="the first rule that fits decides: move this one above it, or take it away",
                 )
-        if not rule.matches and rule.context is None and rule.thread is None and rule.pin is None:
-            before[_file(rule)].append(rule)
+        if _takes_all(rule):
+            earlier_rules.setdefault(rule.tool, rule)
+
+
+def _takes_all(rule: Rule) -> bool:
+    """Whether it speaks of every call of the tools that it is for."""
+    return not rule.matches and rule.exactly is None and (rule.context, rule.thread, rule.pin) == (None, None, None)
 
 
 def check_rule(rule: Rule, shapes: Shapes = KNOWN) -> None:

@@ -15,15 +15,36 @@ CONTEXTS: Final[tuple[Context, ...]] = get_args(Context)
 GRANTING: Final = ("allow", "ask", "try")
 """Actions after which a call may run, so that a grant means something."""
 DEEPEST: Final = 16
+MOST_RULES: Final = 1_000
+MOST_REGEXES: Final = 500
+"""Of one file: a workspace may bring any, and each costs time before the first call."""
 
 
 def rules_from(value: Any, *, origin: RuleOrigin, source: str, lines: Sequence[int] | None = None) -> tuple[Rule, ...]:
     """The rules of one file, in its order."""
     if not isinstance(value, list | tuple):
         raise BadConfig(f"{source}: `permissions` must be a list of rules", hint="write each as [[permissions]]")
+    if len(value) > MOST_RULES:
+        raise BadConfig(f"{source}: more than {MOST_RULES:_} rules stand there", hint="say it with fewer patterns")
+    if _regexes(value) > MOST_REGEXES:
+        raise BadConfig(f"{source}: more than {MOST_REGEXES:_} regular expressions stand there", hint="use `*` instead")
     return tuple(
         rule_from(table, origin=origin, source=rule_source(source, number, lines)) for number, table in enumerate(value)
     )
+
+
+def _regexes(value: Any) -> int:
+    """How many there are, anywhere in it."""
+    waiting, found = [value], 0
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            found += is_regex(each)
+        elif isinstance(each, Mapping):
+            waiting += each.values()
+        elif isinstance(each, list | tuple):
+            waiting += each
+    return found
 
 
 def rule_source(source: str, number: int, lines: Sequence[int] | None) -> str:
@@ -49,12 +70,15 @@ def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
         raise BadConfig(
             f"{source}: " + ("a rule that delegates needs `to`, the program to ask" if to is None else _TO_WHOM)
         )
+    if to is not None and origin != "workspace" and "/" in to and not to.startswith(("/", "~/")):
+        raise BadConfig(f"{source}: {_WHERE}")
     if dangers and action not in ("allow", "try", "delegate"):
         raise BadConfig(f"{source}: `dangers` names what a rule allows, and this one does not allow: it is `{action}`")
     return Rule(
         tool=_text(source, "tool", table) or "",
         action=action,
         matches=_matches(source, table.get("matches", {})),
+        exactly=_exactly(source, table),
         context=context,
         to=to,
         message=_text(source, "message", table),
@@ -67,6 +91,7 @@ def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
     )
 
 
+_WHERE: Final = "`to` must be an absolute path, begin with `~/`, or be a name on PATH: a workspace may hold anything"
 _TO_WHOM: Final = "`to` is for rules whose action is `delegate`"
 
 
@@ -113,6 +138,17 @@ def _grant(source: str, action: str, value: Any) -> Grants:
         return grants_from(value)
     except ValueError as error:
         raise BadConfig(f"{source}: `grant`: {error}") from error
+
+
+def _exactly(source: str, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    value = table.get("exactly")
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise BadConfig(f"{source}: `exactly` must be a table of all the arguments")
+    if table.get("matches"):
+        raise BadConfig(f"{source}: `exactly` names all the arguments: `matches` has nothing to add")
+    return dict(value)
 
 
 def _matches(source: str, value: Any) -> Mapping[str, Any]:

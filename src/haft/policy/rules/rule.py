@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
@@ -13,7 +14,9 @@ RuleOrigin = Literal["workspace", "user", "remembered", "caller"]
 Context = Literal["thread", "subagent"]
 
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
-KEYS: Final = ("tool", "matches", "action", "context", "to", "message", "grant", "dangers", "match", "not_match")
+KEYS: Final = (
+    "tool", "matches", "exactly", "action", "context", "to", "message", "grant", "dangers", "match", "not_match"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,9 @@ class Rule:
     matches: Mapping[str, Any] = field(default_factory=dict)
     """By argument: a text in which `*` is anything, `/regex/`, a list (any of them), a boolean or number, a table for
     what is nested. An argument that is a command is held against each simple command of the line."""
+    exactly: Mapping[str, Any] | None = None
+    """All the arguments, and no others: the rule is then for this call alone, not for a part of it. The deadline that a
+    call brings does not matter."""
     context: Context | None = None
     """Only for calls of a thread itself, or only for those of a sub-agent."""
     to: str | None = None
@@ -50,6 +56,8 @@ class Rule:
     @property
     def words(self) -> str:
         """The rule in a few words, for reasons and the record."""
+        if self.exactly is not None:
+            return f"{self.action} {self.tool} with exactly {json.dumps(dict(self.exactly), ensure_ascii=False)}"
         told = [f"{name} {_told(value)}" for name, value in self.matches.items()]
         where = f" where {' and '.join(told)}" if told else ""
         return f"{self.action} {self.tool}{where}"

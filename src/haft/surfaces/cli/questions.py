@@ -31,7 +31,7 @@ def shown_call(
     """The call line by line: why it asks, its arguments, what was found in them, what it could reach. `arguments` may
     be others than those of the request; what was found in those is then not shown. `stream` is where it goes."""
     stream = stream or sys.stderr
-    yield styled(f"{visible(request.tool)} asks: {visible(request.reason)}", "bold", stream)
+    yield styled(f"{one_line(request.tool)} asks: {one_line(request.reason)}", "bold", stream)
     if not arguments:
         yield "  (no arguments)"
     for name, value in arguments.items():

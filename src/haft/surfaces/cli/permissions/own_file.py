@@ -8,11 +8,13 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any
 
-from haft.contracts import BadConfig, BadUsage
-from haft.files import Root
+from haft.contracts import BadConfig, BadUsage, Conflict
+from haft.files import Root, locked
 from haft.policy.rules.lines import rule_lines
 from haft.service.config_files import ConfigFile, user_config
 from haft.service.standing import user_file
+
+LOCK_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,15 @@ class OwnFile:
         except OSError as error:
             raise BadUsage(f"{directory} cannot be made: {error.strerror}") from error
         name = os.path.basename(os.path.realpath(self.path))
-        _root(self.path).replace(name, text.encode(), expect=self.identity)
+        root = _root(self.path)
+        descriptor = root.open_directory(".")
+        try:
+            with locked(descriptor, LOCK_SECONDS):
+                if self.identity is None and os.path.lexists(self.path):
+                    raise Conflict(f"{self.path} was made meanwhile", hint="try again")
+                root.replace(name, text.encode(), expect=self.identity)
+        finally:
+            os.close(descriptor)
 
 
 def _root(path: str) -> Root:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.printing import facts, say, table, to_json_text
 
@@ -62,15 +61,10 @@ async def _replayed(service: ToolService, rules: Sequence[Rule] | None, limit: i
 
 
 def _rules(path: str, service: ToolService) -> Sequence[Rule]:
-    from haft.service.config_files import ConfigFile
+    from haft.service.config_files import ConfigFile, read_config
     from haft.service.permissions import rules_in
 
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise BadUsage(f"the rules in {path} cannot be read: {error.strerror}") from error
-    return rules_in(ConfigFile(os.path.abspath(path), data, path), service.workspace, os.environ)
+    return rules_in(ConfigFile(os.path.abspath(path), read_config(path), path), service.workspace, os.environ)
 
 
 def _short(text: str) -> str:
