@@ -38,7 +38,7 @@ def test_observable_run_queued_then_blocked_then_in_progress_then_done(places):
     """ToolRun: queued | blocked-on-user | in-progress | done | error."""
 
     async def body(service):
-        run = service.call("shell", {"command": "true"})
+        run = service.call("shell", {"command": "touch x"})
         assert await statuses(run) == ["queued", "blocked-on-user", "in-progress", "done"]
 
     run_with(places, body, approver=yes)
@@ -256,7 +256,7 @@ def test_streaming_a_process_that_cannot_start_is_an_error(places, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
 
     async def body(service):
-        outcome = await service.call("shell", {"command": "true"})
+        outcome = await service.call("shell", {"command": "touch x"})
         assert (outcome.status, outcome.error.code) == ("error", "tool-failed")
         assert "bash" in outcome.error.message
 

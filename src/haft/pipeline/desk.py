@@ -175,7 +175,6 @@ class Desk:
                 "config": dict(call.config),
                 "grants": call.grants.to_json(),
                 "trial": call.trial,
-                "thread": call.thread,
                 "subagent": call.subagent,
             }
         )

@@ -103,6 +103,7 @@ def shown_rules(rules: Sequence[Any]) -> list[dict[str, Any]]:
             "tool": rule.tool,
             "action": rule.action,
             "matches": dict(rule.matches),
+            "exactly": None if rule.exactly is None else dict(rule.exactly),
             "context": rule.context,
             "to": rule.to,
             "message": rule.message,

@@ -107,7 +107,8 @@ def test_of_what_else_may_be_printed_nothing_is_said(tree, line):
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 @pytest.mark.parametrize("change", [
     "git config core.worktree ..", "git config include.path x", "git update-index --split-index",
-    "git update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,sub", "truncate -s 100 .git/index",
+    "git update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,sub",
+    "truncate -s 100 .git/index",
     "mv .git real && echo gitdir: real > .git", "mv .git real && ln -s real .git", "rm .git/index && mkfifo .git/index",
     "git update-index --index-version 4",
 ])  # fmt: skip

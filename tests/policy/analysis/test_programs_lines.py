@@ -10,9 +10,8 @@ import pytest
 
 from haft.policy.analysis import Ground, analyse
 from haft.policy.analysis.options import taken_apart
-from haft.policy.analysis.program import Argument
+from haft.policy.analysis.program import Argument, ByLinks
 from haft.policy.analysis.programs import PROGRAMS
-from haft.policy.analysis.programs.judging import ByLinks
 
 PASSES = {
     "ls": ["ls", "ls -la", "ls -lahtr src", "ls -1 --color=never", "ls -R src", "ls -L a.txt", "ls -I '*.pyc' src"],
@@ -133,7 +132,7 @@ ASKS = {
         "git branch -u x", "git branch --sort=x new", "git tag v1", "git tag -d v1", "git tag -a v1",
         "git tag --sort=x v1", "git tag -v v1", "git remote show origin", "git remote add x y", "git remote update",
         "git ls-remote", "git fetch", "git stash", "git stash -p list", "git stash pop", "git stash -- list",
-        "git config user.name x", "git config --unset x.y", "git config -e", "git config",
+        "git config user.name x", "git config a.b --get-all x", "git config --unset x.y", "git config -e", "git config",
         "git config --file /etc/x -l", "git reflog expire --all", "git reflog delete x", "git grep -O x",
         "git grep -Oid x", "git grep --open-files-in-pager=id x", "git grep --no-index x", "git grep -f /etc/passwd",
         "git cat-file --textconv HEAD:a", "git cat-file --filters HEAD:a", "git worktree add x",

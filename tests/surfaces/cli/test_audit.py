@@ -3,7 +3,7 @@ import json
 
 def test_verify_counts_and_names_the_head(haft):
     haft("tools", "use", "read_file", "--path", "a.txt")
-    haft("tools", "use", "shell", "--command", "true")
+    haft("tools", "use", "shell", "--command", "touch x")
     said = haft("audit", "verify")
     assert said.code == 0 and said.out.startswith("2 records intact\nhead ")
     assert haft("audit", "verify", "--json").json["records"] == 2

@@ -92,7 +92,7 @@ def test_a_wrong_line_is_told_in_one_sentence(haft, words, code, sentence, hint)
             "invalid-arguments",
             "`start_line` must be an integer",
         ),
-        (["shell", "--command", "true"], 3, "rejected", "needs approval"),
+        (["shell", "--command", "touch x"], 3, "rejected", "needs approval"),
         (["shell", "--command", "exit 3", "--approve"], 1, "tool-failed", "exited 3"),
         (["shell", "--command", "sleep 20", "--approve", "--timeout", "0.3"], 4, "timed-out", "did not end within"),
     ],
@@ -129,7 +129,7 @@ def test_a_full_disk_behind_stdout_is_said(haft):
 def test_an_error_nobody_foresaw_is_said_as_a_bug(monkeypatch, capsys):
     from haft.surfaces.cli import main, tools
 
-    monkeypatch.setattr(tools, "listings", lambda: 1 / 0)
+    monkeypatch.setattr(tools, "listings", lambda _said: 1 / 0)
     assert main.run(["tools", "list"]) == 1
     assert capsys.readouterr().err == (
         "error: haft itself failed: ZeroDivisionError: division by zero\n"

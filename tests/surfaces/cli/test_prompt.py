@@ -18,7 +18,7 @@ def test_each_part_of_a_command_is_shown_with_its_reason(terminal):
     here.until(QUESTION)
     assert "  - ask: touch made\n" in here.seen and "  - allow: echo done\n" in here.seen
     assert "t (in this thread) or a (always, here) also allows" in here.seen
-    assert "exactly `touch made`" in here.seen
+    assert "exactly this call of shell" in here.seen
     assert "Approve shell? [y/N, t(hread), a(lways), w(ith network), e(dit), m(essage)] " in here.seen
     here.type("n\n")
     assert here.end() == 3
@@ -29,7 +29,7 @@ def test_always_is_remembered(terminal, haft):
     here.until(QUESTION)
     here.type("a\n")
     assert here.end() == 0
-    assert haft("permissions", "list", "--json").json[0]["matches"] == {"command": "touch made"}
+    assert haft("permissions", "list", "--json").json[0]["exactly"] == {"command": "touch made && echo done"}
     assert haft(*TOUCH).code == 0
 
 
@@ -41,20 +41,6 @@ def test_for_this_thread_is_remembered_for_it(terminal, haft):
     assert haft("permissions", "list", "--json").json[0]["thread"] == "T-one"
     assert haft(*TOUCH, "--thread", "T-one").code == 0
     assert haft(*TOUCH).code == 3
-
-
-def test_with_several_to_choose_from_a_number_is_wanted(terminal, haft):
-    here = terminal("tools", "use", "write_file", "--path", "b.txt", "--content", "x")
-    here.until("with its number:")
-    here.until("1:")
-    here.until("2:")
-    here.until(QUESTION)
-    here.type("a\n")
-    here.until("say which")
-    here.until(QUESTION)
-    here.type("a 2\n")
-    assert here.end() == 0
-    assert haft("permissions", "list", "--json").json[0]["matches"] == {"path": "b.txt"}
 
 
 def test_a_changed_definition_is_shown_and_hides_nothing():

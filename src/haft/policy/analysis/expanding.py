@@ -60,6 +60,9 @@ class Expander:
         if pieces is None:
             return [self._unknown(word, raw)]
         variants, values = pieces
+        self.places.values_left -= len(variants) - 1
+        if self.places.values_left < 0:
+            return [Argument(raw, literal=False, may_be_option=True, splits=True)]
         written: list[Argument] = []
         for characters in variants:
             expanded = _without_braces(characters)
@@ -172,6 +175,8 @@ class Expander:
         """Whether a variable that is not quoted holds a pattern of file names, which bash would look up anywhere."""
         names = [_NAME_IN_BRACES.sub(r"\1", piece.text) for piece in word.pieces if not piece.is_quoted]
         values = [self.scope.known.get(name) for name in names]
+        if any(name in self.scope.patterns and name not in self.scope.known for name in names):
+            return True
         is_known = any(each and any(_LOOKED_UP.search(item) for item in each.items) for each in values)
         return is_known or any(piece.kind == "plain" and _LOOKED_UP.search(piece.text) for piece in word.pieces)
 

@@ -123,7 +123,7 @@ class _Reader:
 
     def _one(self, word: str, level: int) -> Test:
         if word in ("!", "-not"):
-            if not self.waiting:
+            if not self.waiting or level > _DEEPEST:
                 raise _OutOfStep
             self._one(self.waiting.pop(), level + 1)
             return _any

@@ -19,6 +19,7 @@ _FLAGS: Final = re.compile(r"-[0rtx]+|--null|--no-run-if-empty|--verbose|--exit"
 _SIGN: Final = re.compile(r"\{\}|[%@]|F|FILE")
 _LINES: Final = ("\\n", "\n")
 _MOST_EXECS: Final = 4
+_MOST_SIGNS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Xargs:
     """The command, without what is handed on to it."""
     ends_in_nul: bool = False
     by_line: bool = False
+    is_grouped: bool = False
+    """Whether it says how many are handed on at once."""
     replaced: str | None = None
     """What stands for the name, where it is not put at the end."""
     file: Argument | None = None
@@ -76,7 +79,9 @@ def xargs(arguments: list[Argument]) -> Xargs | None:
             found = replace(found, ends_in_nul=found.ends_in_nul or is_nul)
         elif text == "-I{}":
             found = replace(found, replaced="{}")
-        elif not _ATTACHED.fullmatch(text):
+        elif _ATTACHED.fullmatch(text):
+            found = replace(found, is_grouped=found.is_grouped or text[1] != "P")
+        else:
             valued = None if at == len(arguments) else _valued(found, text, arguments[at])
             if valued is None:
                 return None
@@ -95,14 +100,19 @@ def _valued(found: Xargs, option: str, value: Argument) -> Xargs | None:
         return replace(found, replaced=value.text)
     if option == "-d" and value.text in _LINES:
         return replace(found, by_line=True)
-    return found if option in ("-n", "-P", "-L") and _NUMBER.fullmatch(value.text) else None
+    if option not in ("-n", "-P", "-L") or not _NUMBER.fullmatch(value.text):
+        return None
+    return replace(found, is_grouped=found.is_grouped or option != "-P")
 
 
 def _is_clear(found: Xargs) -> bool:
     if found.replaced is None:
         return not (found.by_line and found.ends_in_nul)
-    is_program_known = found.replaced not in found.started[0].text
-    return is_program_known and not found.by_line and all(each.paths is None for each in found.started)
+    # Of these options the last undoes those before.
+    if found.is_grouped or found.by_line or found.replaced in found.started[0].text:
+        return False
+    signs = sum(each.text.count(found.replaced) for each in found.started)
+    return signs <= _MOST_SIGNS and all(each.paths is None for each in found.started)
 
 
 @dataclass(frozen=True, slots=True)

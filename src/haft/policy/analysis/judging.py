@@ -126,8 +126,7 @@ class Judge:
             found = taken_apart(name, arguments[1:], entry)
         except Unlisted:
             return False
-        is_given_files = any(each is operand for each in found.paths for operand in found.invocation.operands)
-        return is_given_files and not any(
+        return _are_given(found) and not any(
             text == "-" or text.startswith("/dev/") for each in found.paths for text in each.paths or (each.text,)
         )
 
@@ -186,9 +185,14 @@ class Judge:
             if not each.literal and each.paths is None:
                 return False
             roots += (each.text,) if each.literal else each.paths or ()
-        if not any(each in found.paths for each in found.invocation.operands):
+        if not _are_given(found):
             roots.append(".")
         return self.surveyor.stays_inside(directory, roots)
+
+
+def _are_given(found: TakenApart) -> bool:
+    """Whether there is a file among the operands for certain: what a pipe lists may be nothing."""
+    return any(each is operand for each in found.paths if not each.splits for operand in found.invocation.operands)
 
 
 def only(scope: Scope) -> str | None:

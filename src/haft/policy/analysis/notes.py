@@ -23,6 +23,8 @@ class Notes:
         self._set_at: list[int] = []
         self._set: list[str | None] = []
         self._counts: list[bool] = []
+        self.patterns: set[str] = set()
+        """Variables that are somewhere set to what may be a pattern of file names."""
         self._moves: list[int] = []
         self._ampersands: list[int] = []
         for node in descendants(source.root):
@@ -32,6 +34,8 @@ class Notes:
         at = node.start_byte
         if node.type in ("variable_assignment", "for_statement"):
             name = node.child_by_field_name("name") or node.child_by_field_name("variable")
+            if name is not None and node.type == "variable_assignment" and _is_pattern(source.of(node)):
+                self.patterns.add(source.of(name))
             self._add(at, None if name is None else source.of(name), _COUNTS.fullmatch(source.of(node)) is not None)
         elif node.type in ("declaration_command", "unset_command"):
             self._add(at, None)
@@ -67,6 +71,10 @@ class Notes:
     def starts_in_background(self, node: Node) -> bool:
         """Whether something in a node is not waited for."""
         return _holds(self._ampersands, node)
+
+
+def _is_pattern(assignment: str) -> bool:
+    return not ("$(" in assignment or "`" in assignment) and any(sign in assignment for sign in "*?[")
 
 
 def _holds(places: list[int], node: Node) -> bool:

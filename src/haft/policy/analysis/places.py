@@ -33,6 +33,8 @@ class Places:
     """The ground of one line, and what was found on it so far."""
 
     ground: Ground
+    values_left: int = 6_000
+    """So many values of variables are still put into words, for the whole line."""
     _found: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def start(self) -> str | None:

@@ -46,9 +46,12 @@ class Scope:
     is_fed_names: bool = False
     """Whether names are read from its input one by one: what reads from there too would leave parts of names."""
 
+    patterns: frozenset[str] = frozenset()
+    """Variables that may hold a pattern of file names, where nothing is known of them."""
+
     def copy(self) -> Scope:
         """For a level below, whose changes are not seen above."""
-        return Scope(self.here, self.failed, dict(self.known), self.is_plain, self.is_fed_names)
+        return Scope(self.here, self.failed, dict(self.known), self.is_plain, self.is_fed_names, self.patterns)
 
     def widen(self, others: frozenset[str] | None = frozenset()) -> None:
         """Go on as if what came before had failed or not, or as if others had been the case."""

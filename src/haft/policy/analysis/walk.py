@@ -69,6 +69,7 @@ class Walk:
 
     def run(self, scope: Scope) -> None:
         """All of it."""
+        scope.patterns = frozenset(self._notes.patterns)
         self._sequence(self._source.root.children, scope)
         count = 0
         while self._steps:
@@ -357,7 +358,7 @@ class Walk:
             self._commands.syntax(shown, "the function starts itself again and again", "fork-bomb")
         else:
             self._commands.syntax(shown, f"`{self._source.shown(name)}` then means something else than the program")
-        self._visit(body, Scope(scope.here))
+        self._visit(body, Scope(scope.here, patterns=scope.patterns))
         scope.forget()
 
     def _test(self, node: Node, scope: Scope, _before: Node | None) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, needs, texts
+from haft.policy.analysis.program import ByLinks, Invocation, Program
+from haft.policy.analysis.programs.judging import UNKNOWN, every, leads_out, needs, texts
 
 _OLD_STYLE: Final = re.compile(r"[tvzjJaf]+")
+_NO_LETTERS: Final = re.compile(r"[^-]*[./_].*", re.DOTALL)
+"""Words that are no options without their dash: one of these signs is none, and no dash before it ends the options."""
+_GZIPPED: Final = re.compile(r"-|(?:.*[^/])(?:\.gz|\.z|\.Z|\.tgz|\.taz|-gz|-z|_z)", re.DOTALL)
+_ZIPPED: Final = re.compile(r"[A-Za-z0-9_.@%+,:=/ -]+")
 _UNPACKS: Final = "unpacks files"
 _TAR: Final = """
     -t --list -f=path --file=path -v --verbose -z --gzip --gunzip --ungzip -j --bzip2 -J --xz --zstd --lzma --lzip
@@ -19,19 +23,46 @@ _TAR: Final = """
 
 
 def _tar(invocation: Invocation) -> str | None:
-    """Only listing. Without a dash, the first word holds the letters, and the next is the archive: `tar tzf a.tgz`."""
-    if invocation.has("-t", "--list"):
-        archives = [value or "" for name, value in invocation.options if name in ("-f", "--file")]
-        return next((f"`{each}` is on another machine for `tar`" for each in archives if ":" in each), None)
+    """Only listing. Without a dash, the first word holds the letters, and the next is the archive: `tar tzf a.tgz`.
+
+    That next word is the archive even where it begins with a dash. Which of the words came first is not known here.
+    """
     words = texts(invocation.operands)
     if words is None:
         return UNKNOWN
+    if invocation.has("-t", "--list"):
+        if words and not _NO_LETTERS.fullmatch(words[0]):
+            return f"`{words[0]}` may be read as letters of options"
+        archives = [value or "" for name, value in invocation.options if name in ("-f", "--file")]
+        return next((f"`{each}` is on another machine for `tar`" for each in archives if ":" in each), None)
     if not words:
         return None if invocation.has("--help", "--version") else "`tar` is not told to list"
     letters = words[0]
     if invocation.options or not _OLD_STYLE.fullmatch(letters) or "t" not in letters or letters.count("f") > 1:
         return f"`tar {letters}` is not known to only list"
     return f"`{words[1]}` is on another machine for `tar`" if len(words) > 1 and ":" in words[1] else None
+
+
+def _gzip(invocation: Invocation) -> str | None:
+    """A file that is not there is looked for with an ending, unless the name has one."""
+    packs = invocation.name == "gzip" and not invocation.has("-d", "--decompress", "-l", "--list", "-t", "--test")
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    others = () if packs else (word for word in words if not _GZIPPED.fullmatch(word))
+    return next((f"`{invocation.name}` may open another file than `{word}`, with an ending" for word in others), None)
+
+
+def _zip(invocation: Invocation) -> str | None:
+    """Options end at the archive. It is looked for with further endings too, links to elsewhere among them."""
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    if any(word.startswith("-") or leads_out(word) for word in words):
+        return f"`{invocation.name}` is given an option behind the archive, or a place elsewhere"
+    if words and not _ZIPPED.fullmatch(words[0]):
+        return f"`{invocation.name}` looks by itself for what `{words[0]}` matches"
+    return ByLinks(f"`{invocation.name}` may open another file than it is given, with an ending") if words else None
 
 
 _TO_OUTPUT: Final = (
@@ -69,20 +100,26 @@ ARCHIVES: Final[dict[str, Program]] = {
     "unzip": Program(
         options="-l -t -v -Z -z -p -c -q -C",
         refused={"-d": _UNPACKS, "-o": _UNPACKS, "-n": _UNPACKS, "-j": _UNPACKS},
-        check=needs(("-l", "-t", "-v", "-Z", "-z", "-p", "-c"), "`unzip` unpacks files"),
+        operands="words",
+        options_first=True,
+        check=every(needs(("-l", "-t", "-v", "-Z", "-z", "-p", "-c"), "`unzip` unpacks files"), _zip),
     ),
-    "zipinfo": Program(options="-1 -2 -s -m -l -v -h -t -z -C -T"),
+    "zipinfo": Program(options="-1 -2 -s -m -l -v -h -t -z -C -T", operands="words", options_first=True, check=_zip),
     "gzip": Program(
         options=f"-l --list -t --test {_TO_OUTPUT}",
         starts_others=True,
-        check=needs(("-l", "--list", "-t", "--test", "-c", "--stdout", "--to-stdout"), "`gzip` writes a file"),
+        check=every(
+            needs(("-l", "--list", "-t", "--test", "-c", "--stdout", "--to-stdout"), "`gzip` writes a file"), _gzip
+        ),
     ),
     "gunzip": Program(
         options=f"-l --list -t --test {_TO_OUTPUT}",
         starts_others=True,
-        check=needs(("-l", "--list", "-t", "--test", "-c", "--stdout", "--to-stdout"), "`gunzip` writes a file"),
+        check=every(
+            needs(("-l", "--list", "-t", "--test", "-c", "--stdout", "--to-stdout"), "`gunzip` writes a file"), _gzip
+        ),
     ),
-    "zcat": _CAT,
+    "zcat": Program(options=_TO_OUTPUT, starts_others=True, check=_gzip),
     "bzcat": _CAT,
     "xzcat": _CAT,
 }

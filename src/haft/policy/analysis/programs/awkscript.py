@@ -29,7 +29,7 @@ _FORBIDDEN: Final = {
     "FUNCTAB": "reaches every function by its name",
 }
 _ANYWHERE: Final = re.compile(r"\b(?:system|getline)\b")
-_ENDLESS: Final = re.compile(r"\bwhile\s*\(\s*(?:1|\"[^\"]*\"|!0)\s*\)|\bfor\s*\(\s*;\s*;")
+_ENDLESS: Final = re.compile(r"\bwhile\s*\(\s*(?:[1-9][0-9.]*|\"[^\"]*\"|!0)\s*\)|\bfor\s*\(\s*;\s*;")
 _WORDS_BEFORE_REGEX: Final = named("print printf return in else do case BEGIN END if while for switch delete exit")
 _CONTROL: Final = frozenset(("if", "while", "for", "switch"))
 _GOES_ON: Final = frozenset((",", "{", "&&", "||", "do", "else", "?", ":"))

@@ -29,7 +29,8 @@ _XXD_BARE: Final = named("""
     -a -autoskip -b -bits -C -capitalize -d -E -EBCDIC -e -h -help -i -include -p -ps -postscript -plain -u -v
     -version
 """)
-_XXD_VALUED: Final = ("-c", "-cols", "-g", "-groupsize", "-l", "-len", "-n", "-name", "-o", "-offset", "-s", "-seek")
+_XXD_VALUED: Final = ("-c", "-g", "-l", "-n", "-o", "-s")
+"""Their long forms are taken for a letter and its value by some: what follows is then a file."""
 _XXD_ATTACHED: Final = re.compile(r"-[cglos]\+?(0[xX])?[0-9a-fA-F]+")
 
 
@@ -98,7 +99,7 @@ BYTES: Final[dict[str, Program]] = {
         single_dash=True,
     ),
     "strings": Program(
-        options="""-a --all -d --data -f --print-file-name -n=word --bytes=word -t=word --radix=word
+        options="""-a --all -f --print-file-name -n=word --bytes=word -t=word --radix=word
             -w --include-all-whitespace -o -T=word --target=word -e=word --encoding=word --unicode=word -U=word
             -s=word --output-separator=word -h --help -v -V --version""",
         number_option=True,
@@ -107,24 +108,28 @@ BYTES: Final[dict[str, Program]] = {
     "nm": Program(
         options="""
             -a --debug-syms -j --just-symbols -A -o --print-file-name -B -C --demangle[=word] --no-demangle -D --dynamic
-            --defined-only -U -e -f=word --format=word -g --extern-only -h --help -l --line-numbers -n -v
+            --defined-only -U -e -f=word --format=word -g --extern-only -h --help -n -v
             --numeric-sort -p --no-sort -P --portability -r --reverse-sort -S --print-size -s --print-armap
             --size-sort --special-syms --synthetic -t=word --radix=word -u --undefined-only -V --version -W
             --no-weak
         """,
-        refused={"--plugin": _LOADS},
+        refused={"--plugin": _LOADS, "-l": _SOURCES, "--line-numbers": _SOURCES},
         check=no_response_files,
     ),
     "objdump": Program(
         options="""-a --archive-headers -f --file-headers -p --private-headers -P=word --private=word -h --headers
-            --section-headers -x --all-headers -d --disassemble[=word] -D --disassemble-all -s --full-contents
-            -g --debugging -e --debugging-tags -G --stabs -t --syms
+            --section-headers -d --disassemble[=word] -D --disassemble-all -s --full-contents
+            -G --stabs
             -T --dynamic-syms -r --reloc -R --dynamic-reloc -v --version -i --info -H --help -b=word --target=word
             -m=word --architecture=word -j=word --section=word -M=word --disassembler-options=word -EB -EL
-            --endian=word -l --line-numbers -F --file-offsets -C --demangle[=word] -w --wide -z
+            --endian=word -F --file-offsets -C --demangle[=word] -w --wide -z
             --disassemble-zeroes --start-address=word --stop-address=word --no-addresses --no-show-raw-insn
-            --show-raw-insn --inlines --insn-width=word --visualize-jumps[=word] --special-syms --adjust-vma=word""",
-        refused={"--plugin": _LOADS, "-S": _SOURCES, "--source": _SOURCES},
+            --show-raw-insn --insn-width=word --visualize-jumps[=word] --special-syms --adjust-vma=word""",
+        refused={
+            "--plugin": _LOADS,
+            **dict.fromkeys(("-S", "--source", "-l", "--line-numbers", "--inlines", "-g", "--debugging"), _SOURCES),
+            **dict.fromkeys(("-e", "--debugging-tags", "-t", "--syms", "-x", "--all-headers"), _SOURCES),
+        },
         check=no_response_files,
     ),
     "readelf": Program(

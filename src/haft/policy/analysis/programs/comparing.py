@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from haft.policy.analysis.program import ByLinks, Invocation, Program
+from haft.policy.analysis.programs.judging import texts
 
-_BY_LINKS: Final = ByLinks("`diff -r` follows links, out of the workspace too; with `--no-dereference` it does not")
+_BY_LINKS: Final = ByLinks("`diff` follows links inside of directories; with `--no-dereference` it does not")
+_NO_DIRECTORY: Final = re.compile(r"-|/dev/(?:null|stdin|fd/[0-9]+)")
 
 _DIFF: Final = """
     --normal -q --brief -s --report-identical-files -c -C=word --context[=word] -u -U=word --unified[=word]
@@ -25,8 +28,14 @@ _PAGINATES: Final = {"-l": "runs `pr`", "--paginate": "runs `pr`"}
 
 
 def _stays(invocation: Invocation) -> str | None:
-    recursive = invocation.has("-r", "--recursive")
-    return _BY_LINKS if recursive and not invocation.has("--no-dereference") else None
+    """What is named may be a directory, whose files are compared; a file and a directory are, too, by its name."""
+    if invocation.has("--no-dereference"):
+        return None
+    words = texts(invocation.operands)
+    if words is None or invocation.has("--from-file", "--to-file"):
+        return _BY_LINKS
+    are_files = all(map(_NO_DIRECTORY.fullmatch, words)) or (len(words) == 2 and "-" in words)
+    return None if are_files else _BY_LINKS
 
 
 COMPARING: Final[dict[str, Program]] = {
@@ -50,5 +59,6 @@ COMPARING: Final[dict[str, Program]] = {
             --tabsize=word -d --minimal -H --speed-large-files --help -v --version""",
         refused={"-o": "writes a file", "--output": "writes a file", "--diff-program": "runs a program"},
         starts_others=True,
+        check=_stays,
     ),
 }

@@ -1,4 +1,4 @@
-"""Programs with a small language of their own, of which a part only reads: `sed`, `awk`, `jq`, `yq`."""
+"""Programs with a small language of their own, of which a part only reads: `sed`, `awk`, `jq`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs import awkscript, sedscript
-from haft.policy.analysis.programs.judging import UNKNOWN, leads_out
+from haft.policy.analysis.programs.judging import UNKNOWN, leads_out, texts
 
-_IMPORTS: Final = re.compile(r"(?:^|;)\s*(?:import|include|module)\b", re.MULTILINE)
-_ENVIRONMENT: Final = re.compile(r"(?<![.\w\"])env\b|\$ENV\b|\b(?:strenv|envsubst)\b")
-_YQ_HARM: Final = re.compile(r"\b(?:load\w*|system|strload|from_file)\b")
+_IMPORTS: Final = re.compile(r"(?:^|;)[ \t\r]*(?:import|include|module)\b|\bmodulemeta\b", re.MULTILINE)
+_ENVIRONMENT: Final = re.compile(r"(?<![.\w\"])(?:env|ENV)\b")
+"""Between the `$` and its name there may be blanks and comments."""
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _FILLED_IN: Final = re.compile(r"\$[A-Za-z_{(0-9@*#?-]|`")
 _ASKED: Final = ("--help", "--version", "-V", "-h")
+_TWO_VALUED: Final = ("--arg", "--argjson")
 _SCRIPT_IN_FILE: Final = "runs a script that lies in a file"
 
 
@@ -46,15 +47,22 @@ def _awk(invocation: Invocation) -> str | None:
 
 
 def _jq(invocation: Invocation) -> str | None:
+    """`--arg` takes two words, whatever they look like: next to it, any word may turn out the filter, or a file."""
     if not invocation.operands:
         return None if invocation.has(*_ASKED, "--build-configuration") else "`jq` lacks its filter"
-    given = invocation.has("--arg", "--argjson")
-    known = [each for each in invocation.operands if each.literal]
-    if not known or (not given and not invocation.operands[0].literal):
+    first = invocation.operands[0]
+    filters = [first.text] if first.literal and first.paths is None else None
+    if invocation.has(*_TWO_VALUED):
+        filters = texts(invocation.operands)
+        values = [value for name, value in invocation.options if name in _TWO_VALUED and value is not None]
+        if filters is None or invocation.has("--indent") or any(each.startswith("-") for each in filters + values):
+            return "which word is the value of `jq --arg` is not certain"
+        filters += values
+    if filters is None:
         return UNKNOWN
-    if any(_IMPORTS.search(each.text) for each in known):
+    if any(map(_IMPORTS.search, filters)):
         return "the `jq` filter takes in another file"
-    return "the `jq` filter reads the environment" if any(_ENVIRONMENT.search(each.text) for each in known) else None
+    return "the `jq` filter reads the environment" if any(map(_ENVIRONMENT.search, filters)) else None
 
 
 _AWK: Final = Program(
@@ -89,10 +97,10 @@ FILTERS: Final[dict[str, Program]] = {
     "jq": Program(
         options="""-c --compact-output -n --null-input -e --exit-status -s --slurp -r --raw-output --raw-output0
             -R --raw-input -C --color-output -M --monochrome-output -S --sort-keys -j --join-output -a --ascii-output
-            --tab --indent=word --unbuffered --stream --stream-errors --seq --arg=word --argjson=word --args
+            --tab --indent=number --unbuffered --stream --stream-errors --seq --arg=path --argjson=path --args
             --jsonargs -h --help -V --version --build-configuration""",
         operands="pattern-paths",
-        patterns=_ASKED,
+        patterns=_ASKED + _TWO_VALUED,
         refused={
             **dict.fromkeys(("-f", "--from-file"), _SCRIPT_IN_FILE),
             **dict.fromkeys(("-L", "--library-path"), "loads a library"),

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from haft.policy.analysis.program import Argument, Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, by_links, leads_out, named
+from haft.policy.analysis.programs.judging import UNKNOWN, by_links, leads_out, named, names_zone
 
 _BARE: Final = named("""
     -a -and -o -or -not -true -false -empty -readable -writable -executable -nouser -nogroup -print -print0 -ls -prune
@@ -20,6 +20,7 @@ _WITH_WORD: Final = named("""
     -name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -lname -ilname -type -xtype -size -perm
     -user -group -uid -gid -inum -links -fstype -context -amin -cmin -mmin -atime -ctime -mtime -used -maxdepth
     -mindepth -printf -newermt -newerat -newerct -newerBt""")
+_DATED: Final = named("-newermt -newerat -newerct -newerBt")
 _WITH_PATH: Final = named("-newer -anewer -cnewer -samefile")
 _NEWER: Final = re.compile(r"-newer[aBcm][aBcm]")
 _SIGNS: Final = frozenset(("(", ")", "!", ","))
@@ -79,6 +80,8 @@ def _valued(name: str, value: Argument) -> str | None:
         return f"the shell makes several words of `{value.text}`"
     if not value.literal and value.paths is None and value.may_be_option:
         return UNKNOWN
+    if name in _DATED and (not value.literal or names_zone(value.text)):
+        return f"`{value.text}` may name a file as the zone of time"
     if name in _WITH_WORD:
         return None
     return f"`{value.text}` may lie outside the workspace" if not value.literal or leads_out(value.text) else None

@@ -83,11 +83,23 @@ def _always(why: str) -> Check:
 
 
 def _words(
-    options: str, *, check: Check = _inside, number_option: bool = False, refused: Mapping[str, str] | None = None
+    options: str,
+    *,
+    check: Check = _inside,
+    number_option: bool = False,
+    options_first: bool = False,
+    refused: Mapping[str, str] | None = None,
 ) -> Program:
     listed = options.split()
     harmful = {name: why for name, why in {**HARMFUL, **(refused or {})}.items() if name not in listed}
-    return Program(options=options, operands="words", refused=harmful, check=check, number_option=number_option)
+    return Program(
+        options=options,
+        operands="words",
+        refused=harmful,
+        check=check,
+        number_option=number_option,
+        options_first=options_first,
+    )
 
 
 _LISTING: Final = """
@@ -240,6 +252,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         --name-only --show-origin --show-scope --show-names --includes --no-includes --default=word --all --regexp
         --value=word --fixed-value""",
         check=_config,
+        options_first=True,
         refused={
             "-e": "opens an editor",
             "--edit": "opens an editor",

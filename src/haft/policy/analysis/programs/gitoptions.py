@@ -33,7 +33,7 @@ CHOOSING: Final = """
     -i --regexp-ignore-case --basic-regexp -E --extended-regexp -F --fixed-strings -P --perl-regexp
     --remove-empty --merges --no-merges --min-parents[=word] --max-parents[=word] --no-min-parents --no-max-parents
     --first-parent --exclude-first-parent-only --not --all --branches[=word] --tags[=word] --remotes[=word]
-    --glob[=word] --exclude[=word] --exclude-hidden[=word] --reflog --alternate-refs --single-worktree
+    --glob[=word] --exclude[=word] --exclude-hidden[=word] --reflog --single-worktree
     --ignore-missing --stdin --cherry-mark --cherry-pick --left-only --right-only --cherry -g --walk-reflogs --merge
     --boundary --simplify-by-decoration --show-pulls --full-history --dense --sparse --simplify-merges
     --ancestry-path[=word] --date-order --author-date-order --topo-order --reverse --no-walk[=word] --do-walk
@@ -48,7 +48,7 @@ HISTORY: Final = (
     --pretty[=word] --format[=word] --abbrev-commit --no-abbrev-commit --oneline --encoding[=word]
     --expand-tabs[=word] --no-expand-tabs --notes[=word] --no-notes --show-notes[=word] --no-standard-notes
     --standard-notes --show-notes-by-default --relative-date --date[=word] --parents --children --left-right --graph
-    --no-graph --show-linear-break[=word] -c --cc -m -r -t --diff-merges[=word] --no-diff-merges
+    --no-graph --show-linear-break[=word] -c --cc -r -t --diff-merges[=word] --no-diff-merges
     --combined-all-paths -q --root --no-pager
 """
 )
@@ -61,4 +61,6 @@ HARMFUL: Final = {
     "--no-index": "reads files outside of the repository",
     "-O": "reads another file",
     "--remerge-diff": "merges anew, and writes objects",
+    "-m": "shows merges as the repository says, which may write objects",
+    "--alternate-refs": "runs the programs that the repository names",
 }

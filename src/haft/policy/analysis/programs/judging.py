@@ -98,6 +98,11 @@ def leads_out(word: str) -> bool:
     return word.startswith(("/", "~")) or ".." in word.split("/")
 
 
+def names_zone(date: str) -> bool:
+    """Whether a date may begin with a zone of time: GNU's reader opens the file that it names."""
+    return "TZ" in date
+
+
 def no_response_files(invocation: Invocation) -> str | None:
     """Programs of binutils read further options from a file that is named with `@`."""
     words = texts(invocation.operands)

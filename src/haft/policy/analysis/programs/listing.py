@@ -88,7 +88,7 @@ LISTING: Final[dict[str, Program]] = {
             "--fromfile": _NAMES,
             "--fromtabfile": _NAMES,
         },
-        check=every(plain_values, _tree, by_links("-l")),
+        check=every(plain_values, _tree, by_links("-l", "--info", "--gitignore")),
     ),
     "file": Program(
         options="""-b --brief -c --checking-printout -e=word --exclude=word --exclude-quiet=word -F=word

@@ -53,8 +53,8 @@ _RG: Final = """
     --max-columns=word --max-columns-preview --no-max-columns-preview -0 --null -o --only-matching
     --path-separator=word --passthru --passthrough -p --pretty -q --quiet -r=word --replace=word --sort=word
     --sortr=word --sort-files --no-sort-files --trim --no-trim --vimgrep -H --with-filename -I --no-filename
-    -c --count --count-matches -l --files-with-matches --files-without-match --json --no-json --debug
-    --no-ignore-messages --ignore-messages --no-messages --messages --stats --no-stats --trace --files
+    -c --count --count-matches -l --files-with-matches --files-without-match --json --no-json
+    --no-ignore-messages --ignore-messages --no-messages --messages --stats --no-stats --files
     --generate=word --no-config --pcre2-version --type-list -V --version --no-pre --no-search-zip
 """
 
@@ -78,6 +78,13 @@ def _dates(invocation: Invocation) -> str | None:
     return next((f"`{value}` lies outside the workspace" for value in values if value and leads_out(value)), None)
 
 
+def _base(invocation: Invocation) -> str | None:
+    """Places are looked for below the directory that `fd -C` names; whether they lie inside is only judged from here."""
+    moves = invocation.has("-C", "--base-directory")
+    has_places = len(invocation.operands) > 1 or invocation.has("--search-path", "--ignore-file")
+    return "`fd -C` looks for places from another directory" if moves and has_places else None
+
+
 _FD_ENTRY: Final = Program(
     options=_FD,
     operands="pattern-paths",
@@ -85,7 +92,7 @@ _FD_ENTRY: Final = Program(
         **dict.fromkeys(("-x", "--exec", "-X", "--exec-batch"), _RUNS),
         **dict.fromkeys(("-l", "--list-details"), "runs `ls`"),
     },
-    check=every(plain_values, _dates, by_links("-L", "--follow")),
+    check=every(plain_values, _base, _dates, by_links("-L", "--follow")),
 )
 _RG_ENTRY: Final = Program(
     options=_RG,
@@ -109,8 +116,8 @@ SEARCHING: Final[dict[str, Program]] = {
     "fdfind": _FD_ENTRY,
     "ag": Program(
         options="""
-            -A=word --after=word -B=word --before=word --break --nobreak -c --count --color --nocolor --column
-            -C=word --context=word -H --heading --noheading --line-numbers -l --files-with-matches -L
+            --break --nobreak -c --count --color --nocolor --column
+            -H --heading --noheading --line-numbers -l --files-with-matches -L
             --files-without-matches --print-long-lines --passthrough --silent --stats --stats-only --vimgrep -0
             --null -a --all-types --depth=word -g=word -G=word --file-search-regex=word --hidden -i --ignore-case
             --ignore=word --ignore-dir=word -m=word --max-count=word --one-device -Q --literal -F --fixed-strings -s

@@ -9,7 +9,9 @@ from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs.judging import UNKNOWN, texts
 
 _LONGEST_SLEEP: Final = 60.0
-_SLEEP: Final = re.compile(r"([0-9]*\.?[0-9]+)([sm]?)")
+_SLEEP: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})([sm]?)")
+_DIRECTIVE: Final = re.compile(r"%(?:%|[-+ #'0-9.*$]*[hjlLqtz]*([A-Za-z]?))")
+_FACTORED: Final = re.compile(r"[0-9]{1,18}")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,8}(?:\.[0-9]{1,8})?")
 
 
@@ -22,7 +24,12 @@ def _printf(invocation: Invocation) -> str | None:
         return f"`{first.text}` may become an option of `printf`"
     if first.literal and first.text.startswith("-v"):
         return "`printf -v` assigns to a variable"
-    return None
+    if len(invocation.operands) == 1 and not first.splits:
+        return None
+    if not first.literal or first.paths is not None:
+        return "what `printf` is told to print by is only known when it runs: `%n` assigns to a variable"
+    stores = any(found[1] == "n" for found in _DIRECTIVE.finditer(first.text))
+    return "`%n` of `printf` assigns to a variable" if stores else None
 
 
 def _sleep(invocation: Invocation) -> str | None:
@@ -46,6 +53,13 @@ def _seq(invocation: Invocation) -> str | None:
     return next((f"`seq {word}` may count without end" for word in words if not _NUMBER.fullmatch(word)), None)
 
 
+def _factor(invocation: Invocation) -> str | None:
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    return next((f"`factor {word}` may reckon without end" for word in words if not _FACTORED.fullmatch(word)), None)
+
+
 _QUIET: Final = Program(operands="words", tame=True)
 
 SHELL: Final[dict[str, Program]] = {
@@ -61,7 +75,7 @@ SHELL: Final[dict[str, Program]] = {
         number_option=True,
         check=_seq,
     ),
-    "factor": Program(options="-h --exponents --help --version", operands="words", tame=True),
+    "factor": Program(options="-h --exponents --help --version", operands="words", check=_factor),
     "numfmt": Program(
         options="""--debug -d=word --delimiter=word --field=word --format=word --from=word --from-unit=word --grouping
             --header[=word] --invalid=word --padding=word --round=word --suffix=word --to=word --to-unit=word

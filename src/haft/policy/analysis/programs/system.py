@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, named, only_among, texts
+from haft.policy.analysis.programs.judging import UNKNOWN, named, names_zone, only_among, texts
+from haft.policy.analysis.programs.processes import PROCESSES
 
-_BSD_PROCESSES: Final = re.compile(r"[aflrTxjsuvXZHmcnSwhAd]+|[0-9][0-9,]*")
 _ENDLESS: Final = "goes on without end"
 
 
@@ -17,18 +16,8 @@ def _date(invocation: Invocation) -> str | None:
     for each in invocation.operands:
         if each.paths is not None or not each.text.lstrip("'\"").startswith("+"):
             return f"`date {each.text}` sets the clock"
-    return None
-
-
-def _processes(invocation: Invocation) -> str | None:
-    words = texts(invocation.operands)
-    if words is None:
-        return UNKNOWN
-    if any(name in ("-o", "-O", "--format") and "env" in (value or "") for name, value in invocation.options):
-        return "`ps` would show the environment of processes"
-    return next(
-        (f"`ps {word}` is not known to only read" for word in words if not _BSD_PROCESSES.fullmatch(word)), None
-    )
+    values = (value or "" for name, value in invocation.options if name in ("-d", "--date"))
+    return next((f"`{value}` may name a file as the zone of time" for value in values if names_zone(value)), None)
 
 
 def _free(invocation: Invocation) -> str | None:
@@ -99,15 +88,7 @@ SYSTEM: Final[dict[str, Program]] = {
         operands="none",
         check=_free,
     ),
-    "ps": Program(
-        options="""-A -e -a -d -N --deselect -C=word -G=word --Group=word -g=word --group=word -p=word --pid=word
-            --ppid=word -q=word --quick-pid=word -s=word --sid=word -t=word --tty=word -u=word --user=word -U=word
-            --User=word -F -f --forest -H -j -l -M -O=word -o=word --format=word -P -y --context --headers
-            --no-headers --no-heading --cols=word --columns=word --width=word --rows=word --lines=word -L -m -T -c
-            --sort=word --cumulative --info -V --version -w --help[=word]""",
-        operands="words",
-        check=_processes,
-    ),
+    **PROCESSES,
     "pgrep": Program(
         options="""
             -d=word --delimiter=word -l --list-name -a --list-full -v --inverse -w --lightweight -c --count -f
@@ -125,7 +106,7 @@ SYSTEM: Final[dict[str, Program]] = {
         operands="words",
     ),
     "getconf": Program(
-        options="-a -v=word --help --version",
+        options="-a --help --version",
         operands="words",
         check=only_among(
             named("""

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from haft.policy.analysis.program import Program
-from haft.policy.analysis.programs.judging import at_most
+from haft.policy.analysis.program import Invocation, Program
+from haft.policy.analysis.programs.judging import UNKNOWN, at_most, texts
 
 _NAMES: Final = "reads the files that a list names"
 _ENDLESS: Final = "waits without end"
+_FOLLOWED: Final = re.compile(r"\+[0-9]*[bcl]?f")
+
+
+def _tail(invocation: Invocation) -> str | None:
+    """An older way to write its options begins with a plus: `tail +5f` goes on like `-f`."""
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    return next((f"`tail {word}` {_ENDLESS}" for word in words if _FOLLOWED.fullmatch(word)), None)
+
 
 TEXT: Final[dict[str, Program]] = {
     "cat": Program(
@@ -36,6 +47,7 @@ TEXT: Final[dict[str, Program]] = {
             --help --version""",
         refused={"-f": _ENDLESS, "-F": _ENDLESS, "--follow": _ENDLESS, "--retry": _ENDLESS, "--pid": _ENDLESS},
         number_option=True,
+        check=_tail,
     ),
     "wc": Program(
         options="""-c --bytes -m --chars -l --lines -L --max-line-length -w --words --total=word --debug --help
@@ -123,8 +135,9 @@ TEXT: Final[dict[str, Program]] = {
         refused={"-o": "writes a file", "--output": "writes a file", "-r": _ENDLESS, "--repeat": _ENDLESS},
     ),
     "tsort": Program(options="--help --version", tame=True),
+    # A name with a slash is opened as a file that describes the characters, also where it ends in `//TRANSLIT`.
     "iconv": Program(
-        options="""-f=word --from-code=word -t=word --to-code=word -l --list -c -s --silent --verbose -? --help --usage
+        options="""-f=path --from-code=path -t=path --to-code=path -l --list -c -s --silent --verbose -? --help --usage
             -V --version""",
         refused={"-o": "writes a file", "--output": "writes a file"},
     ),
