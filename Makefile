@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour test test-more check bench docs lock format clean
+.PHONY: help setup tour test test-more mutations check bench docs lock format clean
 
 help:  ## show this
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ test: setup  ## run all tests
 
 test-more: setup  ## run every step, every size, and many times over what uses chance (long)
 	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto --dist worksteal -q tests
+
+mutations: setup  ## make 100,000 command lines, and run in a jail what would pass unasked (minutes)
+	@scripts/test-programs
+	@$(BIN)/python scripts/mutations.py --lines 100000
 
 check: setup  ## style, types, floor plan, documentation
 	@$(BIN)/ruff check .

@@ -224,7 +224,7 @@ class Judge:
     # All of them.
 
     def _combined(self, question: Question, units: list[_Unit], pin: Pin | None, *, is_command: bool) -> Decision:
-        strictest = max(units, key=lambda unit: (_STRICTNESS[unit.action], unit.rule is not None))
+        strictest = max(units, key=_weight)
         rule = strictest.rule
         parts = tuple(_shown(unit) for unit in units if unit.part is not None)
         if rule is None and not is_command:
@@ -296,6 +296,11 @@ class Judge:
         if decision.action == "delegate":
             return replace(decision, otherwise="ask", reason=reason, definition_diff=shown)
         return replace(decision, action="ask", layer="pins", reason=reason, definition_diff=shown)
+
+
+def _weight(unit: _Unit) -> tuple[int, bool, bool]:
+    """Which unit decides, and is told of: the strictest, then the most dangerous, then one that a rule speaks of."""
+    return _STRICTNESS[unit.action], unit.part is not None and bool(unit.part.dangers), unit.rule is not None
 
 
 def _with(variables: Mapping[str, Any]) -> Part:

@@ -72,9 +72,9 @@ PASSES = {
     ],
     "packages": [
         "npm list", "npm ls --depth=0", "npm ls -g --json", "npm --version", "npm root -g", "yarn list --depth=0",
-        "yarn list --pattern x", "yarn --version", "pnpm list", "pip list", "pip3 list --format=json",
+        "yarn list --pattern x", "pnpm list", "pip list", "pip3 list --format=json",
         "pip show -f requests", "pip freeze", "pip --version", "pip check", "python3 --version", "node -v",
-        "cargo --version", "go version", "java -version", "gcc --version", "make --version",
+        "java -version", "gcc --version", "make --version",
     ],
 }  # fmt: skip
 ASKS = {
@@ -148,7 +148,10 @@ ASKS = {
         "pip list --python=x", "pip list --log f", "pip --log=f list", "pip freeze -r /etc/passwd",
         "pip list -i http://x", "pip download x", "python3 x.py", "python3 -c 1", "python3 -m pip list", "node x.js",
         "node -e 1", "make", "make -v", "ninja -v", "vim -V", "cargo build", "go run x", "go env -w x=y",
-        "java -version x", "java -jar x", "gcc a.c --version", "bash -c id", "bash --version x",
+        "java -version x", "java -jar x", "gcc a.c --version", "bash -c id", "bash --version x", "yarn --version",
+        "yarn -v", "pnpm --version", "cargo --version", "rustc -V", "go version", "mvn -v", "gradle --version",
+        "pytest --version", "tox --version", "bundle --version", "jest --version", "webpack --version", "hg --version",
+        "bazel --version", "dotnet --version", "terraform --version",
     ],
 }  # fmt: skip
 

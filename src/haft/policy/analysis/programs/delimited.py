@@ -7,33 +7,56 @@ error.
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Final
 
-_BRACKET: Final = r"\[\^?\]?(?:\[:[a-z]+:\]|\[[.=][^\]\n]+[.=]\]|{inner})*\]"
-_LITERAL: Final = _BRACKET.format(inner=r"[^\]\n]")
-_ESCAPED: Final = _BRACKET.format(inner=r"\\[^\n]|[^\]\\\n]")
-
-
-@lru_cache(maxsize=64)
-def _forms(sign: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    closing = re.escape(sign)
-    plain = rf"(?:\\[^\n]|[^\\\n{closing}])*+{closing}"
-    return (
-        re.compile(plain),
-        re.compile(rf"(?:\\[^\n]|{_LITERAL}|[^\\\n\[{closing}])*+{closing}"),
-        re.compile(rf"(?:\\[^\n]|{_ESCAPED}|[^\\\n\[{closing}])*+{closing}"),
-    )
+_KINDS: Final = (":", ".", "=")
 
 
 def end_of_regex(text: str, at: int, sign: str) -> int | None:
     """The position behind the closing sign of an expression that begins at `at`, or None."""
-    blind, literal, escaped = (form.match(text, at) for form in _forms(sign))
-    if blind is None or literal is None or escaped is None or literal.end() != escaped.end():
+    blind = end_of_replacement(text, at, sign)
+    literal = _end(text, at, sign, is_escaped=False)
+    if blind is None or literal is None or literal != _end(text, at, sign, is_escaped=True):
         return None
-    if blind.end() == literal.end() or text[blind.end()] == "]":
-        return literal.end()
+    return literal if blind == literal or text[blind : blind + 1] == "]" else None
+
+
+def _end(text: str, at: int, sign: str, *, is_escaped: bool) -> int | None:
+    """The same for a program that knows brackets, and maybe backslashes in them."""
+    while at < len(text):
+        letter = text[at]
+        if letter == sign:
+            return at + 1
+        if letter == "\n" or text[at : at + 2] in ("\\", "\\\n"):
+            return None
+        if letter == "[":
+            behind = _end_of_bracket(text, at + 1, is_escaped=is_escaped)
+            if behind is None:
+                return None
+            at = behind
+        else:
+            at += 2 if letter == "\\" else 1
+    return None
+
+
+def _end_of_bracket(text: str, at: int, *, is_escaped: bool) -> int | None:
+    """Behind the bracket that closes; None also where a class is opened in it and not closed."""
+    at += text[at : at + 1] == "^"
+    at += text[at : at + 1] == "]"
+    while at < len(text):
+        letter = text[at]
+        if letter == "]":
+            return at + 1
+        if letter == "\n" or (is_escaped and text[at : at + 2] in ("\\", "\\\n")):
+            return None
+        if letter == "[" and text[at + 1 : at + 2] in _KINDS:
+            behind = text.find(text[at + 1] + "]", at + 2)
+            inside = text[at + 2 : behind]
+            if behind <= at + 2 or "]" in inside or "\n" in inside or "\\" in inside:
+                return None
+            at = behind + 2
+        else:
+            at += 2 if is_escaped and letter == "\\" else 1
     return None
 
 

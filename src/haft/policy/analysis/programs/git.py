@@ -6,22 +6,29 @@ puts away a file of that name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
-from haft.policy.analysis.program import Invocation, Program
+from haft.policy.analysis.program import Invocation, Operands, Program
 from haft.policy.analysis.programs.gitoptions import CHOOSING, HARMFUL, HISTORY, SHOWING
-from haft.policy.analysis.programs.judging import UNKNOWN, Check, every, leads_out, texts
+from haft.policy.analysis.programs.judging import UNKNOWN, Check, every, leads_out, named, only_among, texts
 
 _FORMATS: Final = ("--format", "--pretty", "--sort", "--batch", "--batch-check")
+_SIGNED: Final = re.compile(r"%[-+ ]*G|signature")
+_MERGES: Final = named("off none first-parent 1 separate combined c dense-combined cc")
+"""Of the ways to show a merge, those that merge nothing anew; `on` and `m` are what the repository says."""
+_FROM_FILE: Final = named("-f --file -X --exclude-from --ignore-revs-file")
 _RUNS_SETTINGS: Final = "may run what it is told by its options"
 
 
 def _inside(invocation: Invocation, skip: int = 0) -> str | None:
     """Revisions and paths are words alike: none of them may look like an option, or lead out of the workspace."""
     for name, value in invocation.options:
-        if name in _FORMATS and value and ("%G" in value or "signature" in value):
+        if name in _FORMATS and value and _SIGNED.search(value):
             return f"`{value}` runs the program that checks signatures"
+        if name == "--diff-merges" and value not in _MERGES:
+            return f"`--diff-merges={value}` may merge anew, and write objects"
     for each in invocation.operands[skip:]:
         for word in each.paths if each.paths is not None else (each.text,):
             if word.startswith("-"):
@@ -31,9 +38,28 @@ def _inside(invocation: Invocation, skip: int = 0) -> str | None:
     return None
 
 
-def _difference(invocation: Invocation) -> str | None:
-    """Paths outside of a repository are compared as they are: every one must be known."""
-    return UNKNOWN if texts(invocation.operands) is None else _inside(invocation)
+def _moved(invocation: Invocation) -> str | None:
+    """Files are found from the directory that `-C` names; whether they lie inside is only judged from here."""
+    moves = sum(1 for name, value in invocation.options if name == "-C" and value is not None)
+    if moves > 1:
+        return "`git -C` goes on from where another `-C` leads"
+    takes_files = invocation.name == "git hash-object" and len(invocation.operands) > 0
+    reads = takes_files or any(name in _FROM_FILE and value is not None for name, value in invocation.options)
+    return "`git -C` looks for files from another directory" if moves and reads else None
+
+
+def _files(most: int) -> Check:
+    """Files are read as they are, whatever links lead there: every one must be known, and found from here."""
+
+    def check(invocation: Invocation) -> str | None:
+        if texts(invocation.operands) is None:
+            return UNKNOWN
+        moves = any(name == "-C" and value is not None for name, value in invocation.options)
+        if moves and len(invocation.operands) > most:
+            return "`git -C` looks for files from another directory"
+        return _inside(invocation)
+
+    return check
 
 
 def _grep(invocation: Invocation) -> str | None:
@@ -44,6 +70,9 @@ def _lists(what: str, *options: str) -> Check:
     """`branch` and `tag` make what they are given, unless one of these options says that they list."""
 
     def check(invocation: Invocation) -> str | None:
+        lines = invocation.value("-n")
+        if lines is not None and not lines.isdecimal():
+            return f"`-n{lines}` is no number of lines"
         makes = invocation.operands and not invocation.has(*options)
         return f"`{invocation.name}` makes a {what}" if makes else None
 
@@ -55,6 +84,9 @@ def _config(invocation: Invocation) -> str | None:
     if words is None:
         return UNKNOWN
     asks = invocation.has("--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list")
+    why = _inside(invocation, len(words))
+    if why is not None:
+        return why
     is_read = asks or len(words) == 1 or words[:1] in (["get"], ["list"])
     return None if is_read else "`git config` sets what it is given a value for"
 
@@ -89,14 +121,15 @@ def _words(
     number_option: bool = False,
     options_first: bool = False,
     refused: Mapping[str, str] | None = None,
+    operands: Operands = "words",
 ) -> Program:
-    listed = options.split()
+    listed = [each.partition("=")[0].removesuffix("[") for each in options.split()]
     harmful = {name: why for name, why in {**HARMFUL, **(refused or {})}.items() if name not in listed}
     return Program(
         options=options,
-        operands="words",
+        operands=operands,
         refused=harmful,
-        check=check,
+        check=every(_moved, check),
         number_option=number_option,
         options_first=options_first,
     )
@@ -124,7 +157,8 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "reflog": _words(HISTORY, number_option=True, check=every(_reflog, _inside)),
     "diff": _words(
         SHOWING + "--cached --staged --merge-base -0 -1 -2 -3 --base --ours --theirs -c --cc -q",
-        check=_difference,
+        check=_files(1),
+        operands="paths",
     ),
     "diff-tree": _TREES,
     "diff-index": _TREES,
@@ -149,16 +183,20 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         """--incremental -b --root --show-stats --progress --no-progress --score-debug -f --show-name -n --show-number
         -p --porcelain --line-porcelain -c -t -l -s -e --show-email -w --ignore-rev=word --ignore-revs-file=path
         --color-lines --color-by-age --minimal -C[=word] -M[=word] -L=word --abbrev[=word] --date[=word]
-        --since[=word] --reverse --first-parent"""
+        --since[=word] --reverse --first-parent""",
+        check=_files(0),
+        operands="paths",
     ),
-    "annotate": _words("-b --root -f --show-name -l -t -w -M[=word] -C[=word] -L=word"),
+    "annotate": _words(
+        "-b --root -f --show-name -l -t -w -M[=word] -C[=word] -L=word", check=_files(0), operands="paths"
+    ),
     "branch": _words(
         _LISTING + "-v --verbose -q --quiet -r --remotes -a --all -l --list --show-current --abbrev[=word] --no-abbrev",
         check=every(_lists("branch", *_LISTS), _inside),
     ),
     "tag": _words(
         _LISTING + "-l --list -n[=word] --omit-empty",
-        check=every(_lists("tag", "-n", *_LISTS), _inside),
+        check=every(_lists("tag", *_LISTS), _inside),
     ),
     "remote": Program(
         options="-v --verbose",
@@ -167,6 +205,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
             "get-url": _words("--push --all"),
             "show": _words("-n", check=every(_remote_show, _inside)),
         },
+        check=_moved,
     ),
     "stash": Program(
         single_dash=True,
@@ -181,9 +220,9 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         subcommands={"list": _words("--porcelain -z -v --verbose --expire=word")},
         check=_always("`git worktree` is only known to list"),
     ),
-    "notes": Program(single_dash=True, subcommands={"list": _words(""), "show": _words("")}),
+    "notes": Program(single_dash=True, subcommands={"list": _words(""), "show": _words("")}, check=_moved),
     "submodule": Program(
-        options="-q --quiet", single_dash=True, subcommands={"status": _words("--cached --recursive")}
+        options="-q --quiet", single_dash=True, subcommands={"status": _words("--cached --recursive")}, check=_moved
     ),
     "bisect": Program(
         single_dash=True, subcommands={"log": _words("")}, check=_always("`git bisect` checks out commits")
@@ -213,8 +252,9 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         refused={"--filters": "runs the programs that the repository names"},
     ),
     "describe": _words(
-        """--tags --all --long --always --dirty[=word] --broken[=word] --abbrev[=word] --match[=word] --exclude[=word]
-        --candidates[=word] --exact-match --first-parent --contains --debug"""
+        """--tags --all --long --always --abbrev[=word] --match[=word] --exclude[=word]
+        --candidates[=word] --exact-match --first-parent --contains --debug""",
+        refused=dict.fromkeys(("--dirty", "--broken"), "writes the index anew"),
     ),
     "name-rev": _words("--tags --name-only --refs[=word] --exclude[=word] --all --undefined --no-undefined --always"),
     "merge-base": _words("-a --all --octopus --independent --is-ancestor --fork-point"),
@@ -249,13 +289,14 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "config": _words(
         """--get --get-all --get-regexp --get-urlmatch -l --list --global --system --local --worktree -f=path
         --file=path --blob=word --type=word --bool --int --bool-or-int --bool-or-str --path --expiry-date -z --null
-        --name-only --show-origin --show-scope --show-names --includes --no-includes --default=word --all --regexp
+        --name-only --show-origin --show-scope --show-names --no-includes --default=word --all --regexp
         --value=word --fixed-value""",
         check=_config,
         options_first=True,
         refused={
             "-e": "opens an editor",
             "--edit": "opens an editor",
+            "--includes": "reads the files that the settings name",
             **dict.fromkeys(
                 ("--unset", "--unset-all", "--add", "--replace-all", "--rename-section", "--remove-section"),
                 "writes settings",
@@ -265,8 +306,12 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "count-objects": _words("-v --verbose -H --human-readable"),
     "check-ignore": _words("-q --quiet -v --verbose --stdin -z -n --non-matching --no-index"),
     "check-attr": _words("-a --all --cached --stdin -z"),
-    "hash-object": Program(options="-t=word --stdin --no-filters", refused={"-w": "writes an object"}),
-    "var": _words("-l"),
+    "hash-object": Program(options="-t=word --stdin --no-filters", refused={"-w": "writes an object"}, check=_moved),
+    "var": _words(
+        "",
+        check=only_among(named("GIT_EDITOR GIT_PAGER GIT_DEFAULT_BRANCH"), "may ask the network who you are"),
+        refused={"-l": "may ask the network who you are"},
+    ),
     "fsck": _words(
         """--full --strict --no-dangling --dangling --unreachable --root --tags --cache --no-reflogs -v --verbose
         --connectivity-only --progress --no-progress --name-objects""",
@@ -277,14 +322,14 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
 
 GIT: Final[dict[str, Program]] = {
     "git": Program(
-        options="""--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects -C=path -v --version -h
-            --help""",
+        options="--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects -C=path -v --version",
         operands="words",
         starts_others=True,
         refused={
             **dict.fromkeys(("-c", "--config-env", "--exec-path"), _RUNS_SETTINGS),
             **dict.fromkeys(("--git-dir", "--work-tree"), "may obey the settings of another repository"),
             **dict.fromkeys(("-p", "--paginate"), "runs a pager"),
+            **dict.fromkeys(("-h", "--help"), "runs what shows manuals, in front of a command"),
         },
         subcommands=_SUBCOMMANDS,
     ),

@@ -103,7 +103,6 @@ _PIP: Final = Program(
 PACKAGES: Final[dict[str, Program]] = {
     "npm": _NPM,
     "pnpm": Program(
-        options="-v --version",
         single_dash=True,
         starts_others=True,
         subcommands={
@@ -113,7 +112,7 @@ PACKAGES: Final[dict[str, Program]] = {
         check=_only_after("only prints how it is used"),
     ),
     "yarn": Program(
-        options="-v --version --silent -s --json --no-progress --offline --non-interactive",
+        options="--silent -s --json --no-progress --offline --non-interactive",
         single_dash=True,
         starts_others=True,
         subcommands={"list": _YARN_LIST, "versions": Program(options="--json -s --silent", operands="none")},

@@ -79,7 +79,7 @@ def _dates(invocation: Invocation) -> str | None:
 
 
 def _base(invocation: Invocation) -> str | None:
-    """Places are looked for below the directory that `fd -C` names; whether they lie inside is only judged from here."""
+    """Places are found from the directory that `fd -C` names; whether they lie inside is only judged from here."""
     moves = invocation.has("-C", "--base-directory")
     has_places = len(invocation.operands) > 1 or invocation.has("--search-path", "--ignore-file")
     return "`fd -C` looks for places from another directory" if moves and has_places else None

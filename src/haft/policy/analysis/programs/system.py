@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, named, names_zone, only_among, texts
+from haft.policy.analysis.programs.judging import named, names_zone, only_among
 from haft.policy.analysis.programs.processes import PROCESSES
 
 _ENDLESS: Final = "goes on without end"

@@ -1,4 +1,9 @@
-"""Programs that are only asked which version they are. What they run then may be a stand-in of their maker's."""
+"""Programs that are only asked which version they are. What they run then may be a stand-in of their maker's.
+
+Those that obey files of the workspace even then are missing: files that name another version of the program to run
+(`cargo`, `go`, `bundle`, `yarn`, `bazel`), settings that load code (`pytest`, `tox`, `hg`, `mvn`), or a copy of the
+program among the project's own packages (`jest`, `webpack`).
+"""
 
 from __future__ import annotations
 
@@ -10,18 +15,15 @@ from haft.policy.analysis.programs.judging import named
 _RUNS: Final = "does more than tell its version"
 
 _LONG: Final = named("""
-    bash zsh fish make cmake ninja meson gcc g++ cc c++ clang clang++ ld ar rustc rustup rustfmt cargo node npx deno
-    bun tsc ts-node eslint prettier jest vitest mocha webpack vite ruby gem bundle rake perl php composer python
-    python2 python3 pytest mypy ruff black flake8 isort pylint tox nox poetry pipenv uv uvx pdm hatch conda docker
-    docker-compose podman kubectl helm terraform ansible svn hg vim nvim emacs nano code tmux screen gdb lldb valgrind
-    strace gpg openssl psql mysql sqlite3 redis-cli mongosh javac gradle mvn swift dotnet ghc stack cabal elixir mix
-    julia lua luajit R Rscript pandoc ffmpeg magick dot shellcheck shfmt hadolint pre-commit protoc buf bazel buck2
-    nix brew apt apt-get dpkg rpm dnf yum apk snap flatpak systemctl zip xz zstd bc dc parallel direnv asdf mise nvm
-    pyenv rbenv volta just task
+    bash zsh fish make cmake ninja meson gcc g++ cc c++ clang clang++ ld ar node npx deno bun tsc ruby gem rake perl
+    php python python2 python3 mypy ruff black uv uvx docker podman svn vim nvim emacs nano code tmux screen strace
+    gpg openssl psql mysql sqlite3 redis-cli mongosh javac ghc elixir julia lua luajit R Rscript pandoc ffmpeg dot
+    shellcheck shfmt hadolint protoc buf nix brew apt apt-get dpkg rpm dnf yum apk snap flatpak systemctl zip xz zstd
+    bc dc parallel nvm pyenv rbenv just task
 """)
 _SHORT: Final = {
-    "-V": named("python python2 python3 rustc cargo uv ruff mypy pytest tmux mysql psql"),
-    "-v": named("node npx ruby perl php lua tsc prettier eslint gcc g++ clang gem bun mvn gradle"),
+    "-V": named("python python2 python3 uv ruff mypy tmux mysql psql"),
+    "-v": named("node npx ruby perl php lua tsc gcc g++ clang gem bun"),
 }
 
 
@@ -66,7 +68,6 @@ VERSIONS: Final[dict[str, Program]] = {
     **{name: _by_name(name) for name in sorted(_LONG)},
     "java": _dashed("-version", "--version"),
     "javac": _dashed("-version", "--version"),
-    "go": _worded("--version"),
     "zig": _worded("--version"),
     "openssl": _worded("--version"),
 }
