@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from haft.policy.analysis.program import Invocation, Operands, Program
+from haft.policy.analysis.program import ByLinks, Invocation, Operands, Program
 from haft.policy.analysis.programs.gitoptions import CHOOSING, HARMFUL, HISTORY, SHOWING
 from haft.policy.analysis.programs.judging import UNKNOWN, Check, every, leads_out, named, only_among, texts
 
@@ -63,7 +63,15 @@ def _files(most: int) -> Check:
 
 
 def _grep(invocation: Invocation) -> str | None:
-    return _inside(invocation, 0 if invocation.has("-e", "-f") else 1)
+    """Files that are tracked are read even where a directory on the way has become a link."""
+    paths = invocation.operands[0 if invocation.has("-e", "-f") else 1 :]
+    why = _inside(invocation, len(invocation.operands) - len(paths))
+    if why is not None or invocation.has("--cached"):
+        return why
+    for word in texts(paths) or ():
+        if word.startswith(":") and not word.startswith((":!", ":^")):
+            return f"`{word}` may lie outside of the directory"
+    return ByLinks("`git grep` follows links in the place of directories, out of the workspace too")
 
 
 def _lists(what: str, *options: str) -> Check:
@@ -238,7 +246,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     ),
     "ls-files": _words(
         """-z -t -v -f -c --cached -d --deleted -m --modified -o --others -i --ignored -s --stage -k --killed
-        --directory --no-empty-directory --eol --empty-directory -u --unmerged --resolve-undo -x=word --exclude=word
+        --directory --no-empty-directory --empty-directory -u --unmerged --resolve-undo -x=word --exclude=word
         -X=path --exclude-from=path --exclude-standard --full-name --recurse-submodules --error-unmatch
         --with-tree=word --abbrev[=word] --debug --deduplicate --sparse --format=word"""
     ),
