@@ -28,7 +28,7 @@ WITH_NETWORK: Final = frozenset(
 """Certificates, proxies and package indexes, in capitals: of use only with a network."""
 
 NEUTRAL: Final = {
-    "GIT_CONFIG_COUNT": "5",
+    "GIT_CONFIG_COUNT": "4",
     "GIT_CONFIG_KEY_0": "core.hooksPath",
     "GIT_CONFIG_VALUE_0": "/dev/null",
     "GIT_CONFIG_KEY_1": "core.fsmonitor",
@@ -37,8 +37,6 @@ NEUTRAL: Final = {
     "GIT_CONFIG_VALUE_2": "false",
     "GIT_CONFIG_KEY_3": "log.showSignature",
     "GIT_CONFIG_VALUE_3": "false",
-    "GIT_CONFIG_KEY_4": "core.pager",
-    "GIT_CONFIG_VALUE_4": "cat",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",

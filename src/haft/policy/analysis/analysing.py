@@ -8,11 +8,12 @@ from typing import Final
 from haft.policy.analysis.characters import MOST_BYTES, is_too_long, strange_character
 from haft.policy.analysis.commands import Commands
 from haft.policy.analysis.dangers import DangerFinder
+from haft.policy.analysis.deadline import Deadline, NotUnderstood
 from haft.policy.analysis.judging import Judge
 from haft.policy.analysis.places import Places
 from haft.policy.analysis.program import Program
 from haft.policy.analysis.scope import Scope
-from haft.policy.analysis.source import NotUnderstood, parsed
+from haft.policy.analysis.source import parsed
 from haft.policy.analysis.survey import Surveyor
 from haft.policy.analysis.verdict import Analysis, Danger, Ground, Part
 from haft.policy.analysis.walk import Walk
@@ -44,7 +45,9 @@ def _dark(command: str, reason: str) -> Analysis:
     return Analysis((Part("syntax", command, (), False, reason, ("not-understood",), literal=False),), understood=False)
 
 
-def _parts(command: str, ground: Ground, programs: Mapping[str, Program], depth: int) -> list[Part]:
+def _parts(
+    command: str, ground: Ground, programs: Mapping[str, Program], depth: int, deadline: Deadline | None = None
+) -> list[Part]:
     if is_too_long(command):
         raise NotUnderstood(f"it is longer than {MOST_BYTES // 1024} KB")
     strange = strange_character(command)
@@ -59,12 +62,14 @@ def _parts(command: str, ground: Ground, programs: Mapping[str, Program], depth:
         if at > _DEEPEST or looked_into > _MOST_INNER:
             return ("not-understood",)
         try:
-            return [danger for part in _parts(text, ground, programs, at) for danger in part.dangers]
+            source.deadline.check()
+            parts = _parts(text, ground, programs, at, source.deadline)
+            return [danger for part in parts for danger in part.dangers]
         except NotUnderstood:
             return ("not-understood",)
 
-    places = Places(ground)
-    source = parsed(command)
+    source = parsed(command, deadline)
+    places = Places(ground, source.deadline)
     commands = Commands(source, Judge(programs, places, Surveyor(places)), DangerFinder(places, inner, depth))
     start = places.start()
     Walk(source, commands).run(Scope(None if start is None else frozenset((start,))))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from haft.policy.analysis.dangers import DangerFinder, ordered
+from haft.policy.analysis.deadline import NotUnderstood
 from haft.policy.analysis.expanding import Expander
 from haft.policy.analysis.handing import xargs
 from haft.policy.analysis.judging import Judge, Judgement, only
@@ -15,7 +16,7 @@ from haft.policy.analysis.pipes import stages_before, stages_of
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.redirections import redirected
 from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name
-from haft.policy.analysis.source import RESERVED, NotUnderstood, Source, shown
+from haft.policy.analysis.source import RESERVED, Source, shown
 from haft.policy.analysis.verdict import Danger, Part
 from haft.policy.analysis.words import Word, WordReader, is_name, value_of, word_at
 from haft.policy.analysis.wrapping import SHELLS

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from haft.policy.analysis.source import NotUnderstood, Source
+from haft.policy.analysis.deadline import NotUnderstood
+from haft.policy.analysis.source import Source
 
 if TYPE_CHECKING:
     from tree_sitter import Node

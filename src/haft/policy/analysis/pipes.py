@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _QUIET: Final = re.compile(r"2>\s*/dev/null")
+_CANNOT_FAIL: Final = re.compile(r"(?:[12]?>{1,2}\s*|&>{1,2}\s*|0?<\s*)/dev/null|[12]?>&\s*[12]")
 _OUTPUT: Final = frozenset((">", ">>", "&>", "&>>", ">&", ">|"))
 
 
@@ -69,6 +70,11 @@ def is_input(redirect: Node) -> bool:
     """Whether a redirection may feed a command something else than its pipe does."""
     sign = next((child.type for child in redirect.children if not child.is_named), "")
     return redirect.type != "file_redirect" or sign not in _OUTPUT
+
+
+def cannot_fail(source: Source, redirect: Node) -> bool:
+    """Whether a redirection leads from or to nowhere, or joins what a shell is started with."""
+    return redirect.type == "file_redirect" and _CANNOT_FAIL.fullmatch(source.of(redirect)) is not None
 
 
 def line_variable(source: Source, condition: Node) -> str | None:

@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Final
 
+from haft.policy.analysis.deadline import Deadline
 from haft.policy.analysis.verdict import Danger, Ground
 
 _MOST_LINKS: Final = 40
@@ -33,6 +34,7 @@ class Places:
     """The ground of one line, and what was found on it so far."""
 
     ground: Ground
+    deadline: Deadline = field(default_factory=Deadline)
     values_left: int = 6_000
     """So many values of variables are still put into words, for the whole line."""
     _found: dict[tuple[str, str], str | None] = field(default_factory=dict)
@@ -49,6 +51,7 @@ class Places:
 
     def leads_inside(self, directory: str, path: str) -> bool:
         """Whether a path, seen from a directory, stays inside the workspace or is one of the standard streams."""
+        self.deadline.check()
         if is_standard(path) or not path:
             return True
         place = self.resolved(directory, path)
@@ -58,6 +61,7 @@ class Places:
         """The absolute path without links; None where it cannot be told. What does not exist is taken as written."""
         key = (directory, path)
         if key not in self._found:
+            self.deadline.check()
             self._found[key] = self._resolved(directory, path)
         return self._found[key]
 

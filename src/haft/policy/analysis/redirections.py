@@ -15,13 +15,11 @@ _NOWHERE: Final = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
 
 def redirected(text: str, sign: str, arguments: list[Argument], scope: Scope, finder: DangerFinder) -> Part | None:
     """A redirection as a part; None where it only joins streams or throws away."""
-    if sign.endswith("&-") and not arguments:
-        return None
     if len(arguments) != 1:
         return Part("redirection", text, (sign,), False, "where it leads is not known before it runs", literal=False)
     target = arguments[0]
     words = (sign, target.text)
-    if sign in (">&", "<&") and target.literal and (target.text.isdigit() or target.text == "-"):
+    if sign in (">&", "<&") and target.literal and target.text.isdigit():
         return None
     if sign == "<":
         why = why_not_inside(target, scope, finder.places)

@@ -13,8 +13,10 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from haft.policy.analysis.deadline import Deadline, NotUnderstood
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -52,16 +54,13 @@ RESERVED: Final = frozenset((
 ))  # fmt: skip
 
 
-class NotUnderstood(Exception):
-    """The line cannot be told apart with certainty; the argument is the reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """A line and its tree."""
 
     text: str
     root: Node
+    deadline: Deadline = field(default_factory=Deadline)
 
     def of(self, node: Node) -> str:
         """The text of a node, one character a byte."""
@@ -90,7 +89,7 @@ def _parser() -> Parser:
     return parser
 
 
-def parsed(command: str) -> Source:
+def parsed(command: str, deadline: Deadline | None = None) -> Source:
     """The tree of a line that holds no strange character; an error where bash might read it otherwise."""
     content = command.encode("utf-8")
     if content.count(b"|") > _MOST_PIPES:
@@ -110,7 +109,7 @@ def parsed(command: str) -> Source:
         raise NotUnderstood("it takes too long to parse")
     if tree.root_node.has_error:
         raise NotUnderstood("it is not a line that bash would take, or it is unfinished")
-    source = Source(content.decode("latin-1"), tree.root_node)
+    source = Source(content.decode("latin-1"), tree.root_node, deadline or Deadline())
     _hold_against_bash(source)
     return source
 

@@ -66,6 +66,7 @@ class Surveyor:
         return self._answered(self._found[key])
 
     def _answered(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        self.places.deadline.check()
         self._answers -= 0 if names is None else len(names)
         return names if self._answers >= 0 else None
 
@@ -91,6 +92,7 @@ class Surveyor:
     def _entries(self, directory: str) -> list[tuple[str, bool]] | None:
         """Names in a directory, and whether each is one; None where there are too many, or they cannot be read."""
         found: list[tuple[str, bool]] = []
+        self.places.deadline.check()
         try:
             with os.scandir(directory) as entries:
                 for entry in entries:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from haft.policy.analysis.brackets import double_bracket
 from haft.policy.analysis.commands import Commands
+from haft.policy.analysis.deadline import NotUnderstood
 from haft.policy.analysis.heredocs import heredoc_of
 from haft.policy.analysis.notes import Notes
-from haft.policy.analysis.pipes import is_input, line_variable
+from haft.policy.analysis.pipes import cannot_fail, is_input, line_variable
 from haft.policy.analysis.scope import Scope, Values, is_numeric
-from haft.policy.analysis.source import NotUnderstood, Source, descendants
+from haft.policy.analysis.source import Source, descendants
 from haft.policy.analysis.words import Word, outermost, word_at
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Walk:
             count += 1
             if count > _MOST_STEPS:
                 raise NotUnderstood("it holds too many commands")
+            self._source.deadline.check()
             self._steps.pop()()
         if any(self._redirects.values()) or self._more_words:
             raise NotUnderstood("a redirection stays unread")
@@ -86,10 +88,28 @@ class Walk:
     def _visit(self, node: Node, scope: Scope, before: Node | None = None) -> None:
         """One statement; `before` is what a pipe leads in from."""
         visit = self._visits.get(node.type)
+        if not self._is_certain(node):
+            self._then([lambda start=scope.here: self._may_be_left_out(node, scope, start)])  # type: ignore[misc]  # bound early
         if visit is None:
             self._dark(node, scope, f"`{self._source.shown(node)[:60]}` is syntax that is not looked into")
         else:
             visit(node, scope, before)
+
+    def _is_certain(self, node: Node) -> bool:
+        """Whether no redirection can fail, which would leave a statement out."""
+        own = node.named_children if node.type == "command" else ()
+        redirects = [child for child in own if child.type.endswith("_redirect")] + self._redirects.get(node.id, [])
+        return all(cannot_fail(self._source, each) for each in redirects)
+
+    def _may_be_left_out(self, node: Node, scope: Scope, start: frozenset[str] | None) -> None:
+        """What a statement changed, it may not have changed."""
+        if start is None:
+            scope.here = None
+        else:
+            scope.failed = scope.failed | start
+        # What is set before a command is set for that command alone; what `read` sets is forgotten anyway.
+        if node.type != "command":
+            scope.forget(self._notes.assigned(node))
 
     def _sequence(self, nodes: Iterable[Node], scope: Scope) -> None:
         steps: list[Step] = []
@@ -314,7 +334,8 @@ class Walk:
         words = [word_at(self._source, child) for child in node.children_by_field_name("value")]
         self._before_loop(node, scope)
         inner = self._commands.loop(node, self._source.of(variable), words, scope, self._notes.assigned(body))
-        self._then([lambda: self._visit(body, scope), lambda: scope.forget(self._notes.assigned(body))])
+        # There may have been nothing to go through.
+        self._then([lambda: self._visit(body, scope), lambda: scope.forget(self._notes.assigned(node))])
         self._then_inner(inner, scope)
 
     def _case(self, node: Node, scope: Scope, before: Node | None) -> None:

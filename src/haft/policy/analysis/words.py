@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from haft.policy.analysis.source import NotUnderstood, Source, descendants, ends_word, starts_word
+from haft.policy.analysis.arithmetic import Reckoning
+from haft.policy.analysis.deadline import NotUnderstood
+from haft.policy.analysis.source import Source, descendants, ends_word, starts_word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -30,11 +32,8 @@ _HARMLESS: Final = re.compile(
     r"|:(?:[0-9]{1,9}| -[0-9]{1,9})(?::-?[0-9]{1,9})?))\}",
     re.ASCII,
 )
-_NUMBERS: Final = re.compile(r"\$\(\([0-9 +*/%()-]+\)\)")
-_ARITHMETIC: Final = re.compile(
-    r"\$\(\((?:\s|[-+*/%()?:]|[<>]=?|[=!]=|&&|\|\||!|[0-9]++|\$?[A-Za-z_][A-Za-z0-9_]*+)+\)\)", re.ASCII
-)
-_STEPS: Final = re.compile(r"\+\s*\+|-\s*-|[0-9][A-Za-z_]")
+_FROM_THE_END: Final = re.compile(r"\$\{[A-Za-z_]\w*:.*:-[0-9]+\}", re.ASCII)
+"""A length that is counted from the end: an error where the text is too short."""
 _DOLLAR: Final = re.compile(r"[A-Za-z0-9_{(\[*@#?$!-]")
 _NAMED_DESCRIPTOR: Final = re.compile(r"\{.*\}")
 _ANSI: Final = re.compile(r"(?:[^\\']|\\[\\'\"nt])*")
@@ -118,7 +117,7 @@ class WordReader:
         if text.startswith("#", start) and not self._is_assigned:
             return None
         while self.at < end and self._one(text[self.at]):
-            pass
+            self._source.deadline.check()
         if self.at == start or not ends_word(text, self.at):
             return None
         return Word(text[start : self.at], tuple(self._pieces), tuple(self._inner))
@@ -236,13 +235,18 @@ class WordReader:
             braced = _BRACED.fullmatch(raw)
             if braced is not None:
                 return Piece("variable", braced[1], is_quoted)
-            return Piece("substitution" if _HARMLESS.fullmatch(raw) else "unclear", raw, is_quoted)
+            is_harmless = _HARMLESS.fullmatch(raw) and not (_FROM_THE_END.fullmatch(raw) and self._goes_on())
+            return Piece("substitution" if is_harmless else "unclear", raw, is_quoted)
         if node.type == "arithmetic_expansion":
-            if _NUMBERS.fullmatch(raw):
-                return Piece("substitution", raw, is_quoted)
-            is_plain = _ARITHMETIC.fullmatch(raw) and not _STEPS.search(raw)
-            return Piece("arithmetic" if is_plain else "unclear", raw, is_quoted)
+            reckoning = Reckoning(raw[3:-2]) if raw.startswith("$((") else None
+            if reckoning is None or not reckoning.is_sound or (reckoning.may_divide_by_zero and self._goes_on()):
+                return Piece("unclear", raw, is_quoted)
+            return Piece("arithmetic" if reckoning.names else "substitution", raw, is_quoted)
         return Piece("process" if node.type == "process_substitution" else "substitution", raw, is_quoted)
+
+    def _goes_on(self) -> bool:
+        """Whether there are several lines: an expansion that fails ends its own, and the next runs all the same."""
+        return "\n" in self._text
 
     def _add(self, kind: PieceKind, text: str) -> None:
         self._pieces.append(Piece(kind, text, kind == "quoted"))
@@ -264,7 +268,7 @@ def outermost(node: Node, types: frozenset[str]) -> Mapping[int, Node]:
 
 def names_in(arithmetic: str) -> list[str]:
     """The variables that plain arithmetic reckons with."""
-    return _NAME.findall(arithmetic)
+    return Reckoning(arithmetic[3:-2]).names
 
 
 def is_name(text: str) -> bool:

@@ -1,0 +1,75 @@
+"""Arithmetic that cannot fail: where it does, bash drops the rest of its line and goes on with the next."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_TOKEN: Final = re.compile(
+    r"\s*+((?:0|[1-9][0-9]{0,17}+)(?![0-9A-Za-z_#.$])|\$?[A-Za-z_][A-Za-z0-9_]*+(?!\$)"
+    r"|&&|\|\||[<>=!]=|[-+*/%()?:<>!])\s*+",
+    re.ASCII,
+)
+_CHANGES: Final = re.compile(r"\+\s*\+|-\s*-|(?<![$A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*\s*-\$", re.ASCII)
+"""What bash may read as `++` or `--`, the last where a variable holds a negative number."""
+_UNARY: Final = frozenset(("+", "-", "!"))
+_BINARY: Final = frozenset(("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&&", "||"))
+_MOST_TOKENS: Final = 200
+_DEEPEST: Final = 10
+
+
+class Reckoning:
+    """What stands in `$((…))`, taken apart."""
+
+    __slots__ = ("_at", "_tokens", "is_sound", "may_divide_by_zero", "names")
+
+    def __init__(self, written: str) -> None:
+        self._tokens = [] if _CHANGES.search(written) else _tokens(written)
+        self._at = 0
+        self.may_divide_by_zero = False
+        self.names = [each.lstrip("$") for each in self._tokens if each[0] == "$" or each[0].isidentifier()]
+        self.is_sound = self._expression(0) and self._at == len(self._tokens)
+        """Whether bash takes it, where each name holds a whole number."""
+
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _takes(self, *signs: str) -> bool:
+        is_there = self._next() in signs
+        self._at += is_there
+        return is_there
+
+    def _expression(self, depth: int) -> bool:
+        """Operands with signs between them; which of these binds more does not matter here."""
+        if depth > _DEEPEST or not self._operand(depth):
+            return False
+        while self._next() in _BINARY:
+            divides = self._takes("/", "%")
+            if divides and not ("1" <= self._next()[:1] <= "9"):
+                self.may_divide_by_zero = True
+            self._at += not divides
+            if not self._operand(depth):
+                return False
+        if not self._takes("?"):
+            return True
+        return self._expression(depth + 1) and self._takes(":") and self._expression(depth + 1)
+
+    def _operand(self, depth: int) -> bool:
+        self._takes(*_UNARY)
+        if self._takes("("):
+            return self._expression(depth + 1) and self._takes(")")
+        first = self._next()[:1]
+        self._at += 1
+        return first == "$" or first.isdigit() or first.isidentifier()
+
+
+def _tokens(written: str) -> list[str]:
+    found: list[str] = []
+    at = 0
+    while at < len(written):
+        token = _TOKEN.match(written, at)
+        if token is None or len(found) >= _MOST_TOKENS:
+            return []
+        found.append(token[1])
+        at = token.end()
+    return found
