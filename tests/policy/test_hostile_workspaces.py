@@ -354,3 +354,22 @@ def test_a_link_that_leads_out_shows_nothing_of_the_host(place, tmp_path):
     assert "a secret" in sprung(place, "cat link/secret file")
     said = behind_walls(place, tmp_path, "cat link/secret file; grep -r secret link/; git diff --no-index a.txt file")
     assert "a secret" not in said
+
+
+@pytest.mark.parametrize("name", GIT_TRAPS)
+def test_through_haft_itself_what_passes_unasked_leaves_no_mark(place, tmp_path, name):
+    from haft import ToolService
+
+    trap, command = GIT_TRAPS[name]
+    trap(place)
+    before = set(place.marks())
+
+    async def call():
+        settings = {"approval.expires_seconds": 0}
+        async with ToolService.open(place.workspace, home=tmp_path / "state", settings=settings) as service:
+            return await service.call("shell", {"command": command})
+
+    outcome = asyncio.run(call())
+    assert set(place.marks()) == before
+    # What does not pass unasked was not run.
+    assert outcome.decision.action == "reject" or outcome.walls.profile == "read-only"

@@ -59,7 +59,8 @@ def test_what_writes_or_runs_by_the_way_a_program_reads_its_words_asks(
     "jq -R . --arg a --indent link", "jq --arg a -- . -f a.json", "jq -R --argjson a --argjson . link",
     "jq -n '\"a\" | modulemeta'",
     "git -C d1 config -f x -l", "git -C d1 config --file=x -l", "git -C d1 hash-object x", "git -C d2 -C d1 log",
-    "git -C d1 -C d2 remote -v", "git -C d1 blame x", "git -C d1 diff x y", "git -C d1 grep -f x",
+    "git -C d1 -C d2 remote -v", "git -C d1 blame x", "git -C d1 diff x y", "git -C d1 diff *.txt",
+    "git -C d1 grep -f x",
     "git -C d1 ls-files -X x", "git config -f cfg --includes -l", "git blame link", "git annotate link",
     "git diff link a.txt", "git var -l", "git var GIT_AUTHOR_IDENT",
     "iconv -f /etc/hostname -t utf8 a.txt", "iconv -f utf8 -tlink/../link a.txt", "iconv -t /etc/hostname a.txt",
@@ -80,7 +81,8 @@ def test_what_opens_another_file_than_it_seems_to_asks(line: str, place: Path, p
 @pytest.mark.parametrize("line", [
     "ps -auxe", "ps -Tue", "ps -u me", "ps -ef u", "ps -eu nosuch", "ps -eO u", "ps -ef -o pid", "ps -o pid,environ",
     "ps -e --sort=nosuch", "jq -n '$ ENV'", "jq -n '$\nENV'", "jq -n '$#c\nENV'", "jq -n --arg a --arg env",
-    "jq -n --arg a env", "tail +5f a.txt", "tail +f a.txt", "tail +cf", "awk 'BEGIN{while(2){}}'",
+    "jq -n --arg a env", "jq -n ./x", "find . -type f -exec jq -n {} +",
+    "tail +5f a.txt", "tail +f a.txt", "tail +cf", "awk 'BEGIN{while(2){}}'",
     "factor 340282366920938463463374607431768211457",
 ])  # fmt: skip
 def test_what_shows_the_environment_or_goes_on_without_end_asks(line: str, passes: Callable[[str], bool]) -> None:

@@ -213,3 +213,29 @@ def test_what_waits_hides_nothing(haft, asks):
     assert "\x1b" not in shown and "\u202e" not in shown
     haft("reject", question["id"])
     process.communicate(timeout=60)
+
+
+def test_a_tool_whose_file_changed_after_always_asks_again_and_shows_the_difference(haft, asks, tmp_path):
+    site = tmp_path / "site"
+    info = site / "shouting-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[haft.tools]\nshout = shouting:shout\n")
+    code = 'from haft import tool\n\n@tool\ndef shout(text: str) -> str:\n    """Shout."""\n    return text.upper()\n'
+    (site / "shouting.py").write_text(code)
+    haft.env["PYTHONPATH"] = str(site)
+    call = ["tools", "use", "shout", "--text", "hey", "--json"]
+    process, question = asks(*call, "--wait", "100")
+    assert question["definitionDiff"] is None
+    assert haft("approve", question["id"], "--always").code == 0
+    assert outcome_of(process)["output"] == "HEY"
+    again = haft(*call).json
+    assert (again["status"], again["decision"]["by"]) == ("done", "rule")
+    (site / "shouting.py").write_text(code.replace("text.upper()", "'evil ' + text"))
+    assert haft(*call).code == 3
+    process, question = asks(*call, "--wait", "100")
+    assert "-    return text.upper()" in question["definitionDiff"]
+    assert "+    return 'evil ' + text" in question["definitionDiff"]
+    assert "changed" in question["reason"]
+    haft("reject", question["id"])
+    assert outcome_of(process)["status"] == "rejected-by-user"

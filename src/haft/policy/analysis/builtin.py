@@ -65,7 +65,8 @@ def change_directory(arguments: list[Argument], scope: Scope, places: Places) ->
                 return _UNSURE
         targets.add(place)
     why = why_not_inside(arguments[0], scope, places)
-    scope.move(frozenset(targets), is_certain=all(map(_can_enter, targets)))
+    prefixes = [os.path.join(directory, each) for directory in scope.here or () for each in _before_steps_up(path)]
+    scope.move(frozenset(targets), is_certain=all(map(_can_enter, (*targets, *prefixes))))
     return why
 
 
@@ -76,6 +77,12 @@ def _why_not_go(arguments: list[Argument], scope: Scope) -> str | None:
     if scope.here is None or (".." in path.split("/") and not scope.is_plain):
         return _UNSURE
     return None
+
+
+def _before_steps_up(path: str) -> list[str]:
+    """What must be a directory for `..` to lead out of it."""
+    parts = path.split("/")
+    return ["/".join(parts[:at]) or "/" for at, part in enumerate(parts) if part == ".." and at]
 
 
 def _can_enter(place: str) -> bool:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _MOST_WORDS: Final = 200
 _MOST_BRACES: Final = 8
 _MOST_VALUES: Final = 1_000
-_BRACES: Final = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}|\{.*[{}].*(?:,|\.\.)|\{.*(?:,|\.\.).*\}", re.DOTALL)
 _RANGE: Final = re.compile(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
 _NUMBERS: Final = frozenset(("?", "#", "$", "!"))
 """Variables of the shell that hold a number, always."""
@@ -47,6 +46,7 @@ class Expander:
 
     def arguments(self, word: Word) -> list[Argument]:
         """What a word may become."""
+        self.places.deadline.check()
         raw = shown(word.raw)
         word = self.settled(word)
         if len(word.pieces) == 1 and word.pieces[0].kind == "process" and raw.startswith("<("):
@@ -65,6 +65,7 @@ class Expander:
             return [Argument(raw, literal=False, may_be_option=True, splits=True)]
         written: list[Argument] = []
         for characters in variants:
+            self.places.deadline.check()
             expanded = _without_braces(characters)
             if expanded is None or len(written) + len(expanded) > _MOST_VALUES:
                 return [Argument(raw, literal=False, may_be_option=True, splits=True)]
@@ -152,8 +153,10 @@ class Expander:
         return variants, Values((), from_files, may_be_option and _begins_open(word.pieces))
 
     def _values(self, name: str) -> Values | None:
-        if name == "PWD" and self.scope.here:
-            # It may be spelt by way of links, but leads to the same place.
+        if name == "PWD":
+            # Behind links it is spelt in another way.
+            if not self.scope.here or not self.scope.is_plain:
+                return None
             return Values(tuple(sorted(self.scope.here)))
         return self.scope.known.get(name)
 
@@ -256,7 +259,7 @@ def _without_braces(characters: Characters) -> list[Characters] | None:
         plain = "".join("_" if is_quoted else character for character, is_quoted in now)
         if plain.count("{") > _MOST_BRACES:
             return None
-        found = _BRACES.search(plain)
+        found = _braces(plain)
         if found is None:
             # An empty word that braces leave behind is dropped by bash.
             if not now and characters:
@@ -266,14 +269,31 @@ def _without_braces(characters: Characters) -> list[Characters] | None:
         # Braces come first for bash: what they leave behind may be a home directory or a variable.
         if "~" in plain or "$" in plain:
             return None
-        inside = found[0][1:-1]
-        if not found[0].endswith("}") or "{" in inside or "}" in inside:
+        start, end = found
+        if end < 0:
             return None
-        choices = _choices(now[found.start() + 1 : found.end() - 1], inside)
+        choices = _choices(now[start + 1 : end], plain[start + 1 : end])
         if choices is None or len(done) + len(waiting) + len(choices) > _MOST_WORDS:
             return None
-        waiting += [now[: found.start()] + each + now[found.end() :] for each in reversed(choices)]
+        waiting += [now[:start] + each + now[end + 1 :] for each in reversed(choices)]
     return done
+
+
+def _braces(plain: str) -> tuple[int, int] | None:
+    """Where the first braces that stand for several words open and close; -1 where there are more inside of them."""
+    start = plain.find("{")
+    while start >= 0:
+        rest = plain[start + 1 :]
+        parting = [at for at in (rest.find(","), rest.find("..")) if at >= 0]
+        close, other = rest.find("}"), rest.find("{")
+        if parting and min(parting) < close and (other < 0 or close < other):
+            return start, start + 1 + close
+        last = max(rest.rfind(","), rest.rfind(".."))
+        first_brace = min((at for at in (close, other) if at >= 0), default=len(rest))
+        if parting and (first_brace < last or min(parting) < rest.rfind("}")):
+            return start, -1
+        start = plain.find("{", start + 1)
+    return None
 
 
 def _choices(marked: Characters, inside: str) -> list[Characters] | None:

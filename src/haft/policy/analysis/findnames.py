@@ -7,9 +7,9 @@ everything that is negated.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final
 
+from haft.policy.analysis.matching import Test, matcher
 from haft.policy.analysis.program import Argument
 
 _VALUED: Final = frozenset((
@@ -25,9 +25,6 @@ _PRINTS: Final = ("-print", "-print0")
 _ROOT: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./@+=,-]*")
 _PATTERN: Final = re.compile(r"[A-Za-z0-9_.*?+@=,-]+")
 _DEEPEST: Final = 20
-_MOST_STARS: Final = 3
-
-Test = Callable[[str], bool]
 
 
 def _any(_name: str) -> bool:
@@ -143,9 +140,6 @@ class _Reader:
 
 
 def _named(pattern: str, *, is_exact: bool) -> Test:
-    pattern = re.sub(r"\*+", "*", pattern)
-    if not _PATTERN.fullmatch(pattern) or pattern.count("*") > _MOST_STARS:
+    if not _PATTERN.fullmatch(pattern):
         return _any
-    written = "".join({"*": ".*", "?": "."}.get(each, re.escape(each)) for each in pattern)
-    expression = re.compile(written, re.DOTALL if is_exact else re.DOTALL | re.IGNORECASE)
-    return lambda name: expression.fullmatch(name) is not None
+    return matcher(((each, each not in "*?") for each in pattern), ignores_case=not is_exact)

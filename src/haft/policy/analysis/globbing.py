@@ -1,16 +1,16 @@
 """What patterns of file names stand for, looked up in the workspace, with bounds.
 
-It answers with more names rather than fewer: a bracket stands for any one character, and the pattern itself is among
-the answers wherever nothing may match, since bash then leaves it alone. A part that is a link out of the workspace is
+It answers with more names rather than fewer: a bracket stands for anything, and the pattern itself is among the
+answers wherever nothing may match, since bash then leaves it alone. A part that is a link out of the workspace is
 answered as it is, so that whoever checks the answers finds it.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from typing import Final
 
+from haft.policy.analysis.matching import Test, matcher
 from haft.policy.analysis.places import Places
 
 _MOST_MATCHES: Final = 1_000
@@ -18,7 +18,6 @@ _MOST_ENTRIES: Final = 10_000
 
 _LONGEST: Final = 1_024
 _MOST_PATTERNS: Final = 8
-_MOST_STARS: Final = 4
 
 Marked = tuple[tuple[str, bool], ...]
 """Characters, each with whether it is quoted and so stands for itself."""
@@ -47,9 +46,10 @@ def looked_up(marked: Marked, directory: str, places: Places) -> tuple[str, ...]
             name = "".join(character for character, _ in part)
             found = [each + name + "/" for each in found]
             continue
-        pattern = _expression(part)
+        matches = _test(part)
         following: list[str] = []
         for each in found:
+            places.deadline.check()
             if not places.leads_inside(directory, each or "."):
                 following.append(each)
                 continue
@@ -57,11 +57,12 @@ def looked_up(marked: Marked, directory: str, places: Places) -> tuple[str, ...]
             if names is None:
                 return None
             entries += len(names)
-            following += [f"{each}{name}/" for name in names if pattern.fullmatch(name)]
+            following += [f"{each}{name}/" for name in names if matches(name)]
             if len(following) > _MOST_MATCHES:
                 return None
         found = following
-    names = [each.rstrip("/") or "/" for each in found]
+    slashes = literal[len(literal.rstrip("/")) :]
+    names = [(each.rstrip("/") + slashes) or "/" for each in found]
     is_exact = bool(names) and not any(character == "[" for character, _ in marked)
     return tuple(dict.fromkeys(names if is_exact else [literal, *names]))
 
@@ -89,33 +90,13 @@ def _names(directory: str, most: int) -> list[str] | None:
     return names
 
 
-def _expression(part: Marked) -> re.Pattern[str]:
-    first, is_quoted = part[0]
-    written = "" if first == "." or (first == "[" and not is_quoted) else r"(?!\.)"
-    at = 0
-    stars = [each for each, (character, is_quoted) in enumerate(part) if character == "*" and not is_quoted]
-    while at < len(part):
-        character, is_quoted = part[at]
-        # What stands between many stars is left out: to look for it may take very long.
-        if len(stars) > _MOST_STARS and at == stars[0]:
-            at = stars[-1]
-        close = _closing(part, at) if character == "[" and not is_quoted else None
-        if close is not None:
-            written += "."
-            at = close
-        elif is_quoted or character not in "*?":
-            written += re.escape(character)
-        elif character == "?":
-            written += "."
-        elif not written.endswith(".*"):
-            written += ".*"
-        at += 1
-    return re.compile(written, re.DOTALL)
-
-
-def _closing(part: Marked, start: int) -> int | None:
-    """Where a bracket closes at the earliest that bash may think; brackets in brackets are left to the caller."""
-    for at in range(start + 2, len(part)):
-        if part[at][0] == "]":
-            return at
-    return None
+def _test(part: Marked) -> Test:
+    """Brackets are read in many ways: what stands from the first to the end of the last may be anything at all."""
+    marks = [(character, is_quoted or character not in "*?") for character, is_quoted in part]
+    begins = next((at for at, mark in enumerate(part) if mark == ("[", False)), len(part))
+    ends = max((at for at, (character, _) in enumerate(part) if character == "]"), default=-1)
+    shows_hidden = part[0][0] == "." or begins == 0
+    if begins < ends:
+        marks[begins : ends + 1] = [("*", False)]
+    matches = matcher(marks)
+    return matches if shows_hidden else lambda name: not name.startswith(".") and matches(name)

@@ -74,11 +74,10 @@ class Judge:
     def _with_exec(self, find: list[Argument], started: list[Argument], scope: Scope) -> Judgement:
         """`find … -type f -exec PROGRAM … {} +`: both must only read."""
         name = started[0].text
-        if name in BUILTINS or "/" in name:
+        if not started[0].literal or name in BUILTINS or name in _NO_PROGRAMS or "/" in name:
             return Judgement(False, f"what `find` starts is not known to only read: `{name}`")
         # Several files may stand where one is written.
-        at = next((at for at, each in enumerate(started) if each.text == "./x"), 0)
-        several = [*started[1:at], *[Argument("./x")] * 3, *started[at + 1 :]]
+        several = [each for word in started[1:] for each in ([word] * 3 if word.is_listed else [word])]
         judgement = self._plain("find", find[1:], scope)
         return self._plain(name, several, scope) if judgement.is_safe else judgement
 

@@ -31,7 +31,8 @@ def why_not_named(argument: Argument, scope: Scope, places: Places) -> str | Non
         return why_not_inside(argument, scope, places)
     if argument.literal and text.rpartition("/")[2] == "..":
         return why_not_inside(argument, scope, places)
-    for name in names:
+    for each in names:
+        name = each if argument.literal else each.rstrip("/") or "/"
         # A pattern that would be looked up outside is answered by the part that leads there.
         is_whole = argument.literal or _depth(name) == _depth(text)
         parent = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")

@@ -150,6 +150,8 @@ class _Reader:
         rest = self.operands
         if not any(option in self.entry.patterns for option, _ in self.options) and rest:
             first, rest = rest[0], rest[1:]
+            if first.is_listed:
+                raise Unlisted(f"what `{self.name}` does is told by the name of a file")
             if first.splits and not (first.paths is not None and not first.literal):
                 raise Unlisted(f"`{first.text}` may become several words")
             if first.splits:

@@ -15,6 +15,9 @@ from haft.policy.analysis.scope import is_harmless_before
 
 _DURATION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
 _NUMBER: Final = re.compile(r"-?[0-9]+")
+_LESS: Final = re.compile(r"-[0-9]+")
+_SIGNAL: Final = re.compile(r"[A-Z]{2,8}[0-9]?|[0-9]{1,2}")
+_TIMEOUT: Final = {"--preserve-status": None, "--foreground": None, "-k": _DURATION, "-s": _SIGNAL}
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 _WITH_VALUE: Final = {
@@ -58,7 +61,8 @@ def unwrapped(name: str, arguments: list[Argument]) -> list[Argument] | str | No
     if name == "env" and not texts:
         return "`env` shows what the environment holds, secrets among it"
     at = _command_at(name, texts)
-    if at is None or at >= len(arguments) or texts[at].startswith("-"):
+    is_known = at is not None and all(each.literal and not each.splits for each in arguments[:at])
+    if at is None or not is_known or at >= len(arguments) or texts[at].startswith("-"):
         return f"what `{name}` starts is not known to only read"
     return arguments[at:]
 
@@ -67,13 +71,16 @@ def _command_at(name: str, texts: list[str]) -> int | None:
     """Where the command begins that is started; None where that cannot be told."""
     if name == "timeout":
         at = 0
-        while texts[at : at + 1] in (["--preserve-status"], ["--foreground"], ["-k"], ["-s"]):
-            at += 1 if texts[at].startswith("--") else 2
+        while at < len(texts) and texts[at] in _TIMEOUT:
+            value = _TIMEOUT[texts[at]]
+            if value is not None and not value.fullmatch("".join(texts[at + 1 : at + 2])):
+                return None
+            at += 1 if value is None else 2
         return at + 1 if at < len(texts) and _DURATION.fullmatch(texts[at]) else None
     if name == "nice":
         if texts[:1] == ["-n"]:
             return 2 if len(texts) > 1 and _NUMBER.fullmatch(texts[1]) else None
-        return 1 if texts and _NUMBER.fullmatch(texts[0]) else 0
+        return 1 if texts and _LESS.fullmatch(texts[0]) else 0
     if name == "env":
         at = 0
         while at < len(texts) and _ASSIGNMENT.match(texts[at]):
@@ -138,11 +145,13 @@ def without_exec(arguments: list[Argument]) -> tuple[list[Argument], list[Argume
     if end is None or end != len(texts) - 1 or texts[start + 1 : end].count("{}") != 1:
         return None
     rest = [*arguments[:start], Argument("-print0")]
-    started = [Argument("./x") if each.text == "{}" else each for each in arguments[start + 1 : end]]
-    is_plain = all(each.literal and "{}" not in each.text for each in started)
+    started = [_STAND_IN if each.text == "{}" else each for each in arguments[start + 1 : end]]
+    is_plain = all(each is _STAND_IN or (each.literal and "{}" not in each.text) for each in started)
     return (rest, started) if started and is_plain and prints_only_files(rest) else None
 
 
+_STAND_IN: Final = Argument("{}", literal=False, paths=("./x",), splits=True, is_listed=True)
+"""For the names of files that are found."""
 _FIND_TESTS: Final = frozenset((
     "-type", "-name", "-iname", "-path", "-ipath", "-wholename", "-size", "-mtime", "-mmin", "-newer", "-maxdepth",
     "-mindepth", "-regex",

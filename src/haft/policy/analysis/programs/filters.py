@@ -60,6 +60,8 @@ def _jq(invocation: Invocation) -> str | None:
         filters += values
     if filters is None:
         return UNKNOWN
+    if any(each.startswith("./") for each in filters):
+        return "the name of a file may be taken for the `jq` filter"
     if any(map(_IMPORTS.search, filters)):
         return "the `jq` filter takes in another file"
     return "the `jq` filter reads the environment" if any(map(_ENVIRONMENT.search, filters)) else None

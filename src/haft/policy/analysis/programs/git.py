@@ -6,126 +6,32 @@ puts away a file of that name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
-from haft.policy.analysis.program import ByLinks, Invocation, Operands, Program
+from haft.policy.analysis.program import Operands, Program
+from haft.policy.analysis.programs.gitchecks import (
+    known_files,
+    leads_inside,
+    only_lists,
+    reads_settings,
+    refuses,
+    searches,
+    shows_reflog,
+    shows_remote,
+    shows_symbolic,
+    stays_put,
+)
 from haft.policy.analysis.programs.gitoptions import CHOOSING, HARMFUL, HISTORY, SHOWING
-from haft.policy.analysis.programs.judging import UNKNOWN, Check, every, leads_out, named, only_among, texts
+from haft.policy.analysis.programs.judging import Check, every, named, only_among
 
-_FORMATS: Final = ("--format", "--pretty", "--sort", "--batch", "--batch-check")
-_SIGNED: Final = re.compile(r"%[-+ ]*G|signature")
-_MERGES: Final = named("off none first-parent 1 separate combined c dense-combined cc")
-"""Of the ways to show a merge, those that merge nothing anew; `on` and `m` are what the repository says."""
-_FROM_FILE: Final = named("-f --file -X --exclude-from --ignore-revs-file")
 _RUNS_SETTINGS: Final = "may run what it is told by its options"
-
-
-def _inside(invocation: Invocation, skip: int = 0) -> str | None:
-    """Revisions and paths are words alike: none of them may look like an option, or lead out of the workspace."""
-    for name, value in invocation.options:
-        if name in _FORMATS and value and _SIGNED.search(value):
-            return f"`{value}` runs the program that checks signatures"
-        if name == "--diff-merges" and value not in _MERGES:
-            return f"`--diff-merges={value}` may merge anew, and write objects"
-    for each in invocation.operands[skip:]:
-        for word in each.paths if each.paths is not None else (each.text,):
-            if word.startswith("-"):
-                return f"`{word}` looks like an option"
-            if leads_out(word.strip("\"'")):
-                return f"`{word}` may lead out of the workspace"
-    return None
-
-
-def _moved(invocation: Invocation) -> str | None:
-    """Files are found from the directory that `-C` names; whether they lie inside is only judged from here."""
-    moves = sum(1 for name, value in invocation.options if name == "-C" and value is not None)
-    if moves > 1:
-        return "`git -C` goes on from where another `-C` leads"
-    takes_files = invocation.name == "git hash-object" and len(invocation.operands) > 0
-    reads = takes_files or any(name in _FROM_FILE and value is not None for name, value in invocation.options)
-    return "`git -C` looks for files from another directory" if moves and reads else None
-
-
-def _files(most: int) -> Check:
-    """Files are read as they are, whatever links lead there: every one must be known, and found from here."""
-
-    def check(invocation: Invocation) -> str | None:
-        if texts(invocation.operands) is None:
-            return UNKNOWN
-        moves = any(name == "-C" and value is not None for name, value in invocation.options)
-        if moves and len(invocation.operands) > most:
-            return "`git -C` looks for files from another directory"
-        return _inside(invocation)
-
-    return check
-
-
-def _grep(invocation: Invocation) -> str | None:
-    """Files that are tracked are read even where a directory on the way has become a link."""
-    paths = invocation.operands[0 if invocation.has("-e", "-f") else 1 :]
-    why = _inside(invocation, len(invocation.operands) - len(paths))
-    if why is not None or invocation.has("--cached"):
-        return why
-    for word in texts(paths) or ():
-        if word.startswith(":") and not word.startswith((":!", ":^")):
-            return f"`{word}` may lie outside of the directory"
-    return ByLinks("`git grep` follows links in the place of directories, out of the workspace too")
-
-
-def _lists(what: str, *options: str) -> Check:
-    """`branch` and `tag` make what they are given, unless one of these options says that they list."""
-
-    def check(invocation: Invocation) -> str | None:
-        lines = invocation.value("-n")
-        if lines is not None and not lines.isdecimal():
-            return f"`-n{lines}` is no number of lines"
-        makes = invocation.operands and not invocation.has(*options)
-        return f"`{invocation.name}` makes a {what}" if makes else None
-
-    return check
-
-
-def _config(invocation: Invocation) -> str | None:
-    words = texts(invocation.operands)
-    if words is None:
-        return UNKNOWN
-    asks = invocation.has("--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list")
-    why = _inside(invocation, len(words))
-    if why is not None:
-        return why
-    is_read = asks or len(words) == 1 or words[:1] in (["get"], ["list"])
-    return None if is_read else "`git config` sets what it is given a value for"
-
-
-def _reflog(invocation: Invocation) -> str | None:
-    words = texts(invocation.operands)
-    if words is None:
-        return UNKNOWN
-    is_shown = not words or words[0] in ("show", "exists", "list", "HEAD") or "@{" in words[0] or "/" in words[0]
-    return None if is_shown else f"`git reflog {words[0]}` is not known to only read"
-
-
-def _symbolic(invocation: Invocation) -> str | None:
-    return (
-        None if len(texts(invocation.operands) or ()) == 1 else "`git symbolic-ref` sets what it is given a value for"
-    )
-
-
-def _remote_show(invocation: Invocation) -> str | None:
-    is_local = not invocation.operands or invocation.has("-n")
-    return None if is_local else "`git remote show` asks the network"
-
-
-def _always(why: str) -> Check:
-    return lambda _invocation: why
 
 
 def _words(
     options: str,
     *,
-    check: Check = _inside,
+    check: Check = leads_inside,
     number_option: bool = False,
     options_first: bool = False,
     refused: Mapping[str, str] | None = None,
@@ -137,7 +43,7 @@ def _words(
         options=options,
         operands=operands,
         refused=harmful,
-        check=every(_moved, check),
+        check=every(stays_put, check),
         number_option=number_option,
         options_first=options_first,
     )
@@ -162,10 +68,10 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "log": _HISTORY,
     "show": _HISTORY,
     "whatchanged": _HISTORY,
-    "reflog": _words(HISTORY, number_option=True, check=every(_reflog, _inside)),
+    "reflog": _words(HISTORY, number_option=True, check=every(shows_reflog, leads_inside)),
     "diff": _words(
         SHOWING + "--cached --staged --merge-base -0 -1 -2 -3 --base --ours --theirs -c --cc -q",
-        check=_files(1),
+        check=known_files(1),
         operands="paths",
     ),
     "diff-tree": _TREES,
@@ -192,28 +98,28 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         -p --porcelain --line-porcelain -c -t -l -s -e --show-email -w --ignore-rev=word --ignore-revs-file=path
         --color-lines --color-by-age --minimal -C[=word] -M[=word] -L=word --abbrev[=word] --date[=word]
         --since[=word] --reverse --first-parent""",
-        check=_files(0),
+        check=known_files(0),
         operands="paths",
     ),
     "annotate": _words(
-        "-b --root -f --show-name -l -t -w -M[=word] -C[=word] -L=word", check=_files(0), operands="paths"
+        "-b --root -f --show-name -l -t -w -M[=word] -C[=word] -L=word", check=known_files(0), operands="paths"
     ),
     "branch": _words(
         _LISTING + "-v --verbose -q --quiet -r --remotes -a --all -l --list --show-current --abbrev[=word] --no-abbrev",
-        check=every(_lists("branch", *_LISTS), _inside),
+        check=every(only_lists("branch", *_LISTS), leads_inside),
     ),
     "tag": _words(
         _LISTING + "-l --list -n[=word] --omit-empty",
-        check=every(_lists("tag", *_LISTS), _inside),
+        check=every(only_lists("tag", *_LISTS), leads_inside),
     ),
     "remote": Program(
         options="-v --verbose",
         single_dash=True,
         subcommands={
             "get-url": _words("--push --all"),
-            "show": _words("-n", check=every(_remote_show, _inside)),
+            "show": _words("-n", check=every(shows_remote, leads_inside)),
         },
-        check=_moved,
+        check=stays_put,
     ),
     "stash": Program(
         single_dash=True,
@@ -221,19 +127,19 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
             "list": _HISTORY,
             "show": _words(SHOWING + "--include-untracked --only-untracked --no-include-untracked"),
         },
-        check=_always("`git stash` puts changes away"),
+        check=refuses("`git stash` puts changes away"),
     ),
     "worktree": Program(
         single_dash=True,
         subcommands={"list": _words("--porcelain -z -v --verbose --expire=word")},
-        check=_always("`git worktree` is only known to list"),
+        check=refuses("`git worktree` is only known to list"),
     ),
-    "notes": Program(single_dash=True, subcommands={"list": _words(""), "show": _words("")}, check=_moved),
+    "notes": Program(single_dash=True, subcommands={"list": _words(""), "show": _words("")}, check=stays_put),
     "submodule": Program(
-        options="-q --quiet", single_dash=True, subcommands={"status": _words("--cached --recursive")}, check=_moved
+        options="-q --quiet", single_dash=True, subcommands={"status": _words("--cached --recursive")}, check=stays_put
     ),
     "bisect": Program(
-        single_dash=True, subcommands={"log": _words("")}, check=_always("`git bisect` checks out commits")
+        single_dash=True, subcommands={"log": _words("")}, check=refuses("`git bisect` checks out commits")
     ),
     "rev-parse": _words(
         """--short[=word] --abbrev-ref[=word] --verify -q --quiet --symbolic --symbolic-full-name --show-toplevel
@@ -277,7 +183,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         """-a --all -r --remotes --current --topo-order --date-order --sparse --more[=word] --list --merge-base
         --no-name --sha1-name"""
     ),
-    "symbolic-ref": _words("-q --quiet --short --no-recurse", check=every(_symbolic, _inside)),
+    "symbolic-ref": _words("-q --quiet --short --no-recurse", check=every(shows_symbolic, leads_inside)),
     "grep": _words(
         """--cached --untracked --exclude-standard --no-exclude-standard --recurse-submodules -v --invert-match
         -i --ignore-case -w --word-regexp -a --text -I --no-textconv -r --recursive --no-recursive --max-depth=word
@@ -286,7 +192,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         -c --count --color[=word] --no-color --break --heading -C=word --context=word -B=word --before-context=word
         -A=word --after-context=word --threads=word -p --show-function -W --function-context -f=path -e=word --and --or
         --not -q --quiet --all-match -m=word --max-count=word""",
-        check=_grep,
+        check=searches,
         number_option=True,
         refused={
             "-O": "runs a pager",
@@ -299,7 +205,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         --file=path --blob=word --type=word --bool --int --bool-or-int --bool-or-str --path --expiry-date -z --null
         --name-only --show-origin --show-scope --show-names --no-includes --default=word --all --regexp
         --value=word --fixed-value""",
-        check=_config,
+        check=reads_settings,
         options_first=True,
         refused={
             "-e": "opens an editor",
@@ -314,7 +220,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "count-objects": _words("-v --verbose -H --human-readable"),
     "check-ignore": _words("-q --quiet -v --verbose --stdin -z -n --non-matching --no-index"),
     "check-attr": _words("-a --all --cached --stdin -z"),
-    "hash-object": Program(options="-t=word --stdin --no-filters", refused={"-w": "writes an object"}, check=_moved),
+    "hash-object": Program(options="-t=word --stdin --no-filters", refused={"-w": "writes an object"}, check=stays_put),
     "var": _words(
         "",
         check=only_among(named("GIT_EDITOR GIT_PAGER GIT_DEFAULT_BRANCH"), "may ask the network who you are"),

@@ -1,0 +1,42 @@
+"""Patterns of names held against names, in time that grows with their lengths and not faster.
+
+Rather more names are let through than fewer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+Mark = tuple[str, bool]
+"""A character, and whether it stands for itself. One that does not is `*` or `?`."""
+Test = Callable[[str], bool]
+
+
+def matcher(marks: Iterable[Mark], *, ignores_case: bool = False) -> Test:
+    """A test of whole names."""
+    flags = re.DOTALL | (re.IGNORECASE if ignores_case else 0)
+    marks = list(marks)
+    narrow = re.compile(_written(marks), flags)
+    if all(stands_for_itself or character != "?" for character, stands_for_itself in marks):
+        return lambda name: narrow.fullmatch(name) is not None
+    # Of what is no ASCII, one character is several in some languages.
+    starred = [("*", False) if mark == ("?", False) else mark for mark in marks]
+    wide = re.compile(_written(starred), flags)
+    return lambda name: (narrow if name.isascii() else wide).fullmatch(name) is not None
+
+
+def _written(marks: list[Mark]) -> str:
+    stretches = [""]
+    for character, stands_for_itself in marks:
+        if stands_for_itself:
+            stretches[-1] += re.escape(character)
+        elif character == "?":
+            stretches[-1] += "."
+        else:
+            stretches.append("")
+    first, *rest = stretches
+    if not rest:
+        return first
+    # The earliest place for each stretch will do: no other is ever tried again.
+    return first + "".join(f"(?>.*?{each})" for each in rest[:-1] if each) + ".*" + rest[-1]

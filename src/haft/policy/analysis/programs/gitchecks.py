@@ -1,0 +1,124 @@
+"""What the options of git's commands do not say: whether its words name things inside, and whether it only lists.
+
+Below the table of git, which puts these checks together; none of them sees the disk.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from haft.policy.analysis.program import ByLinks, Invocation
+from haft.policy.analysis.programs.judging import UNKNOWN, Check, leads_out, named, texts
+
+_FORMATS: Final = ("--format", "--pretty", "--sort", "--batch", "--batch-check")
+_SIGNED: Final = re.compile(r"%[-+ ]*G|signature")
+_MERGES: Final = named("off none first-parent 1 separate combined c dense-combined cc")
+"""Of the ways to show a merge, those that merge nothing anew; `on` and `m` are what the repository says."""
+_FROM_FILE: Final = named("-f --file -X --exclude-from --ignore-revs-file")
+
+
+def leads_inside(invocation: Invocation, skip: int = 0) -> str | None:
+    """Revisions and paths are words alike: none of them may look like an option, or lead out of the workspace."""
+    for name, value in invocation.options:
+        if name in _FORMATS and value and _SIGNED.search(value):
+            return f"`{value}` runs the program that checks signatures"
+        if name == "--diff-merges" and value not in _MERGES:
+            return f"`--diff-merges={value}` may merge anew, and write objects"
+    for each in invocation.operands[skip:]:
+        for word in each.paths if each.paths is not None else (each.text,):
+            if word.startswith("-"):
+                return f"`{word}` looks like an option"
+            if leads_out(word.strip("\"'")):
+                return f"`{word}` may lead out of the workspace"
+    return None
+
+
+def stays_put(invocation: Invocation) -> str | None:
+    """Files are found from the directory that `-C` names; whether they lie inside is only judged from here."""
+    moves = sum(1 for name, value in invocation.options if name == "-C" and value is not None)
+    if moves > 1:
+        return "`git -C` goes on from where another `-C` leads"
+    takes_files = invocation.name == "git hash-object" and len(invocation.operands) > 0
+    reads = takes_files or any(name in _FROM_FILE and value is not None for name, value in invocation.options)
+    return "`git -C` looks for files from another directory" if moves and reads else None
+
+
+def known_files(most: int) -> Check:
+    """Files are read as they are, whatever links lead there: every one must be known, and found from here."""
+
+    def check(invocation: Invocation) -> str | None:
+        words = texts(invocation.operands)
+        if words is None:
+            return UNKNOWN
+        moves = any(name == "-C" and value is not None for name, value in invocation.options)
+        if moves and len(words) > most:
+            return "`git -C` looks for files from another directory"
+        return leads_inside(invocation)
+
+    return check
+
+
+def searches(invocation: Invocation) -> str | None:
+    """Files that are tracked are read even where a directory on the way has become a link."""
+    paths = invocation.operands[0 if invocation.has("-e", "-f") else 1 :]
+    why = leads_inside(invocation, len(invocation.operands) - len(paths))
+    if why is not None or invocation.has("--cached"):
+        return why
+    for word in texts(paths) or ():
+        if word.startswith(":") and not word.startswith((":!", ":^")):
+            return f"`{word}` may lie outside of the directory"
+    return ByLinks("`git grep` follows links in the place of directories, out of the workspace too")
+
+
+def only_lists(what: str, *options: str) -> Check:
+    """`branch` and `tag` make what they are given, unless one of these options says that they list."""
+
+    def check(invocation: Invocation) -> str | None:
+        lines = invocation.value("-n")
+        if lines is not None and not lines.isdecimal():
+            return f"`-n{lines}` is no number of lines"
+        makes = invocation.operands and not invocation.has(*options)
+        return f"`{invocation.name}` makes a {what}" if makes else None
+
+    return check
+
+
+def reads_settings(invocation: Invocation) -> str | None:
+    """Only what asks for settings; a second word is a value that is set."""
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    asks = invocation.has("--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list")
+    why = leads_inside(invocation, len(words))
+    if why is not None:
+        return why
+    is_read = asks or len(words) == 1 or words[:1] in (["get"], ["list"])
+    return None if is_read else "`git config` sets what it is given a value for"
+
+
+def shows_reflog(invocation: Invocation) -> str | None:
+    """Of its commands, those that show; they may be left out before a reference."""
+    words = texts(invocation.operands)
+    if words is None:
+        return UNKNOWN
+    is_shown = not words or words[0] in ("show", "exists", "list", "HEAD") or "@{" in words[0] or "/" in words[0]
+    return None if is_shown else f"`git reflog {words[0]}` is not known to only read"
+
+
+def shows_symbolic(invocation: Invocation) -> str | None:
+    """With one word it is shown, with two it is set."""
+    return (
+        None if len(texts(invocation.operands) or ()) == 1 else "`git symbolic-ref` sets what it is given a value for"
+    )
+
+
+def shows_remote(invocation: Invocation) -> str | None:
+    """Without `-n` the other side is asked."""
+    is_local = not invocation.operands or invocation.has("-n")
+    return None if is_local else "`git remote show` asks the network"
+
+
+def refuses(why: str) -> Check:
+    """Of commands that only read with a command of their own."""
+    return lambda _invocation: why
