@@ -8,7 +8,8 @@ from haft.policy.analysis import Ground, analyse
 from haft.policy.analysis.program import Program
 
 SAFE = [
-    "true && x=$(ls *.py); echo $x",
+    "x=$(ls *.py); echo $x",
+    'true && x=$(ls *.py); echo "$x"',
     'cat "$PWD/a.py"',
     "ls ${PWD}/src",
     'cd src && cat "$PWD/c.py"',
@@ -85,7 +86,7 @@ SAFE = [
     "echo '>' \"|\" \\; \\&",
     "head -n -5 a.py; head -n5 a.py; head -5 a.py",
     "printf '%s\\n' \"$x\"",
-    "echo $(< a.py)",
+    'echo "$(< a.py)"',
     "diff -U3 a.py b.py",
     "x=ls; $x src",
     "echo $'a\\tb'",

@@ -15,7 +15,7 @@ from haft.policy.analysis.verdict import Ground
 
 BATCH = 500
 MOST_SHOWN = 5
-WRAPPERS = frozenset(("env", "nice", "timeout"))
+WRAPPERS = frozenset(("env", "nice", "tee", "timeout", "xargs"))
 """Looked through, to what they start; hence not among the programs."""
 
 

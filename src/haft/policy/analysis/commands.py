@@ -17,6 +17,7 @@ from haft.policy.analysis.program import Argument
 from haft.policy.analysis.redirections import redirected
 from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name
 from haft.policy.analysis.source import RESERVED, Source, shown
+from haft.policy.analysis.texts import prints_no_pattern
 from haft.policy.analysis.verdict import Danger, Part
 from haft.policy.analysis.words import Word, WordReader, is_name, value_of, word_at
 from haft.policy.analysis.wrapping import SHELLS
@@ -67,7 +68,11 @@ class Commands:
             return Argument(raw, literal=False, is_number=True)
         listing = self._listed(stages, scope)
         names = None if listing is None else listing.as_words()
-        return None if names is None else Argument(raw, literal=False, paths=names, splits=True, is_listed=True)
+        if names is not None:
+            return Argument(raw, literal=False, paths=names, splits=True, is_listed=True, is_text=True)
+        words = [self._expanded(self._words(stage)[1], scope)[0] for stage in stages]
+        is_text = all(words) and prints_no_pattern(words, scope.here)
+        return Argument(raw, literal=False, may_be_option=True, splits=True, is_text=True) if is_text else None
 
     def _listed(self, stages: list[Node], scope: Scope) -> Listing | None:
         directory = only(scope)
@@ -228,8 +233,9 @@ class Commands:
         """The variable of a loop; answers with the substitutions in its words."""
         expander = self.expander(scope)
         words = [expander.settled(word) for word in words]
-        trouble = next(filter(None, (word.trouble for word in words)), None)
         arguments = [each for word in words for each in expander.arguments(word)]
+        unclear = (each.text for each in arguments if each.is_unclear)
+        trouble = next(filter(None, (*(word.trouble for word in words), *unclear)), None)
         outside = self.judge.why_not_look_up((each for each in arguments if not each.is_listed), scope)
         is_known = bool(words) and self.judge.why_not_look_up(arguments, scope) is None
         if not is_harmless_name(name):

@@ -16,6 +16,7 @@ from haft.policy.analysis.places import Places
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope, Values, is_numeric
 from haft.policy.analysis.source import shown
+from haft.policy.analysis.texts import has_pattern, is_set_by_bash, named
 from haft.policy.analysis.words import Piece, Word, names_in
 
 if TYPE_CHECKING:
@@ -27,10 +28,7 @@ _MOST_VALUES: Final = 1_000
 _RANGE: Final = re.compile(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
 _NUMBERS: Final = frozenset(("?", "#", "$", "!"))
 """Variables of the shell that hold a number, always."""
-_LOOKED_UP: Final = re.compile(r"[*?]|\[.*\]", re.DOTALL)
 _ONE_WORD: Final = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
-
-_NAME_IN_BRACES: Final = re.compile(r"\$\{#?([A-Za-z_][A-Za-z0-9_]*).*", re.DOTALL)
 
 Characters = tuple[tuple[str, bool], ...]
 
@@ -105,7 +103,8 @@ class Expander:
         if piece.kind != "substitution" or len(word.inner) != 1:
             return None
         found = self.substituted(word.inner[0], raw)
-        return found if found is not None and (found.is_number or not piece.is_quoted) else None
+        is_known = found is not None and (found.is_number or (found.paths is not None and not piece.is_quoted))
+        return found if is_known else None
 
     def _one(self, raw: str, characters: Characters) -> Argument:
         text = shown("".join(character for character, _ in characters))
@@ -138,6 +137,7 @@ class Expander:
             if (
                 values is None
                 or values.is_number
+                or values.is_text
                 or not (piece.is_quoted or all(map(_ONE_WORD.fullmatch, values.items)))
             ):
                 return None
@@ -172,16 +172,35 @@ class Expander:
             may_be_option=splits or _begins_open(word.pieces),
             splits=splits,
             is_unclear=word.trouble is not None or self._may_look_up(word),
+            is_text=self._text(word) is not None,
         )
 
     def _may_look_up(self, word: Word) -> bool:
-        """Whether a variable that is not quoted holds a pattern of file names, which bash would look up anywhere."""
-        names = [_NAME_IN_BRACES.sub(r"\1", piece.text) for piece in word.pieces if not piece.is_quoted]
-        values = [self.scope.known.get(name) for name in names]
-        if any(name in self.scope.patterns and name not in self.scope.known for name in names):
-            return True
-        is_known = any(each and any(_LOOKED_UP.search(item) for item in each.items) for each in values)
-        return is_known or any(piece.kind == "plain" and _LOOKED_UP.search(piece.text) for piece in word.pieces)
+        """Whether something that is not quoted may be a pattern of file names, which bash would look up anywhere."""
+        inner = iter(word.inner)
+        for piece in word.pieces:
+            if piece.kind in ("quoted", "tilde"):
+                continue
+            node = next(inner, None) if piece.text.startswith(("$(", "`", "<(", ">(")) else None
+            if piece.text.startswith("$(("):
+                node = None
+            if not piece.is_quoted and self._may_be_pattern(piece, node):
+                return True
+        return False
+
+    def _may_be_pattern(self, piece: Piece, node: Node | None) -> bool:
+        if piece.kind == "plain":
+            return has_pattern(piece.text)
+        if node is not None:
+            found = None if piece.kind == "process" else self.substituted(node, piece.text)
+            return piece.kind != "process" and not (found is not None and (found.is_number or found.is_text))
+        name = named(piece.text)
+        values = self.scope.known.get(name)
+        if piece.text.startswith(("$((", "${#")) or name in _NUMBERS:
+            return False
+        if values is None:
+            return name in self.scope.patterns or is_set_by_bash(name)
+        return any(map(has_pattern, values.items))
 
     def assigned(self, word: Word) -> Values | None:
         """All that a variable may hold after an assignment; None where that is not known."""
@@ -189,18 +208,27 @@ class Expander:
         alone = self._alone(word, word.raw)
         if alone is not None and alone.is_number:
             return Values((), may_be_option=True, is_number=True)
-        if any(piece.kind in ("substitution", "process", "unclear", "tilde") for piece in word.pieces):
-            return None
-        found = self._with_variables(word)
+        is_open = any(piece.kind in ("substitution", "process", "unclear", "tilde") for piece in word.pieces)
+        found = None if is_open else self._with_variables(word)
         if found is None:
-            return None
+            return self._text(word)
         items = [shown("".join(character for character, _ in variant)) for variant in found[0]]
         return Values(tuple(dict.fromkeys(items)), found[1].from_files, any(each.startswith("-") for each in items))
+
+    def _text(self, word: Word) -> Values | None:
+        """For what is not known but to hold no pattern, quoted or not."""
+        pieces = tuple(
+            Piece("plain", piece.text) if piece.kind == "quoted" else replace(piece, is_quoted=False)
+            for piece in word.pieces
+        )
+        is_text = word.trouble is None and not self._may_look_up(Word(word.raw, pieces, word.inner))
+        return Values((), may_be_option=True, is_text=True) if is_text else None
 
     def values(self, words: list[Word]) -> Values | None:
         """All that a variable may hold that goes through some words; None where that is not known."""
         items: list[str] = []
-        from_files = may_be_option = False
+        from_files = may_be_option = is_open = False
+        is_text = True
         for argument in itertools.chain.from_iterable(map(self.arguments, words)):
             if argument.literal:
                 items.append(argument.text)
@@ -210,9 +238,13 @@ class Expander:
                 from_files = True
                 may_be_option = may_be_option or argument.may_be_option
             else:
-                return None
+                is_text = is_text and (argument.is_text or argument.is_number) and not argument.is_unclear
+                is_open = True
             if len(items) > _MOST_VALUES:
                 return None
+        if is_open:
+            is_text = is_text and not any(map(has_pattern, items))
+            return Values((), may_be_option=True, is_text=True) if is_text else None
         return Values(tuple(dict.fromkeys(items)), from_files, may_be_option)
 
 

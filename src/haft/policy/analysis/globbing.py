@@ -57,7 +57,10 @@ def looked_up(marked: Marked, directory: str, places: Places) -> tuple[str, ...]
             if names is None:
                 return None
             entries += len(names)
-            following += [f"{each}{name}/" for name in names if matches(name)]
+            for name in names:
+                places.deadline.check()
+                if matches(name):
+                    following.append(f"{each}{name}/")
             if len(following) > _MOST_MATCHES:
                 return None
         found = following

@@ -11,6 +11,7 @@ from typing import Final
 
 from haft.policy.analysis import findnames
 from haft.policy.analysis.listings import Listing
+from haft.policy.analysis.matching import Test
 from haft.policy.analysis.program import Argument
 
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,4}")
@@ -123,7 +124,7 @@ class Finding:
     """Without them."""
     roots: list[str]
     depth: int | None
-    started: list[tuple[findnames.Test, list[Argument]]]
+    started: list[tuple[Test, list[Argument]]]
     """Each with a bound on the names that it is started on; `{}` still stands for the name."""
 
 
@@ -133,7 +134,7 @@ def executing(arguments: list[Argument]) -> Finding | None:
     if texts is None or "-exec" not in texts or texts.count("-exec") > _MOST_EXECS:
         return None
     rest: list[Argument] = []
-    started: list[tuple[findnames.Test, list[Argument]]] = []
+    started: list[tuple[Test, list[Argument]]] = []
     at = 0
     try:
         while at < len(texts):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from haft.policy.analysis import findnames
+from haft.policy.analysis.matching import Test
 from haft.policy.analysis.options import Unlisted, taken_apart
 from haft.policy.analysis.program import Argument, Invocation, Program
 from haft.policy.analysis.survey import Surveyor, is_one_line, is_one_word
@@ -78,7 +79,7 @@ class Lister:
         return None if produce is None else produce(self, arguments[1:], directory)
 
     def names_of_find(
-        self, roots: list[str], depth: int | None, test: findnames.Test, directory: str
+        self, roots: list[str], depth: int | None, test: Test, directory: str
     ) -> Listing | None:
         """What lies below some places and passes a test of its last name."""
         names: list[str] = []
@@ -90,7 +91,11 @@ class Lister:
                 return None
             # What the name of the place itself is tested against depends on how it is written.
             start = root if root.endswith("/") else root + "/"
-            names += [root, *(start + path for path in below if test(path.rpartition("/")[2]))]
+            names.append(root)
+            for path in below:
+                self.surveyor.places.deadline.check()
+                if test(path.rpartition("/")[2]):
+                    names.append(start + path)
         return Listing(tuple(names))
 
     def _find(self, arguments: list[Argument], directory: str) -> Listing | None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _CHANGES_DIRECTORY: Final = frozenset(("cd", "pushd", "popd", "builtin", "command", "eval", "source", "."))
 _SETS_VARIABLES: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "unset"))
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _COUNTS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?:[0-9]{1,9}|\$\(\([^$`\[\]'\"\\]*\)\))")
 
 
@@ -24,7 +25,7 @@ class Notes:
         self._set: list[str | None] = []
         self._counts: list[bool] = []
         self.patterns: set[str] = set()
-        """Variables that are somewhere set to what may be a pattern of file names."""
+        """Variables that are somewhere set to what may be, or become, a pattern of file names."""
         self._moves: list[int] = []
         self._ampersands: list[int] = []
         for node in descendants(source.root):
@@ -34,7 +35,7 @@ class Notes:
         at = node.start_byte
         if node.type in ("variable_assignment", "for_statement"):
             name = node.child_by_field_name("name") or node.child_by_field_name("variable")
-            if name is not None and node.type == "variable_assignment" and _is_pattern(source.of(node)):
+            if name is not None and _may_be_pattern(source, node):
                 self.patterns.add(source.of(name))
             self._add(at, None if name is None else source.of(name), _COUNTS.fullmatch(source.of(node)) is not None)
         elif node.type in ("declaration_command", "unset_command"):
@@ -43,6 +44,7 @@ class Notes:
             called = source.of(node)
             if called in _SETS_VARIABLES:
                 self._add(at, None)
+                self.patterns.update(_NAME.findall(source.of(node.parent or node)))
             if called in _CHANGES_DIRECTORY:
                 self._moves.append(at)
         elif node.type == "&":
@@ -73,8 +75,9 @@ class Notes:
         return _holds(self._ampersands, node)
 
 
-def _is_pattern(assignment: str) -> bool:
-    return not ("$(" in assignment or "`" in assignment) and any(sign in assignment for sign in "*?[")
+def _may_be_pattern(source: Source, node: Node) -> bool:
+    nodes = [node] if node.type == "variable_assignment" else node.children_by_field_name("value")
+    return any(sign in source.of(each) for each in nodes for sign in "*?[$`")
 
 
 def _holds(places: list[int], node: Node) -> bool:

@@ -53,6 +53,8 @@ class Argument:
     """Whether its paths are names that a program printed: the shell looks nothing up for them."""
     is_number: bool = False
     """Whether it is a whole number, though it is not known which."""
+    is_text: bool = False
+    """Whether there is no pattern of file names in what it stands for, which is not known otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

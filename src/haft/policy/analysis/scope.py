@@ -30,6 +30,8 @@ class Values:
     may_be_option: bool = False
     is_number: bool = False
     """Whether it is a whole number of which nothing more is known; there are no items then."""
+    is_text: bool = False
+    """Whether nothing is known of it but that it holds no pattern of file names; there are no items then."""
 
 
 @dataclass(slots=True)

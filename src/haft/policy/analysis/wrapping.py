@@ -72,10 +72,10 @@ def _command_at(name: str, texts: list[str]) -> int | None:
     if name == "timeout":
         at = 0
         while at < len(texts) and texts[at] in _TIMEOUT:
-            value = _TIMEOUT[texts[at]]
-            if value is not None and not value.fullmatch("".join(texts[at + 1 : at + 2])):
+            form = _TIMEOUT[texts[at]]
+            if form is not None and not form.fullmatch("".join(texts[at + 1 : at + 2])):
                 return None
-            at += 1 if value is None else 2
+            at += 1 if form is None else 2
         return at + 1 if at < len(texts) and _DURATION.fullmatch(texts[at]) else None
     if name == "nice":
         if texts[:1] == ["-n"]:

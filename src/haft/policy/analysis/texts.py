@@ -1,0 +1,86 @@
+"""Text that holds no pattern of file names: others bash looks up, anywhere on the disk, where they are not quoted."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from haft.policy.analysis.program import Argument
+
+_OF_THE_SHELL: Final = re.compile(
+    r"_|(?:BASH|PROMPT|HIST|COMP_|PS[0-9]).*|DIRSTACK|FUNCNAME|REPLY|MAPFILE|OPTARG|OLDPWD", re.DOTALL
+)
+_NAME: Final = re.compile(r"\$\{#?([A-Za-z_][A-Za-z0-9_]*).*", re.DOTALL)
+_PRINTERS: Final = frozenset((
+    "arch", "basename", "dirname", "echo", "expr", "hostname", "id", "nproc", "printf", "seq", "uname", "uptime", "wc",
+    "whoami",
+))  # fmt: skip
+"""Programs that print numbers, names of the system, and the words that they are given."""
+_SUMS: Final = frozenset(("cksum", "md5sum", "sha1sum", "sha256sum", "sum", "factor"))
+_FILTERS: Final = {
+    "head": re.compile(r"(?:-[0-9]+|-[nc]\0?[0-9]+)?"),
+    "tail": re.compile(r"(?:-[0-9]+|-[nc]\0?[+-]?[0-9]+)?"),
+    "sort": re.compile(r"(?:-[rnufVh]+\0?)*"),
+    "uniq": re.compile(r"(?:-[cud]+\0?)*"),
+    "cut": re.compile(r"(?:-d\0?[^\0-]\0|-f\0?[0-9,-]+|-c\0?[0-9,-]+)+"),
+    "tac": re.compile(""),
+    "rev": re.compile(""),
+    "cat": re.compile(""),
+    "grep": re.compile(r"(?:-[viEowFP]+\0)*[^\0-][^\0]*"),
+}
+"""Programs that print parts of what they are fed, with the words for that, a NUL between them."""
+_COUNT: Final = re.compile(r"(?:-[viEowFP]*c[viEowFP]*\0)(?:-[viEowFP]+\0)*[^\0-].*", re.DOTALL)
+_GIT: Final = re.compile(
+    r"rev-parse(?: (?:--short(?:=[0-9]+)?|--abbrev-ref|--verify|-q|[A-Za-z0-9_./~^@{}][A-Za-z0-9_./~^@{}-]*))+"
+    r"|rev-list --count [A-Za-z0-9_./~^][A-Za-z0-9_./~^-]*|branch --show-current"
+    r"|merge-base(?: [A-Za-z0-9_./~^][A-Za-z0-9_./~^-]*){2}|describe(?: --(?:tags|always|all|abbrev=[0-9]+))*"
+)
+
+
+def has_pattern(text: str) -> bool:
+    """Whether bash may look for files by it, or by what an escape in it stands for."""
+    return any(sign in text for sign in "*?[\\")
+
+
+def named(expansion: str) -> str:
+    """The variable of `NAME`, or of `${NAME…}`."""
+    return _NAME.sub(r"\1", expansion)
+
+
+def is_set_by_bash(name: str) -> bool:
+    """Whether bash may by itself put text of the line into a variable."""
+    return _OF_THE_SHELL.fullmatch(name) is not None
+
+
+def prints_no_pattern(stages: list[list[Argument]], directories: frozenset[str] | None) -> bool:
+    """Whether a pipe, in one of some directories, prints nothing that bash would look up."""
+    for program, *words in reversed(stages):
+        if not program.literal or not all(map(_is_plain, words)):
+            return False
+        passes = _FILTERS.get(program.text)
+        given = "\0".join(each.text for each in words)
+        if passes is None or (program.text == "grep" and _COUNT.fullmatch(given)):
+            return _prints_none(program.text, words, directories)
+        if not passes.fullmatch(given) or not all(each.literal for each in words):
+            return False
+    return False
+
+
+def _is_plain(word: Argument) -> bool:
+    texts = (word.text,) if word.literal else word.paths
+    return word.is_number or word.is_text or (texts is not None and not any(map(has_pattern, texts)))
+
+
+def _prints_none(name: str, words: list[Argument], directories: frozenset[str] | None) -> bool:
+    texts = [each.text for each in words]
+    if name == "pwd":
+        return directories is not None and not any(map(has_pattern, directories))
+    if name == "git":
+        return _GIT.fullmatch(" ".join(texts)) is not None
+    if name == "wc":
+        return not any(each.startswith("--files0") for each in texts)
+    if name == "date":
+        return not any(re.match(r"-\w*[fr]|--(?:file|ref)", each) for each in texts)
+    if name in _SUMS:
+        return not any(each.startswith("-") for each in texts)
+    return name in _PRINTERS or name == "grep"
