@@ -17,7 +17,7 @@ from haft.policy.analysis.program import Argument
 from haft.policy.analysis.redirections import redirected
 from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name
 from haft.policy.analysis.source import RESERVED, Source, shown
-from haft.policy.analysis.texts import prints_no_pattern
+from haft.policy.analysis.texts import has_pattern, prints_no_pattern
 from haft.policy.analysis.verdict import Danger, Part
 from haft.policy.analysis.words import Word, WordReader, is_name, value_of, word_at
 from haft.policy.analysis.wrapping import SHELLS
@@ -72,6 +72,7 @@ class Commands:
             return Argument(raw, literal=False, paths=names, splits=True, is_listed=True, is_text=True)
         words = [self._expanded(self._words(stage)[1], scope)[0] for stage in stages]
         is_text = all(words) and prints_no_pattern(words, scope.here)
+        is_text = is_text or (listing is not None and not any(map(has_pattern, listing.names)))
         return Argument(raw, literal=False, may_be_option=True, splits=True, is_text=True) if is_text else None
 
     def _listed(self, stages: list[Node], scope: Scope) -> Listing | None:

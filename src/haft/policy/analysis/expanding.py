@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from haft.policy.analysis.braces import Characters, without_braces
 from haft.policy.analysis.globbing import Marked, is_pattern, looked_up
 from haft.policy.analysis.places import Places
 from haft.policy.analysis.program import Argument
@@ -22,15 +23,10 @@ from haft.policy.analysis.words import Piece, Word, names_in
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MOST_WORDS: Final = 200
-_MOST_BRACES: Final = 8
 _MOST_VALUES: Final = 1_000
-_RANGE: Final = re.compile(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
 _NUMBERS: Final = frozenset(("?", "#", "$", "!"))
 """Variables of the shell that hold a number, always."""
 _ONE_WORD: Final = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
-
-Characters = tuple[tuple[str, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ class Expander:
         written: list[Argument] = []
         for characters in variants:
             self.places.deadline.check()
-            expanded = _without_braces(characters)
+            expanded = without_braces(characters)
             if expanded is None or len(written) + len(expanded) > _MOST_VALUES:
                 return [Argument(raw, literal=False, may_be_option=True, splits=True)]
             written += [self._one(raw, each) for each in expanded]
@@ -279,64 +275,3 @@ def _decoded(characters: Characters) -> Marked:
 
 def _stored(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")
-
-
-def _without_braces(characters: Characters) -> list[Characters] | None:
-    """What braces stand for; None where they are not as simple as `{a,b}` or `{1..3}`."""
-    done: list[Characters] = []
-    waiting = [characters]
-    while waiting:
-        now = waiting.pop()
-        # Quoted characters are made harmless to the search, one for one.
-        plain = "".join("_" if is_quoted else character for character, is_quoted in now)
-        if plain.count("{") > _MOST_BRACES:
-            return None
-        found = _braces(plain)
-        if found is None:
-            # An empty word that braces leave behind is dropped by bash.
-            if not now and characters:
-                return None
-            done.append(now)
-            continue
-        # Braces come first for bash: what they leave behind may be a home directory or a variable.
-        if "~" in plain or "$" in plain:
-            return None
-        start, end = found
-        if end < 0:
-            return None
-        choices = _choices(now[start + 1 : end], plain[start + 1 : end])
-        if choices is None or len(done) + len(waiting) + len(choices) > _MOST_WORDS:
-            return None
-        waiting += [now[:start] + each + now[end + 1 :] for each in reversed(choices)]
-    return done
-
-
-def _braces(plain: str) -> tuple[int, int] | None:
-    """Where the first braces that stand for several words open and close; -1 where there are more inside of them."""
-    start = plain.find("{")
-    while start >= 0:
-        rest = plain[start + 1 :]
-        parting = [at for at in (rest.find(","), rest.find("..")) if at >= 0]
-        close, other = rest.find("}"), rest.find("{")
-        if parting and min(parting) < close and (other < 0 or close < other):
-            return start, start + 1 + close
-        last = max(rest.rfind(","), rest.rfind(".."))
-        first_brace = min((at for at in (close, other) if at >= 0), default=len(rest))
-        if parting and (first_brace < last or min(parting) < rest.rfind("}")):
-            return start, -1
-        start = plain.find("{", start + 1)
-    return None
-
-
-def _choices(marked: Characters, inside: str) -> list[Characters] | None:
-    if "," in inside:
-        cuts = [-1, *(at for at, character in enumerate(inside) if character == ","), len(inside)]
-        return [marked[before + 1 : after] for before, after in itertools.pairwise(cuts)]
-    bounds = _RANGE.fullmatch(inside)
-    if bounds is None:
-        return None
-    first, last = int(bounds[1]), int(bounds[2])
-    if abs(last - first) >= _MOST_WORDS:
-        return None
-    step = 1 if last >= first else -1
-    return [tuple((digit, False) for digit in str(each)) for each in range(first, last + step, step)]

@@ -78,9 +78,7 @@ class Lister:
         produce = _PRODUCERS.get(program.text) if program.literal else None
         return None if produce is None else produce(self, arguments[1:], directory)
 
-    def names_of_find(
-        self, roots: list[str], depth: int | None, test: Test, directory: str
-    ) -> Listing | None:
+    def names_of_find(self, roots: list[str], depth: int | None, test: Test, directory: str) -> Listing | None:
         """What lies below some places and passes a test of its last name."""
         names: list[str] = []
         for root in roots:

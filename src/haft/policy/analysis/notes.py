@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _CHANGES_DIRECTORY: Final = frozenset(("cd", "pushd", "popd", "builtin", "command", "eval", "source", "."))
 _SETS_VARIABLES: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "unset"))
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_COUNTS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?:[0-9]{1,9}|\$\(\([^$`\[\]'\"\\]*\)\))")
+_COUNTS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?:0|[1-9][0-9]{0,8}|\$\(\([^$`\[\]'\"\\]*\)\))")
 
 
 class Notes:
