@@ -303,3 +303,18 @@ def test_every_step_is_told(judge):
     assert ("rules", "fits", "user.toml, rule 2") in told
     assert any(layer == "rules" and outcome.startswith("does not fit") for layer, outcome, _source in told)
     assert any(step.layer == "analysis" and step.what == "cat" for step in explained.steps)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git push", "git -C . push", "git --no-pager push x", "git -c a=b push", "/usr/bin/git push", "sudo git push"],
+)
+def test_a_rule_that_rejects_is_not_escaped_by_options_before_the_subcommand(judge, command):
+    written = rules(shell("reject", "git push*"), shell("allow", "git *"), shell("allow"))
+    assert run(judge(written), command).action == "reject"
+
+
+def test_what_may_turn_out_to_be_rejected_asks_even_under_a_rule_that_allows(judge):
+    written = rules(shell("reject", "git push*"), shell("allow", "git *"), shell("allow", "make*"))
+    assert run(judge(written), "git $x").action == "ask"
+    assert run(judge(written), "make $x").action == "allow"

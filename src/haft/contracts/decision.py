@@ -127,6 +127,9 @@ class ApprovalRequest:
     """The digest of the definition that a yes is bound to."""
     chain: tuple[str, ...] = ()
     """The runs that led here, outermost first."""
+    revise: Callable[[Mapping[str, Any]], Awaitable[ApprovalRequest]] | None = field(default=None, compare=False)
+    """The same question with other arguments, validated and decided again: for whoever edits them. Raises where the
+    tool cannot be called with them."""
     id: str | None = None
     """Its name in the inbox, where another process may answer it too."""
     expires_at: float | None = None

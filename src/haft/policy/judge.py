@@ -25,7 +25,7 @@ from haft.policy.baseline import SOURCE, decide
 from haft.policy.enablement import Enablement
 from haft.policy.question import Explained, Question, Step
 from haft.policy.rules.matching import Question as Asked
-from haft.policy.rules.matching import first_match, raw_reject
+from haft.policy.rules.matching import first_match, raw_reject, speaks_of
 from haft.policy.rules.rule import Context, Rule
 
 LONGEST_TOLD: Final = 100
@@ -194,13 +194,24 @@ class Judge:
         except (HaftError, OSError, ValueError):
             return None
 
-    @staticmethod
-    def _by_rule(rule: Rule, part: Part | None, steps: list[Step]) -> _Unit:
+    def _may_be_rejected(self, part: Part) -> bool:
+        """Whether a rule rejects something of the program that this part runs."""
+        return any(
+            rule.action == "reject" and speaks_of(rule, part.program)
+            for rules in self._rules.values()
+            for rule in rules
+        )
+
+    def _by_rule(self, rule: Rule, part: Part | None, steps: list[Step]) -> _Unit:
         unnamed = [danger for danger in part.dangers if danger not in rule.dangers] if part is not None else []
         if part is not None and unnamed and rule.action == "delegate":
             return _Unit("delegate", f"it {_dangers(unnamed)}", part, rule, "ask")
         if part is not None and unnamed and rule.action == "allow":
             reason = f"it {_dangers(unnamed)}: that asks even where a rule allows, unless it names this"
+            steps.append(Step("rules", part.text, f"ask: {reason}", rule.source))
+            return _Unit("ask", reason, part, rule)
+        if part is not None and rule.action in ("allow", "try") and not part.literal and self._may_be_rejected(part):
+            reason = f"what `{_brief(part.text)}` will be is not known, and a rule rejects some of what it may be"
             steps.append(Step("rules", part.text, f"ask: {reason}", rule.source))
             return _Unit("ask", reason, part, rule)
         reason = rule.message or f"the rule says {rule.words}"

@@ -17,9 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from haft.audit import verify
+from haft.builtin import builtin_tools
 from haft.builtin.ripgrep import find_ripgrep
-from haft.contracts import Command, EndedChild, Exit, HaftError, Stream
+from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream
 from haft.files import Root
+from haft.policy.rules.never import check_rules
+from haft.policy.rules.shapes import shapes_of
 from haft.runs import live_hosts
 from haft.sandbox import Abilities, Mode, Sandbox
 from haft.service.catalogue import fill_catalogue
@@ -148,6 +151,11 @@ class _Silent:
 def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
     """One real process, the way that tools start theirs, and what holds it."""
     config = load_config(workspace, env, trust_home=default_home(env))
+    try:
+        _ = config.enablement
+        check_rules(config.rules, shapes_of(tool.spec for tool in builtin_tools()))
+    except BadConfig as error:
+        return [Check("configuration", "broken", error.message, error.hint)]
     mode, limits = config.sandbox_mode, config.limits
 
     async def run(mode: Mode) -> tuple[Abilities, Exit]:

@@ -153,7 +153,7 @@ def test_a_yes_outlives_the_process_that_asked_for_the_same_call_once(haft, asks
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert [one["id"] for one in haft("inbox", "--json").json] == [question["id"]]
-    refused = haft("approve", question["id"], "--args", "{}")
+    refused = haft("approve", question["id"], "--args", '{"command": "ls"}')
     assert refused.code == 2 and "has ended" in refused.err
     said = haft("approve", question["id"], "--json")
     assert said.code == 0 and said.json["waits"] is False
@@ -239,3 +239,12 @@ def test_a_tool_whose_file_changed_after_always_asks_again_and_shows_the_differe
     assert "changed" in question["reason"]
     haft("reject", question["id"])
     assert outcome_of(process)["status"] == "rejected-by-user"
+
+
+def test_arguments_that_the_tool_would_refuse_are_refused_and_the_question_stays(haft, asks):
+    process, question = asks(*TOUCH)
+    said = haft("approve", question["id"], "--args", '{"comand": "ls"}')
+    assert said.code == 2 and "command" in said.err
+    assert [one["id"] for one in haft("inbox", "--json").json] == [question["id"]]
+    haft("reject", question["id"])
+    process.communicate(timeout=60)

@@ -117,3 +117,33 @@ def test_it_can_be_answered_elsewhere_meanwhile(terminal, haft):
     here.until("answered elsewhere: ")
     assert here.end() == 0
     assert (haft.workspace / "made").exists()
+
+
+def test_edited_arguments_are_looked_at_again_before_anyone_says_yes(terminal, haft):
+    (haft.workspace / "docs").mkdir()
+    here = terminal(*TOUCH, EDITOR="", VISUAL="")
+    here.until(QUESTION)
+    here.type("e\n")
+    here.until("Arguments as JSON")
+    here.type('{"command": "rm -rf docs"}\n')
+    here.until("recursive-delete")
+    here.until(QUESTION)
+    assert "command: rm -rf docs" in here.seen
+    here.type("e\n")
+    here.until("Arguments as JSON")
+    here.type('{"comand": "x"}\n')
+    here.until("the arguments stay as they were")
+    here.until(QUESTION)
+    here.type("n\n")
+    assert here.end() == 3
+    assert (haft.workspace / "docs").exists()
+
+
+def test_a_question_mark_explains_the_choices(terminal):
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    here.type("?\n")
+    here.until("anything else: no")
+    here.until(QUESTION)
+    here.type("n\n")
+    assert here.end() == 3

@@ -6,6 +6,7 @@ yes is bound to the tool's definition as it was shown, and may be remembered for
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
@@ -13,6 +14,7 @@ from typing import Any, get_args
 from haft.contracts import (
     Action,
     ApprovalAnswer,
+    ApprovalRequest,
     Call,
     Decision,
     Outcome,
@@ -85,13 +87,26 @@ class Approve:
             )
         call = revised(call, walls=walls)
         run.turn("blocked-on-user", call)
-        given = await self._desk.ask(call, request_of(call, walls, decision.reason, parts=decision.parts))
+        request = request_of(call, walls, decision.reason, parts=decision.parts)
+        given = await self._desk.ask(call, replace(request, revise=functools.partial(self._revised, run, call)))
         answer = given.answer
         if answer.approved is not True:
             reason = answer.message or "a person said no"
             self._settle(run, call, given.by, "reject", reason)
             raise Rejected(f"`{call.name}` was {'rejected' if given.by == 'person' else 'not approved'}: {reason}")
         return await self._agreed(run, call, answer)
+
+    async def _revised(self, run: Run, call: Call, arguments: Mapping[str, Any]) -> ApprovalRequest:
+        """The question that other arguments would raise. The call itself stays what it is."""
+        try:
+            other = await self._validate.judge(revised(call, arguments=own_copy(arguments)))
+            other = await self._decide.judge(other)
+        finally:
+            run.call = call
+        assert other.decision is not None
+        decision = other.decision
+        reason = f"a rule rejects it: {decision.reason}" if decision.action == "reject" else decision.reason
+        return request_of(other, await self._walls(other, decision), reason, parts=decision.parts)
 
     async def _agreed(self, run: Run, call: Call, answer: ApprovalAnswer) -> Call:
         """The call as it was agreed to."""

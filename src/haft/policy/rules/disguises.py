@@ -21,6 +21,25 @@ WRAPPERS: Final = frozenset(
 SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh", "eval", "su", "script"))
 SCRIPTED: Final = SHELLS | {"watch", "ssh", "trap", "parallel"}
 """Programs that read a word as a line of commands."""
+SUBCOMMANDED: Final = frozenset(
+    ("git", "npm", "yarn", "pnpm", "cargo", "docker", "podman", "kubectl", "gh", "pip", "uv")
+)
+"""Programs whose own options may stand before what they are to do."""
+VALUED: Final = frozenset(
+    (
+        "-C",
+        "-c",
+        "--git-dir",
+        "--work-tree",
+        "--namespace",
+        "--config-env",
+        "--prefix",
+        "-n",
+        "--context",
+        "-H",
+        "--host",
+    )
+)
 FINDERS: Final = ("find", "fd", "fdfind")
 _EXECUTE: Final = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 
@@ -36,8 +55,18 @@ def disguised(part: Part) -> Iterator[tuple[str, ...]]:
         yield words
         if "/" in words[0]:
             yield (name_of(words[0]), *words[1:])
+        if name_of(words[0]) in SUBCOMMANDED:
+            yield (name_of(words[0]), *without_options(words[1:]))
         if name_of(words[0]) in FINDERS:
             yield from (words[at + 1 :] for at, word in enumerate(words[:-1]) if word in _EXECUTE)
+
+
+def without_options(words: tuple[str, ...]) -> tuple[str, ...]:
+    """From the subcommand on."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in VALUED else 1
+    return words[at:]
 
 
 def bare_words(part: Part) -> tuple[str, ...]:

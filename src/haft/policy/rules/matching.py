@@ -158,3 +158,17 @@ def _within(value: Any) -> Iterator[Any]:
         yield each
         if isinstance(each, list | tuple):
             waiting += each
+
+
+def speaks_of(rule: Rule, program: str | None) -> bool:
+    """Whether a pattern of the rule begins with this program."""
+    if program is None:
+        return bool(rule.matches)
+    waiting: list[Any] = list(rule.matches.values())
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list | tuple):
+            waiting += each
+        elif isinstance(each, str) and each.split(" ", 1)[0].rstrip("*") == program:
+            return True
+    return False

@@ -16,10 +16,10 @@ import sys
 import termios
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage, Grants, Scope
+from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage, Grants, HaftError, Scope
 from haft.surfaces.cli.display import Display
 from haft.surfaces.cli.interrupts import Interrupts
 from haft.surfaces.cli.printing import complain, say, to_json_text
@@ -78,6 +78,16 @@ async def _asked_after(request: ApprovalRequest, diff: str, display: Display) ->
     return ApprovalAnswer(approved=False, message=SAID_NO)
 
 
+HELP = (
+    "y: yes, this once",
+    "t, a: yes, and from now on in this thread, or always in this workspace, exactly as shown",
+    "w: yes, with the network open for this call",
+    "e: edit the arguments; they are looked at again",
+    "m: no, with a message for the model",
+    "anything else: no",
+)
+
+
 @dataclass(slots=True)
 class _Prompt:
     """One question about one call, repeated where arguments are edited."""
@@ -85,6 +95,8 @@ class _Prompt:
     request: ApprovalRequest
     interrupts: Interrupts
     workspace: str
+    judged: Mapping[str, Any] | None = None
+    """The arguments that were looked at last, where they are others than those of the request."""
 
     async def ask(self) -> ApprovalAnswer:
         arguments: Mapping[str, Any] = self.request.arguments
@@ -97,14 +109,27 @@ class _Prompt:
             is_shown = False
             if answer in ("e", "edit"):
                 try:
-                    arguments = await _edited(arguments, self.interrupts)
-                except BadUsage as error:
+                    arguments = await self._revised(arguments)
+                except HaftError as error:
                     complain(error.message, "the arguments stay as they were")
+            elif answer in ("?", "h", "help"):
+                for line in HELP:
+                    sys.stderr.write(f"  {line}\n")
+                is_shown = True
             elif (given := await self._answered(answer, arguments)) is not None:
                 return given
             else:
                 complain("there are several: say which", f"`{answer[0]} 1` for the first")
                 is_shown = True
+
+    async def _revised(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Other arguments, and what is asked about them."""
+        wanted = await _edited(arguments, self.interrupts)
+        if wanted != arguments and self.request.revise is not None:
+            again = await self.request.revise(wanted)
+            self.request = replace(self.request, reason=again.reason, parts=again.parts, walls=again.walls)
+            self.judged = again.arguments
+        return wanted
 
     async def _answered(self, answer: str, arguments: Mapping[str, Any]) -> ApprovalAnswer | None:
         """What a word means; None where it needs a number."""
@@ -129,7 +154,8 @@ class _Prompt:
         return ApprovalAnswer(approved=False, message=SAID_NO)
 
     def _shown(self, arguments: Mapping[str, Any]) -> Iterator[str]:
-        yield from shown_call(self.request, arguments, self.workspace)
+        shown = self.request if self.judged is None else replace(self.request, arguments=self.judged)
+        yield from shown_call(shown, arguments, self.workspace)
         yield from shown_choices(self._to_allow(arguments), "t (in this thread) or a (always, here) also allows")
 
     def _question(self, arguments: Mapping[str, Any]) -> str:

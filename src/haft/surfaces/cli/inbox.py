@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -177,6 +178,8 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
         if inbox is None:
             raise UnknownRequest(name)
         waiting = inbox.find(name)
+        if answer.get("arguments") is not None:
+            _require_fit(waiting, answer["arguments"], said)
         _require_choice(waiting, is_open=choice_is_open)
         reply = inbox.answer(waiting, who=user_name(), **answer)
     settled = _settle(reply, said) if reply.settle else None
@@ -192,6 +195,21 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
         context.exit(EXIT_CODES.get(settled["error"]["code"], 1))
 
 
+def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], said: Globals) -> None:
+    """`InvalidArguments` where the tool cannot be called with them. One that only the asking program knows is judged
+    there."""
+    from haft.contracts import InvalidArguments
+    from haft.schema import validator_for
+    from haft.surfaces.cli.tools import listings
+
+    tool = waiting.shown["tool"]
+    spec = next((one.spec for one in listings(said) if one.spec.name == tool and one.enabled), None)
+    if spec is not None and not spec.preprocesses:
+        validator = validator_for(spec.input_schema)
+        if not validator.is_valid(arguments):
+            raise InvalidArguments(tool, validator.problems(arguments))
+
+
 def _require_choice(waiting: Waiting, *, is_open: bool) -> None:
     offered = waiting.shown["toAllow"]
     if is_open and len(offered) > 1:
@@ -204,8 +222,10 @@ def _approved(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
     from haft.surfaces.cli.questions import request_in, shown_call
 
     request = request_in(waiting)
-    arguments = request.arguments if answer["arguments"] is None else answer["arguments"]
-    yield from shown_call(request, arguments, waiting.workspace)
+    others = answer["arguments"]
+    reason = request.reason if others is None else "approved with other arguments, which are decided again"
+    arguments = request.arguments if others is None else others
+    yield from shown_call(replace(request, reason=reason), arguments, waiting.workspace, verb="asked")
     grants: Grants = answer["grants"]
     if grants.network:
         yield "  and the network"

@@ -26,12 +26,17 @@ MOST_COLUMNS: Final = 1000
 
 
 def shown_call(
-    request: ApprovalRequest, arguments: Mapping[str, Any], workspace: str, stream: IO[Any] | None = None
+    request: ApprovalRequest,
+    arguments: Mapping[str, Any],
+    workspace: str,
+    stream: IO[Any] | None = None,
+    *,
+    verb: str = "asks",
 ) -> Iterator[str]:
     """The call line by line: why it asks, its arguments, what was found in them, what it could reach. `arguments` may
     be others than those of the request; what was found in those is then not shown. `stream` is where it goes."""
     stream = stream or sys.stderr
-    yield styled(f"{one_line(request.tool)} asks: {one_line(request.reason)}", "bold", stream)
+    yield styled(f"{one_line(request.tool)} {verb}: {one_line(request.reason)}", "bold", stream)
     if not arguments:
         yield "  (no arguments)"
     for name, value in arguments.items():

@@ -53,6 +53,7 @@ def _row(rule: dict[str, Any]) -> tuple[str, ...]:
 def _matches(rule: dict[str, Any]) -> str:
     told = {
         "": rule["matches"],
+        "exactly": rule["exactly"],
         "grant": {name: value for name, value in rule["grant"].items() if value},
         "dangers": rule["dangers"],
         "context": rule["context"],
