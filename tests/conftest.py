@@ -20,12 +20,16 @@ os.environ.setdefault("HAFT_APPROVAL_EXPIRES_SECONDS", "0")
 
 def pytest_collection_modifyitems(config, items):
     """What takes longest begins first, so that others run beside it. With HAFT_FEWER, where everything runs a second
-    time, not every combination of parameters is tried again, but each of them in one."""
+    time, not every combination of parameters is tried again, but each of them in one, and some of many."""
     if "HAFT_FEWER" in os.environ and "HAFT_MORE" not in os.environ:
         kept = {id(item) for group in _by_test(items) for item in _covering(group)}
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
         items[:] = [item for item in items if id(item) in kept]
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
+
+
+MOST_OF_ONE = 8
+"""Of one test with many parameters, where everything runs a second time."""
 
 
 def _by_test(items):
@@ -42,7 +46,7 @@ def _covering(items):
     if not missing:
         return items
     kept, times = [], Counter()
-    while missing:
+    while missing and len(kept) < MOST_OF_ONE:
         kept.append(max(items, key=lambda item: (len(missing & {*values[item]}), -sum(times[v] for v in values[item]))))
         missing.difference_update(values[kept[-1]])
         times.update(values[kept[-1]])

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from haft.service.doctor import diagnose
     from haft.service.reading import open_changes, open_history, recover_dead_hosts
     from haft.service.record import RecordFacade
-    from haft.service.service import ToolService, recover_into, user_name
+    from haft.service.recovering import recover_into
+    from haft.service.service import ToolService, user_name
     from haft.service.settings import SETTINGS, Setting
     from haft.service.store import StoreFacade
     from haft.service.workspace import check_workspace, find_workspace
@@ -35,7 +36,7 @@ _HOMES = {
     "open_changes": "reading",
     "open_history": "reading",
     "recover_dead_hosts": "reading",
-    "recover_into": "service",
+    "recover_into": "recovering",
     "user_name": "service",
 }
 

@@ -13,7 +13,7 @@ from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import BadConfig, StorageFailed
 from haft.runs import History
 from haft.service.changes import ChangesFacade
-from haft.service.service import recover_into
+from haft.service.recovering import recover_into
 from haft.storage import StateHome
 
 

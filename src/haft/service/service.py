@@ -51,17 +51,18 @@ from haft.policy.judge import Judge
 from haft.policy.question import Explained, Question
 from haft.policy.rules.rule import Rule
 from haft.registry import Catalogue
-from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Scribe, recover
+from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Scribe
 from haft.sandbox import Sandbox
 from haft.service.answers import Answers
 from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
-from haft.service.changes import brought_up_to_date, recover_changes, rows_for, transactions_of
+from haft.service.changes import brought_up_to_date, rows_for, transactions_of
 from haft.service.config import Config, load_config
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
 from haft.service.misuse import check_call
 from haft.service.record import RecordFacade
+from haft.service.recovering import recover_into
 from haft.service.sync import SyncToolService
 from haft.service.workspace import check_workspace
 from haft.storage import StateHome, default_home
@@ -527,10 +528,3 @@ class ToolService:
             self.home.prepare()
             self._history = History(self.home)
         return self._history
-
-
-def recover_into(home: StateHome, lease: Lease | None, trail: Trail) -> int:
-    """End the open runs of hosts that were killed, and complete the record; how many there were."""
-    return recover(
-        home, None if lease is None else lease.host, trail.append_missing, lambda host: recover_changes(home, host)
-    )

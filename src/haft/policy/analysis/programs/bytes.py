@@ -120,7 +120,7 @@ BYTES: Final[dict[str, Program]] = {
         options="""-a --archive-headers -f --file-headers -p --private-headers -P=word --private=word -h --headers
             --section-headers -d --disassemble[=word] -D --disassemble-all -s --full-contents
             -G --stabs
-            -T --dynamic-syms -r --reloc -R --dynamic-reloc -v --version -i --info -H --help -b=word --target=word
+            -T --dynamic-syms -r --reloc -R --dynamic-reloc -v --version -H --help -b=word --target=word
             -m=word --architecture=word -j=word --section=word -M=word --disassembler-options=word -EB -EL
             --endian=word -F --file-offsets -C --demangle[=word] -w --wide -z
             --disassemble-zeroes --start-address=word --stop-address=word --no-addresses --no-show-raw-insn
