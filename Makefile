@@ -6,6 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# One more than there are processors: tests that wait leave room for others.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup tour test test-more mutations check bench docs lock format clean
@@ -29,7 +31,7 @@ tour: setup  ## see haft at work, on a temporary workspace, in under a minute
 
 test: setup  ## run all tests
 	@scripts/test-programs
-	@$(BIN)/python -m pytest -n auto --dist worksteal -q
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
 test-more: setup  ## run every step, every size, and many times over what uses chance (long)
 	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto --dist worksteal -q tests
