@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from haft.contracts import Decision, ToolSpec
+from haft.contracts import Action, DecidedPart, Decision, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +44,27 @@ class Explained:
 
     decision: Decision
     steps: tuple[Step, ...]
+
+    @property
+    def action(self) -> Action:
+        return self.decision.action
+
+    @property
+    def layer(self) -> str:
+        return self.decision.layer
+
+    @property
+    def rule(self) -> str:
+        return self.decision.rule
+
+    @property
+    def source(self) -> str:
+        return self.decision.source
+
+    @property
+    def reason(self) -> str:
+        return self.decision.reason
+
+    @property
+    def parts(self) -> tuple[DecidedPart, ...]:
+        return self.decision.parts

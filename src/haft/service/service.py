@@ -115,6 +115,7 @@ class ToolService:
         self._secrets = set(secrets) | secret_values(os.environ)
         self._pipeline: Pipeline | None = None
         self._history: History | None = None
+        self._replies: set[asyncio.Task[Reply]] = set()
         self._abandoned_told = 0
         self._abandoned_timer: asyncio.TimerHandle | None = None
         self._ending = contextlib.AsyncExitStack()
@@ -334,7 +335,7 @@ class ToolService:
         with contextlib.closing(InboxFacade(self.home)) as inbox:
             return inbox.waiting(None if all else self._transactions.workspace)
 
-    async def approve(
+    def approve(
         self,
         name: str,
         *,
@@ -343,15 +344,21 @@ class ToolService:
         arguments: Mapping[str, Any] | None = None,
         grants: Grants | Mapping[str, Any] | None = None,
         message: str | None = None,
-    ) -> Reply:
-        """Say yes to a call that waits, by its name in the inbox or its run's."""
-        return await self._reply(
+    ) -> asyncio.Task[Reply]:
+        """Say yes to a call that waits, by its name in the inbox or its run's; said even where it is not awaited."""
+        return self._replied(
             name, approved=True, scope=scope, allow=allow, arguments=arguments, grants=grants, message=message
         )
 
-    async def reject(self, name: str, *, message: str | None = None) -> Reply:
+    def reject(self, name: str, *, message: str | None = None) -> asyncio.Task[Reply]:
         """Say no to a call that waits; the message is told to the model."""
-        return await self._reply(name, approved=False, message=message)
+        return self._replied(name, approved=False, message=message)
+
+    def _replied(self, name: str, **answer: Any) -> asyncio.Task[Reply]:
+        task = asyncio.get_running_loop().create_task(self._reply(name, **answer))
+        self._replies.add(task)
+        task.add_done_callback(self._replies.discard)
+        return task
 
     async def _reply(self, name: str, **answer: Any) -> Reply:
         self._running()

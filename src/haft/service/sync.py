@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -44,9 +44,9 @@ class Service(Protocol):
     @property
     def inbox(self) -> Callable[..., list[Waiting]]: ...
     @property
-    def approve(self) -> Callable[..., Coroutine[Any, Any, Reply]]: ...
+    def approve(self) -> Callable[..., asyncio.Task[Reply]]: ...
     @property
-    def reject(self) -> Callable[..., Coroutine[Any, Any, Reply]]: ...
+    def reject(self) -> Callable[..., asyncio.Task[Reply]]: ...
     def diff(self, run: str) -> str: ...
     def run(self, run: str) -> Run | RunRecord: ...
     def runs(self, **wanted: Any) -> list[RunRecord]: ...
@@ -195,11 +195,11 @@ class SyncToolService:
 
     def approve(self, name: str, **options: Any) -> Reply:
         """Say yes to a call that waits."""
-        return self._wait(self._service.approve(name, **options))
+        return self._wait(_given(lambda: self._service.approve(name, **options)))
 
     def reject(self, name: str, *, message: str | None = None) -> Reply:
         """Say no to a call that waits."""
-        return self._wait(self._service.reject(name, message=message))
+        return self._wait(_given(lambda: self._service.reject(name, message=message)))
 
     def diff(self, run: str) -> str:
         """What a run changed, as a patch."""
@@ -236,6 +236,10 @@ class SyncToolService:
     @property
     def record(self) -> RecordFacade:
         return self._service.record
+
+
+async def _given(start: Callable[[], Awaitable[T]]) -> T:
+    return await start()
 
 
 async def _next(items: AsyncIterator[T]) -> T:
