@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
 
 
-MOST_OF_ONE = 8
+MOST_OF_ONE = 4
 """Of one test with many parameters, where everything runs a second time."""
 
 

@@ -104,8 +104,8 @@ def every(name, few):
         return 1
     fewer = "HAFT_FEWER" in os.environ
     if name in CORE and few == 9:
-        return 10 if fewer else 3
-    return few * (7 if fewer else 3)
+        return 14 if fewer else 5
+    return few * (9 if fewer else 5)
 
 
 @pytest.fixture(scope="module")

@@ -135,7 +135,7 @@ def assert_kept(blobs, altered) -> None:
                 assert hashlib.sha256(blobs.read(entry.content)).hexdigest() == entry.content
 
 
-@pytest.mark.parametrize("seed", range(40 * MORE if MORE > 1 else 6 if "HAFT_FEWER" in os.environ else 12))
+@pytest.mark.parametrize("seed", range(40 * MORE if MORE > 1 else 6 if "HAFT_FEWER" in os.environ else 8))
 def test_whatever_is_done_to_a_tree_is_told_exactly(workspace, seed, monkeypatch):
     if seed % 2:  # The index is written only where that pays: here always, so that it is put to the test.
         monkeypatch.setattr("haft.changes.snapshots.snapshot._FEW_FILES", 0)

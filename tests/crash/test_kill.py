@@ -1,7 +1,7 @@
 """The host killed with `kill -9` during calls, at random moments: nothing acknowledged is lost, nothing stays open.
 
 The oracle is independent of haft: the list of outcomes that the host was handed, sent over a pipe before it died.
-`HAFT_TEST_KILLS` sets how many times (100 unless set).
+`HAFT_TEST_KILLS` sets how many times (60 unless set).
 """
 
 import json
@@ -23,7 +23,7 @@ from haft.storage import StateHome
 
 HOST = str(Path(__file__).with_name("host.py"))
 CHUNKS = 5
-ROUNDS = -(-int(os.environ.get("HAFT_TEST_KILLS", "100")) // CHUNKS)
+ROUNDS = -(-int(os.environ.get("HAFT_TEST_KILLS", "60")) // CHUNKS)
 
 
 def live_and_die(forge, workspace, home, seed: int, moment: float) -> list[list]:

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from corpora import known, lines, project, trying, watching
 from corpora.jail import Cannot, Jail
 
-MOST = 120
+MOST = 80
 """So many harmless lines of each corpus are run each time; all of them with HAFT_MORE."""
 
 

@@ -13,7 +13,7 @@ from corpora.jail import Cannot, Jail
 from corpora.mutating import Mutator
 
 MORE = int(os.environ.get("HAFT_MORE", "1"))
-COUNT, OPTIONS = 1200 * MORE, 200 * MORE
+COUNT, OPTIONS = 800 * MORE, 150 * MORE
 
 
 @pytest.fixture

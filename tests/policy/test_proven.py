@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from corpora import known, lines, project, watching
 from corpora.jail import Cannot, Jail
 
-MOST = 200
+MOST = 140
 """So many are run each time; all of them with HAFT_MORE."""
 
 
