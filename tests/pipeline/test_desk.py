@@ -306,3 +306,34 @@ def test_what_a_dead_asker_had_tried_is_committed_or_dropped_by_who_answers(tmp_
         assert service.inbox() == []
 
     serve(tmp_path, body)
+
+
+def test_a_tool_that_changes_while_it_is_asked_about_is_not_run(tmp_path):
+    from haft.contracts import Answer, ToolName, ToolSpec
+
+    file = tmp_path / "tool.py"
+    file.write_text("good\n")
+    ran = []
+
+    class Foreign:
+        spec = ToolSpec(
+            ToolName("foreign"), "python", "Helps.", {"type": "object"}, provenance="workspace", files=(str(file),)
+        )
+
+        async def preprocess(self, arguments, _context):
+            return arguments
+
+        async def invoke(self, _arguments, _context):
+            ran.append(file.read_text())
+            return Answer(text="ran")
+
+    async def swapping(_request):
+        file.write_text("evil\n")
+        return ApprovalAnswer(approved=True, scope="always")
+
+    async def body(service):
+        outcome = await service.call("foreign")
+        assert (outcome.status, outcome.error.code) == ("error", "conflict")
+        assert ran == []
+
+    serve(tmp_path, body, approver=swapping, tools=[Foreign()])
