@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from haft.service.config_files import ConfigFile
     from haft.service.service import ToolService
 
-ASKED_LAYERS = ("approval",)
-
 
 @dataclass(frozen=True, slots=True)
 class Flip:
@@ -88,7 +86,7 @@ def replay(
 
 def decided_then(decision: Mapping[str, Any]) -> Action:
     """What policy had said before anybody was asked."""
-    if decision["layer"] in ASKED_LAYERS:
+    if decision["layer"] == "approval":
         return "ask"
     if decision["layer"] == "delegate":
         return "delegate"
