@@ -14,6 +14,7 @@ import tempfile
 
 import haft
 from benchmarks.measure import Row, in_turns, in_turns_blocking, shown
+from benchmarks.toolbox import rows as toolbox
 from haft import ApprovalRequest, ToolService, tool
 
 
@@ -216,6 +217,16 @@ def policy() -> list[Row]:
     ]
 
 
+def print_table(rows: list[Row]) -> None:
+    """What was measured, a line each."""
+    print(f"{'what':<38} {'haft':>9}   {'against':<28} {'takes':>9} {'ratio':>7}  promised")
+    for row in rows:
+        promise = "" if row.bar is None else f"≤ {row.bar:g} {'kept' if row.kept else 'NOT KEPT'}"
+        print(
+            f"{row.what:<38} {shown(row.haft):>9}   {row.peer:<28} {shown(row.floor):>9} {row.ratio:>6.2f}×  {promise}"
+        )
+
+
 async def main() -> int:
     with tempfile.TemporaryDirectory() as workspace, tempfile.TemporaryDirectory() as home:
         async with ToolService.open(workspace, tools=[add, add_async], approver=yes, home=home) as service:
@@ -225,15 +236,12 @@ async def main() -> int:
         rows.append(start_up(home, workspace))
         rows += walls()
     rows += policy()
+    with tempfile.TemporaryDirectory() as scratch:
+        rows += toolbox(scratch)
     more, disk = changes()
     rows += more
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}\n")
-    print(f"{'what':<38} {'haft':>9}   {'against':<28} {'takes':>9} {'ratio':>7}  promised")
-    for row in rows:
-        promise = "" if row.bar is None else f"≤ {row.bar:g} {'kept' if row.kept else 'NOT KEPT'}"
-        print(
-            f"{row.what:<38} {shown(row.haft):>9}   {row.peer:<28} {shown(row.floor):>9} {row.ratio:>6.2f}×  {promise}"
-        )
+    print_table(rows)
     print(f"\n{disk}")
     return 0 if all(row.kept for row in rows) else 1
 

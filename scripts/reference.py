@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from haft.authoring.check import CODES
 from haft.contracts import EXIT_CODES, HaftError
 from haft.service.settings import SETTINGS
 from haft.surfaces.cli.app import HAFT
@@ -31,6 +32,12 @@ ERRORS_OPENING = """
 # Errors
 
 Every failure has a code, a sentence, often a hint, and says whether trying again can help.
+"""
+CHECKS_OPENING = """
+# Checks
+
+What `haft tools check` can find, by code. An error keeps a tool from working or is dangerous, and makes the command
+exit with 1; a warning makes a tool worse; a note is good to know. `haft tools check --explain CODE` prints the same.
 """
 MADE = "<!-- Made by `make docs` from the code: change it there. -->\n"
 
@@ -112,8 +119,25 @@ def errors_page() -> str:
     )
 
 
+def checks_page() -> str:
+    rows = [f"| [`{code.code}`](#{code.code}) | {code.level} | {code.meaning} |" for code in CODES.values()]
+    parts = [MADE, CHECKS_OPENING, "\n| code | level | what is found |\n|---|---|---|\n", "\n".join(rows), "\n"]
+    for code in CODES.values():
+        mends = " `--fix` mends it." if code.fixable else ""
+        parts.append(
+            f"\n## `{code.code}`\n\n{code.level.capitalize()}. {code.meaning}{mends}\n\n{code.explanation}\n\n"
+            f"Not so:\n\n```text\n{code.bad}\n```\n\nBut so:\n\n```text\n{code.good}\n```\n"
+        )
+    return "".join(parts)
+
+
 def main() -> int:
-    pages = {"commands.md": commands_page(), "settings.md": settings_page(), "errors.md": errors_page()}
+    pages = {
+        "commands.md": commands_page(),
+        "settings.md": settings_page(),
+        "errors.md": errors_page(),
+        "checks.md": checks_page(),
+    }
     stale = []
     for name, text in pages.items():
         page = REFERENCE / name

@@ -21,14 +21,15 @@ def listings(make_tool):
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("read_file", ["read_file", "write_file", "sendMail"]),
-        ("file", ["read_file", "write_file", "sendMail"]),
+        ("read_file", ["read_file"]),
+        ("file", ["read_file", "write_file"]),
+        ("where is the file", ["read_file", "write_file"]),
         ("mail", ["sendMail"]),
         ("bash", ["shell"]),
         ("content", ["write_file"]),
         ("shel", ["shell"]),
         ("commnad", ["shell"]),
-        ("files", ["read_file", "write_file", "sendMail"]),
+        ("files", ["read_file", "write_file"]),
         ("WRITE", ["write_file"]),
         ("message recipient", ["sendMail"]),
         ("nothing like it", []),
@@ -46,3 +47,14 @@ def test_the_order_does_not_depend_on_the_order_of_the_table(listings):
 
 def test_a_limit_cuts_the_tail(listings):
     assert len(search(listings, "file", limit=1)) == 1
+
+
+def test_what_fits_much_worse_than_the_best_is_not_shown(make_tool):
+    tools = [make_tool("deploy", description="Build and deploy."), make_tool("x", description="a\nb\nNot to deploy.")]
+    assert [one.spec.name for one in search([Listing(tool.spec) for tool in tools], "deploy")] == ["deploy"]
+
+
+def test_a_word_that_most_tools_have_says_little(make_tool):
+    tools = [make_tool(f"run_{n}", description="Run the project.") for n in range(20)]
+    tools.append(make_tool("suite", description="Run the tests of the project."))
+    assert search([Listing(tool.spec) for tool in tools], "run tests")[0].spec.name == "suite"

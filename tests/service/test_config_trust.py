@@ -109,7 +109,7 @@ def test_what_widens_is_set_aside_and_what_narrows_counts_at_once(places):
     assert config.limits.max_seconds == 120 and config.limits.max_concurrent == 2
     assert config.values["providers"] == {} and config.values["config"] == {} and config.values["cli"] == {}
     assert config.values["plugins"] == ["bash:./plugins/mine"]
-    assert config.values["toolbox"] == {"paths": ["./tools"]} and config.values["disabled_plugins"] == ["other"]
+    assert config.values["toolbox.paths"] == ["./tools"] and config.values["disabled_plugins"] == ["other"]
     assert config.values["working_directory"] == "src"
     lines = [number for number, line in enumerate(HOSTILE.split("\n"), 1) if line == "[[permissions]]"]
     assert [(rule.words, rule.source) for rule in config.rules] == [
@@ -180,7 +180,7 @@ def test_what_cannot_be_read_of_trust_is_no_trust(places, kept):
 
 PLACEHOLDERS = """
 working_directory = "${env:SECRET}"
-[toolbox]
+[templates]
 paths = ["./x", {deep = "a ${env:SECRET} b"}]
 [[permissions]]
 tool = "shell"
@@ -196,13 +196,13 @@ def test_a_workspace_reads_the_environment_only_when_it_is_trusted(places):
     workspace, _, env, home = places
     (workspace / "haft.toml").write_text(PLACEHOLDERS)
     config = load_config(str(workspace), env, trust_home=home)
-    assert [one.name for one in config.ignored] == ["working_directory", "toolbox", "permissions"]
+    assert [one.name for one in config.ignored] == ["working_directory", "templates", "permissions"]
     assert all("may not read the environment" in one.why for one in config.ignored)
     assert "hush" not in repr(config) and [rule.source for rule in config.rules] == ["haft.toml:9"]
     trusting(workspace, home)
     config = load_config(str(workspace), env, trust_home=home)
     assert config.values["working_directory"] == "hush"
-    assert config.values["toolbox"] == {"paths": ["./x", {"deep": "a hush b"}]}
+    assert config.values["templates"] == {"paths": ["./x", {"deep": "a hush b"}]}
     assert config.rules[0].matches == {"command": "echo hush"}
     assert config.shown("working_directory") == "${env:SECRET}", "what is printed is what was written"
 

@@ -69,6 +69,7 @@ from haft.contracts.names import (
 from haft.contracts.outcome import NO_LIMITS, Outcome
 from haft.contracts.ports import (
     Command,
+    Definitions,
     EndedChild,
     Exit,
     Launcher,
@@ -80,7 +81,7 @@ from haft.contracts.ports import (
 )
 from haft.contracts.revise import revised
 from haft.contracts.states import FOLLOWS, STATUSES, TERMINAL, Status
-from haft.contracts.tool import Answer, Effects, Hosting, Kind, Listing, Provenance, State, Tool, ToolSpec
+from haft.contracts.tool import Answer, Effects, Found, Hosting, Kind, Listing, Provenance, State, Tool, ToolSpec
 from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Layer, Profile, Walls, grants_from
 
 __all__ = [
@@ -115,6 +116,7 @@ __all__ = [
     "Conflicting",
     "DecidedPart",
     "Decision",
+    "Definitions",
     "Delegation",
     "Effects",
     "EndedChild",
@@ -123,6 +125,7 @@ __all__ = [
     "EventType",
     "Exit",
     "Failure",
+    "Found",
     "Grants",
     "HaftError",
     "HostId",

@@ -69,6 +69,19 @@ class Launcher(Protocol):
         ...
 
 
+class Definitions(Protocol):
+    """What tools said of themselves, kept from one process to the next, so that listing them starts none. Whatever is
+    kept may be gone: it can be asked again."""
+
+    def load(self, group: str) -> dict[str, Any]:
+        """What is kept of a group: a directory, mostly."""
+        ...
+
+    def save(self, group: str, known: Mapping[str, Any]) -> None:
+        """Keep this of a group, and forget what was kept."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Replaced:
     """What writing a file did, so that it can be declared."""

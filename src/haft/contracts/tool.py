@@ -11,17 +11,17 @@ from haft.contracts.errors import Failure
 from haft.contracts.names import ToolName
 from haft.contracts.ports import ToolContext
 
-Kind = Literal["builtin", "python"]
-"""Where a tool's format comes from. Each source adds its own."""
+Kind = Literal["builtin", "amp-toolbox", "bash-plugin", "agent-studio", "mcp", "python", "cli"]
+"""A tool's format."""
 
-Provenance = Literal["builtin", "embedded", "installed", "workspace"]
-"""Who vouches for the tool: haft, the embedding program that handed it over, an installed package, or nobody but the
-workspace that it lies in."""
+Provenance = Literal["builtin", "embedded", "installed", "user", "workspace"]
+"""Who vouches for the tool: haft, the embedding program that handed it over, an installed package, the user whose
+folder it lies in, or nobody but the workspace that it lies in."""
 
 Hosting = Literal["in-process", "per-call"]
 """Where a call's work is done: in the host itself, without walls, or in processes that end with the call."""
 
-State = Literal["ready", "broken", "duplicate", "disabled"]
+State = Literal["ready", "broken", "duplicate", "disabled", "inactive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,16 @@ class Tool(Protocol):
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         """Do it. A failure is raised or answered; cancellation arrives as `asyncio.CancelledError`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a source found: a tool, or why there is none."""
+
+    spec: ToolSpec
+    tool: Tool | None
+    state: State = "ready"
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ turns these into outcomes too: every run ends in exactly one terminal status.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from haft.audit import Trail
@@ -76,6 +76,8 @@ class Parts:
     """Whether `limits.max_seconds` was configured; as a mere default it gives way to any deadline that is set."""
     durability: Durability
     catalogue: Catalogue
+    renew: Callable[[str], Awaitable[None]] | None
+    """Looks again at what lies on disk, for a tool that is not there or was changed."""
     decide: Callable[[Question], Decision]
     approver: Approver | None
     questions: Questions | None
@@ -112,7 +114,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     decide = Decide(live, parts.decide, parts.sandbox, parts.coverage)
     return (
         Record(live, parts.scribe, parts.trail, parts.host, parts.durability),
-        Resolve(live, parts.catalogue),
+        Resolve(live, parts.catalogue, parts.renew),
         validate,
         decide,
         Approve(live, desk, parts.agree, validate, decide, parts.sandbox),

@@ -46,6 +46,15 @@ _ASK_INSTALLED = Decision(
     reason="it comes from an installed package",
     profile="read-only",
 )
+_ASK_USER = Decision(
+    action="ask",
+    layer="built-in",
+    rule="everything else asks",
+    source=SOURCE,
+    by="rule",
+    reason="it comes from your own folder, and nobody but itself says that it only reads",
+    profile="read-only",
+)
 _ASK_WORKSPACE = Decision(
     action="ask",
     layer="built-in",
@@ -77,5 +86,7 @@ def decide(spec: ToolSpec, *, confined: bool) -> Decision:
             return _PASS_EMBEDDED if confined or spec.hosting == "in-process" else _ASK_UNHELD
         case "installed":
             return _ASK_INSTALLED
+        case "user":
+            return _ASK_USER
         case "workspace":
             return _ASK_WORKSPACE

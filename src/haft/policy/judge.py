@@ -281,7 +281,7 @@ class Judge:
     ) -> Decision:
         """What nobody vouches for asks until a person has agreed to it as it is. What is asked can be remembered."""
         spec = question.spec
-        if pin is not None and spec.provenance in ("installed", "workspace") and decision.action != "reject":
+        if pin is not None and spec.provenance in ("installed", "user", "workspace") and decision.action != "reject":
             decision = self._agreed_to(question, decision, pin, steps)
         if decision.action not in ("ask", "try", "delegate"):
             return decision

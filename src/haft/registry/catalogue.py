@@ -7,13 +7,14 @@ tool may turn out broken later. Changes wake watchers; a slow one misses states 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from haft.contracts import (
     Answer,
     BadConfig,
+    Found,
     Listing,
     Tool,
     ToolContext,
@@ -32,8 +33,10 @@ class _Entry:
 
     listing: Listing
     tool: Tool | None
+    source: str = ""
+    """Who found it, where a source answers for all that it finds."""
     checked: bool = False
-    """Whether the input schema has been compiled."""
+    """Whether the input schema has been compiled, and everyone may call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,16 @@ class _Renamed:
 
 class Catalogue:
     """All tools of one host. `why_off` says of a tool why it is switched off, where it is: it is then listed so. That
-    its calls are refused is the matter of policy."""
+    its calls are refused is the matter of policy. `why_inactive` says why a tool of a skill has not joined a thread."""
 
-    def __init__(self, why_off: Callable[[ToolSpec], str | None] = lambda _spec: None) -> None:
+    def __init__(
+        self,
+        why_off: Callable[[ToolSpec], str | None] = lambda _spec: None,
+        why_inactive: Callable[[ToolSpec, str | None], str | None] = lambda _spec, _thread: None,
+    ) -> None:
         self._why_off = why_off
+        self._why_inactive = why_inactive
+        self._found: dict[str, list[Found]] = {}
         self._named: dict[str, _Entry] = {}
         self._duplicates: list[_Entry] = []
         self._watchers: set[Callable[[], None]] = set()
@@ -68,11 +77,16 @@ class Catalogue:
 
     def add(self, tool: Tool) -> Listing:
         """Take a tool in. The listing says under which name, and whether it can be called."""
+        entry = self._enter(tool, "")
+        self._changed()
+        return entry.listing
+
+    def _enter(self, tool: Tool, source: str) -> _Entry:
         spec = tool.spec
         _require_name(spec)
         free = self._free_name(spec)
         if free is None:
-            entry = _Entry(Listing(spec, "duplicate", self._clash(spec, free)), None)
+            entry = _Entry(Listing(spec, "duplicate", self._clash(spec, free)), None, source)
             self._duplicates.append(entry)
         else:
             reason = None
@@ -82,12 +96,28 @@ class Catalogue:
                 tool = _Renamed(spec, tool)
             flaw = _flaw(spec)
             if flaw is None:
-                entry = _Entry(Listing(spec, "ready", reason), tool)
+                entry = _Entry(Listing(spec, "ready", reason), tool, source)
             else:
-                entry = _Entry(Listing(replace(spec, input_schema={}), "broken", flaw), None)
+                entry = _Entry(Listing(replace(spec, input_schema={}), "broken", flaw), None, source)
             self._named[free] = entry
+        return entry
+
+    def take(self, source: str, found: Iterable[Found]) -> bool:
+        """Everything that a source has now, in place of what it had; whether that is anything else. What cannot be
+        called holds no name."""
+        found = list(found)
+        if found == self._found.get(source, []):
+            return False
+        self._found[source] = found
+        self._named = {name: entry for name, entry in self._named.items() if entry.source != source}
+        self._duplicates = [entry for entry in self._duplicates if entry.source != source]
+        for one in found:
+            if one.tool is None:
+                self._duplicates.append(_Entry(Listing(one.spec, one.state, one.reason), None, source))
+            else:
+                self._enter(one.tool, source)
         self._changed()
-        return entry.listing
+        return True
 
     def report_broken(self, spec: ToolSpec, reason: str) -> Listing:
         """List a tool that cannot be had, with the reason. It holds its name if that is free."""
@@ -114,25 +144,40 @@ class Catalogue:
             self._duplicates = left
         self._changed()
 
-    def get(self, name: str) -> Tool:
+    def get(self, name: str, thread: str | None = None) -> Tool:
         """The tool to call. Raises `UnknownTool`, or `BadConfig` where the name is known and cannot be called."""
         entry = self._named.get(name)
         if entry is not None and entry.checked and entry.tool is not None:
             return entry.tool
-        return self._examine(name, entry)
+        return self._examine(name, entry, thread)
 
-    def listings(self, *, all: bool = False) -> list[Listing]:  # noqa: A002 - the word of the command line's `--all`
-        """The tools that can be called, by name; with `all` the others too."""
-        shown = [self._shown(entry.listing) for entry in self._entries()]
+    def peek(self, name: str) -> Tool | None:
+        """The tool of this name, if there is one to call."""
+        entry = self._named.get(name)
+        return None if entry is None else entry.tool
+
+    def listings(self, *, all: bool = False, thread: str | None = None) -> list[Listing]:  # noqa: A002 - as `--all`
+        """The tools that can be called, in a thread or in any, by name; with `all` the others too."""
+        shown = [self._shown(entry.listing, thread) for entry in self._entries()]
         found = [listing for listing in shown if all or listing.enabled]
         return sorted(found, key=lambda listing: (listing.spec.name, listing.state != "ready", listing.spec.origin))
 
-    def _shown(self, listing: Listing) -> Listing:
+    def _shown(self, listing: Listing, thread: str | None) -> Listing:
         """A tool that is switched off says so; that it is broken matters more."""
-        reason = self._why_off(listing.spec) if listing.state == "ready" else None
-        return listing if reason is None else replace(listing, state="disabled", reason=reason)
+        if listing.state != "ready":
+            return listing
+        if (reason := self._why_off(listing.spec)) is not None:
+            return replace(listing, state="disabled", reason=reason)
+        if (reason := self._why_inactive(listing.spec, thread)) is not None:
+            return replace(listing, state="inactive", reason=reason)
+        return listing
 
-    async def watch(self, *, all: bool = False) -> AsyncIterator[list[Listing]]:  # noqa: A002 - as in `listings`
+    async def watch(
+        self,
+        *,
+        all: bool = False,  # noqa: A002 - as in `listings`
+        thread: str | None = None,
+    ) -> AsyncIterator[list[Listing]]:
         """The listings now, then again after every change. What a slow watcher missed comes as one."""
         import asyncio
 
@@ -150,7 +195,7 @@ class Catalogue:
         try:
             while True:
                 news.clear()
-                yield self.listings(all=all)
+                yield self.listings(all=all, thread=thread)
                 await news.wait()
         finally:
             self._watchers.discard(wake)
@@ -159,7 +204,7 @@ class Catalogue:
         yield from list(self._named.values())
         yield from list(self._duplicates)
 
-    def _examine(self, name: str, entry: _Entry | None) -> Tool:
+    def _examine(self, name: str, entry: _Entry | None, thread: str | None) -> Tool:
         """The slow road of `get`: compile the schema, or say why there is nothing to call."""
         if entry is None:
             entry = next((other for other in self._duplicates if other.listing.spec.name == name), None)
@@ -168,9 +213,12 @@ class Catalogue:
                 shortened(name, 80), (known for known, other in self._named.items() if other.listing.enabled)
             )
         if entry.tool is not None:
+            spec = entry.listing.spec
+            if (inactive := self._why_inactive(spec, thread)) is not None:
+                raise BadConfig(f"`{name}` cannot be called in this thread, it is inactive: {inactive}")
             try:
-                validator_for(entry.listing.spec.input_schema)
-                entry.checked = True
+                validator_for(spec.input_schema)
+                entry.checked = "skill" not in spec.meta
                 return entry.tool
             except BadConfig as error:
                 entry.tool = None

@@ -1,12 +1,15 @@
 """Finds tools by words: in the name first, then in the description, then in the parameters.
 
 Plain arithmetic over words, so that the same words always give the same list and nothing has to be indexed. A word also
-counts when it begins another, when another begins it, or when it is one slip away; every such match counts less.
+counts when it begins another, when another begins it, or when it is one slip away; every such match counts less. A word
+that most tools have says little. What fits much worse than the best is not shown.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -26,21 +29,31 @@ BEGINS: Final = 0.7
 STEM: Final = 0.6
 SLIP: Final = 0.4
 
+WORTH_SHOWING: Final = 0.25
+"""Of the best score."""
+_LITTLE_WORDS: Final = frozenset(
+    ("a", "an", "and", "by", "for", "from", "in", "is", "it", "of", "on", "or", "the", "to", "with")
+)
+
 
 def search(listings: Iterable[Listing], query: str, *, limit: int | None = None) -> list[Listing]:
     """The listings that fit the query, best first. A tool must fit at least half of the words."""
-    wanted = words(query)
+    every = words(query)
+    wanted = [word for word in every if word not in _LITTLE_WORDS] or every
     if not wanted:
         return []
-    ranked: list[tuple[int, float, str, Listing]] = []
-    for listing in listings:
-        scores = _scores(wanted, listing.spec)
+    scored = [(_scores(wanted, listing.spec), listing) for listing in listings]
+    rarity = [1 / (1 + math.log2(1 + sum(scores[at] > 0 for scores, _listing in scored))) for at in range(len(wanted))]
+    ranked: list[tuple[float, str, Listing]] = []
+    for scores, listing in scored:
         matched = sum(score > 0 for score in scores)
         if matched * 2 >= len(wanted):
             whole = IN_NAME if listing.spec.name.lower() == query.strip().lower() else 0.0
-            ranked.append((-matched, -(sum(scores) + whole), listing.spec.name, listing))
-    ranked.sort(key=lambda row: row[:3])
-    return [row[3] for row in ranked[:limit]]
+            score = sum(map(operator.mul, scores, rarity)) + whole
+            ranked.append((-score * matched / len(wanted), listing.spec.name, listing))
+    ranked.sort(key=lambda row: row[:2])
+    least = ranked[0][0] * WORTH_SHOWING if ranked else 0.0
+    return [row[2] for row in ranked[:limit] if row[0] <= least]
 
 
 def words(text: str) -> list[str]:

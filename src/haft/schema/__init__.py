@@ -1,10 +1,12 @@
-"""JSON Schema: made from Python signatures, checked, explained in sentences, and read from a command line.
+"""JSON Schema: made from Python signatures and compact forms, checked, explained, and read from a command line.
 
 Above it are the registry, the sources and the pipeline; below it only `contracts`. The two heavy libraries, pydantic
 and jsonschema-rs, are imported by the functions that need them, so that listing tools stays cheap.
 """
 
+from haft.schema.bounds import excess
 from haft.schema.coerce import coerce
+from haft.schema.compact import from_compact, from_words
 from haft.schema.signature import Signature, problems_of, read_signature
 from haft.schema.text import shortened
 from haft.schema.validate import Validator, is_unicode, validator_for
@@ -13,6 +15,9 @@ __all__ = [
     "Signature",
     "Validator",
     "coerce",
+    "excess",
+    "from_compact",
+    "from_words",
     "is_unicode",
     "problems_of",
     "read_signature",

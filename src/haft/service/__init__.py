@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from haft.service.checks import Check
     from haft.service.config import Config, load_config
     from haft.service.doctor import diagnose
+    from haft.service.looking import looking_launcher
     from haft.service.reading import open_changes, open_history, recover_dead_hosts
     from haft.service.record import RecordFacade
     from haft.service.recovering import recover_into
@@ -33,6 +34,7 @@ _HOMES = {
     "fill_catalogue": "catalogue",
     "find_workspace": "workspace",
     "load_config": "config",
+    "looking_launcher": "looking",
     "open_changes": "reading",
     "open_history": "reading",
     "recover_dead_hosts": "reading",
@@ -54,6 +56,7 @@ __all__ = [
     "fill_catalogue",
     "find_workspace",
     "load_config",
+    "looking_launcher",
     "open_changes",
     "open_history",
     "recover_dead_hosts",

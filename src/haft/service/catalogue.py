@@ -22,10 +22,20 @@ INSTALLED_GROUP: Final = "haft.tools"
 ToolLike = Tool | Callable[..., Any]
 
 
-def fill_catalogue(catalogue: Catalogue, tools: Iterable[ToolLike], *, installed: bool) -> None:
-    """The built-in tools, those handed over, and those of installed packages, in that order."""
-    for tool in (*builtin_tools(), *map(as_a_tool, tools)):
+def fill_catalogue(
+    catalogue: Catalogue,
+    tools: Iterable[ToolLike],
+    *,
+    installed: bool,
+    builtin: Callable[[Catalogue], None] = lambda _catalogue: None,
+) -> None:
+    """The built-in tools, those handed over, and those of installed packages, in that order. `builtin` puts in those
+    that depend on what lies on disk."""
+    for tool in builtin_tools():
         catalogue.add(tool)
+    builtin(catalogue)
+    for each in tools:
+        catalogue.add(as_a_tool(each))
     if installed and packages_offer_tools():
         from haft.sources.python import installed_tools
 

@@ -19,7 +19,7 @@ from typing import Final
 from haft.audit import verify
 from haft.builtin import builtin_tools
 from haft.builtin.ripgrep import find_ripgrep
-from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream
+from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream, ToolSpec
 from haft.files import Root
 from haft.policy.rules.never import check_rules
 from haft.policy.rules.shapes import shapes_of
@@ -51,7 +51,7 @@ def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> 
     yield from _guarded("abandoned functions", lambda: _abandoned(home))
     yield from _guarded("record", lambda: _record(home))
     yield from _guarded("configuration", lambda: _configuration(workspace, env))
-    yield from _guarded("tools", _tools)
+    yield from _guarded("tools", lambda: _tools(home, workspace, env))
     yield from _guarded("store", lambda: store_checks(home, env))
     yield from _guarded("change tracking", lambda: coverage_checks(home, workspace, env))
 
@@ -267,11 +267,19 @@ def _configuration(workspace: str | None, env: Mapping[str, str]) -> list[Check]
     return [Check("configuration", "ok", f"{read} read"), *ignored]
 
 
-def _tools() -> list[Check]:
+def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> list[Check]:
     from haft.registry import Catalogue
+    from haft.service.discovery import Discovery
 
-    catalogue = Catalogue()
-    fill_catalogue(catalogue, (), installed=True)
+    discovery = None if workspace is None else Discovery(workspace, home, env)
+    if discovery is None:
+        catalogue = Catalogue()
+        fill_catalogue(catalogue, (), installed=True)
+    else:
+        discovery.configure(load_config(workspace, env, trust_home=home.path))
+        catalogue = Catalogue(why_inactive=discovery.why_inactive)
+        fill_catalogue(catalogue, (), installed=True, builtin=discovery.fill_builtin)
+        discovery.fill(catalogue)
     listings = catalogue.listings(all=True)
     for listing in listings:
         if listing.enabled:
@@ -286,9 +294,15 @@ def _tools() -> list[Check]:
             "tools",
             "broken" if one.state == "broken" else "warn",
             f"`{one.spec.name}` is {one.state}: {one.reason}",
-            f"it comes from {one.spec.origin}: mend or uninstall that package",
+            _cure(one.spec),
         )
         for one in listings
-        if not one.enabled
+        if not one.enabled and one.state != "inactive"
     ]
     return [Check("tools", "ok", f"{ready} ready"), *broken]
+
+
+def _cure(spec: ToolSpec) -> str:
+    if spec.kind == "amp-toolbox":
+        return f"haft tools check {spec.origin}"
+    return f"it comes from {spec.origin}: mend or uninstall that package"

@@ -54,6 +54,10 @@ def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: st
         kept = {tool: number for tool, number in value.items() if number <= before.get(tool, cap)}
         aside = [tool for tool in value if tool not in kept]
         return kept, [Ignored(f"{name}.{tool}", value[tool], source, WHY_NOT["lower"]) for tool in aside]
+    if name == "toolbox.paths":
+        inside = [path for path in value if not path.startswith(("/", "~")) and ".." not in path.split("/")]
+        rest = [path for path in value if path not in inside]
+        return inside, [Ignored(name, rest, source, WHY_NOT["inside"])] if rest else []
     if name == "plugins":
         confined = [one for one in value if _is_confined(one)]
         rest = [one for one in value if not _is_confined(one)]

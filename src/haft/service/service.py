@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import logging
 import os
 import pwd
 import sys
@@ -32,6 +33,7 @@ from haft.contracts import (
     Call,
     Decision,
     Grants,
+    HaftError,
     Listing,
     RunId,
     Scope,
@@ -58,6 +60,7 @@ from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.changes import brought_up_to_date, rows_for, transactions_of
 from haft.service.config import Config, load_config
+from haft.service.discovery import LOOK_SECONDS, Discovery
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
 from haft.service.misuse import check_call
@@ -70,6 +73,8 @@ from haft.storage import StateHome, default_home
 FILTERS = tuple(field.name for field in dataclasses.fields(Filter))
 
 
+_log = logging.getLogger("haft")
+
 BY_NAME = Decision(
     action="allow",
     layer="built-in",
@@ -78,6 +83,11 @@ BY_NAME = Decision(
     by="person",
     reason="it was asked for by name",
 )
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def user_name() -> str:
@@ -108,7 +118,9 @@ class ToolService:
         self.workspace = check_workspace(os.fspath(workspace), self.home.path)
         self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
         enablement = self.config.enablement
-        self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
+        self.discovery = Discovery(self.workspace, self.home, os.environ)
+        self.discovery.configure(self.config)
+        self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
         self.who = who or user_name()
         self.thread = ThreadId(thread) if thread else new_thread_id()
         self._approver = approver
@@ -119,7 +131,13 @@ class ToolService:
         self._abandoned_told = 0
         self._abandoned_timer: asyncio.TimerHandle | None = None
         self._ending = contextlib.AsyncExitStack()
-        fill_catalogue(self.catalogue, tools, installed=installed)
+        fill_catalogue(
+            self.catalogue,
+            tools,
+            installed=installed,
+            builtin=lambda catalogue: self.discovery.fill_builtin(catalogue, self._renew),
+        )
+        self._is_incomplete = self.discovery.fill(self.catalogue)
 
     @classmethod
     def open(
@@ -160,6 +178,10 @@ class ToolService:
     async def __aenter__(self) -> Self:
         try:
             self._start()
+            if self._is_incomplete:
+                await self._renew()
+            looking = asyncio.create_task(self._keep_looking())
+            self._ending.push_async_callback(_ended, looking)
         except BaseException:
             await self._ending.aclose()
             raise
@@ -212,6 +234,7 @@ class ToolService:
             seconds_are_set=self.config.is_set("limits.max_seconds"),
             durability=self.config.durability,
             catalogue=self.catalogue,
+            renew=self._renew,
             decide=self.judge.decide,
             approver=self._approver,
             questions=answers,
@@ -322,7 +345,8 @@ class ToolService:
     ) -> Explained:
         """What would be decided about a call, and by which steps. Nothing is called, and no delegate is asked."""
         self._running()
-        spec = self.catalogue.get(name).spec
+        await self._renew(name)
+        spec = self.catalogue.get(name, thread or self.thread).spec
         walled = await self._walled(spec)
         question = Question(spec, own_copy(arguments or {}), cwd=cwd, thread=thread or self.thread, walled=walled)
         return self.judge.explain(question)
@@ -476,9 +500,37 @@ class ToolService:
 
     # Tools.
 
-    def tools(self, *, all: bool = False) -> list[Listing]:  # noqa: A002  the word of the command line
-        """The tools that can be called; with `all`, also the broken and duplicate ones."""
-        return self.catalogue.listings(all=all)
+    def tools(self, *, all: bool = False, thread: str | None = None) -> list[Listing]:  # noqa: A002  as `--all`
+        """The tools that can be called, in the service's thread or another; with `all`, also those that cannot, and
+        why."""
+        return self.catalogue.listings(all=all, thread=thread or self.thread)
+
+    async def load(self, path: str) -> Listing:
+        """Take in the tool at a path that no toolbox has, or find the one that has it."""
+        self._running()
+        full = os.path.abspath(os.path.expanduser(path))
+        for listing in self.catalogue.listings(thread=self.thread):
+            if listing.spec.origin == full and self.discovery.is_current(listing.spec):
+                return listing
+        found = await self.discovery.at(full, self._sandbox.launcher("read-only"))
+        assert found.tool is not None
+        return self.catalogue.add(found.tool)
+
+    async def _renew(self, name: str | None = None) -> None:
+        """Look again at what lies on disk: because a tool is called that is not there or was changed, or because a
+        skill became active."""
+        tool = self.catalogue.peek(name) if name is not None else None
+        if tool is None or not self.discovery.is_current(tool.spec):
+            await self.discovery.renew(self.catalogue, self._sandbox.launcher("read-only"))
+
+    async def _keep_looking(self) -> None:
+        """Tools come, go and change while a service is open."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                await self._renew()
+            except (HaftError, OSError) as error:
+                _log.warning("tools could not be looked for: %s", error)
 
     def add(self, tool: ToolLike) -> Listing:
         """Take in another tool, as if handed over at the start."""
@@ -489,7 +541,7 @@ class ToolService:
 
     def watch_tools(self) -> AsyncIterator[list[Listing]]:
         """The tools now, and again after every change."""
-        return self.catalogue.watch()
+        return self.catalogue.watch(thread=self.thread)
 
     # Record.
 

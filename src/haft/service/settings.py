@@ -13,6 +13,8 @@ from haft.service.values import (
     rule_list,
     seconds,
     seconds_by_tool,
+    separator,
+    separators,
     table,
     tables,
     text,
@@ -317,7 +319,28 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("plugin_policy", {}, table, "What plugins may do.", "trusted", variable=False),
     Setting("config", {}, table, "Values that plugins and tools ask for by name.", "trusted", variable=False),
     Setting(
-        "toolbox", {}, table, "Directories of toolbox executables, and how they speak.", "confined", variable=False
+        "toolbox.paths",
+        [],
+        texts,
+        "Directories of toolbox executables, besides AMP_TOOLBOX and `.agents/tools`; relative to the file. Those "
+        "of all sources count; a workspace may name its own.",
+        "adds",
+        variable=False,
+    ),
+    Setting(
+        "toolbox.text_separator",
+        ": ",
+        separator,
+        "What stands between name and value for toolbox executables that take text.",
+        "any",
+    ),
+    Setting(
+        "toolbox.separator",
+        {},
+        separators,
+        "The same for single tools, by name, and for directories, by path.",
+        "any",
+        variable=False,
     ),
     Setting(
         "templates", {}, table, "Directories of templates, and the tools made from them.", "confined", variable=False

@@ -126,6 +126,24 @@ def plugin_list(value: Any) -> list[Any]:
     return list(value)
 
 
+def separator(value: Any) -> str:
+    """What may stand between a name and a value: a mark, and spaces around it."""
+    if not isinstance(value, str) or not value.strip() or len(value) > 8 or not value.isprintable():
+        raise ValueError('must be a mark such as ": " or "="')
+    return value
+
+
+def separators(value: Any) -> dict[str, str]:
+    """A table of tools or directories, and what stands between name and value there."""
+    checked = {}
+    for name, mark in table(value).items():
+        try:
+            checked[name] = separator(mark)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return checked
+
+
 def rule_list(value: Any) -> list[Any]:
     """A list of tables. What is in them is read where rules are."""
     if not isinstance(value, list | tuple) or not all(isinstance(one, dict) for one in value):

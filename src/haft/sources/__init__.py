@@ -3,7 +3,3 @@
 `service` introduces them to the registry and the pipeline, which know nothing of formats. Below are `schema`, `files`
 and `contracts`; a source starts no process and opens no database.
 """
-
-from haft.sources import python
-
-__all__ = ["python"]

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from haft.storage.appended import AppendedFile
     from haft.storage.database import Database
+    from haft.storage.definitions import KeptDefinitions
     from haft.storage.encoding import decode, encode, fragment
     from haft.storage.home import StateHome, default_home
 
 _HOMES = {
     "AppendedFile": "appended",
     "Database": "database",
+    "KeptDefinitions": "definitions",
     "StateHome": "home",
     "decode": "encoding",
     "default_home": "home",
@@ -22,7 +24,7 @@ _HOMES = {
     "fragment": "encoding",
 }
 
-__all__ = ["AppendedFile", "Database", "StateHome", "decode", "default_home", "encode", "fragment"]
+__all__ = ["AppendedFile", "Database", "KeptDefinitions", "StateHome", "decode", "default_home", "encode", "fragment"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,8 @@ HAFT_HOME/            0700
   changes/            layers, held change sets and displaced files, by workspace
   blobs/              contents of files by digest
   audit/              the chained record, its head and its key
+  definitions/        what tools said of themselves, a cache
+  skills/             which skills are active, by workspace
   trust/              which workspaces' configuration was trusted, by digest
 """
 
@@ -57,6 +59,10 @@ class StateHome:
     @property
     def blobs(self) -> str:
         return os.path.join(self.path, "blobs")
+
+    @property
+    def definitions(self) -> str:
+        return os.path.join(self.path, "definitions")
 
     @property
     def audit(self) -> str:

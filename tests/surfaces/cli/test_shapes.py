@@ -124,6 +124,21 @@ def test_an_open_run_has_the_same_shape(haft, ended):
     fits("cancelled", haft("cancel", "--all", "--json").json)
 
 
+def test_tools_that_are_made_and_checked(haft):
+    fits("made-tool", haft("tools", "make", "fresh", "--json").json)
+    fits("checks", haft("tools", "check", "read_file", "--json").json)
+    fits("check-code", haft("tools", "check", "--explain", "no-shebang", "--json").json)
+
+
+def test_skills(haft):
+    fits("skill-made", haft("skills", "make", "one", "--json").json)
+    fits("skill-change", haft("skills", "activate", "one", "--thread", "T-1", "--json").json)
+    fits("skill-change", haft("skills", "deactivate", "one", "--json").json)
+    fits("skills-installed", haft("skills", "install", ".agents/skills/one", "--global", "--json").json)
+    fits("skills", haft("skills", "list", "--all", "--json").json)
+    fits("skill", haft("skills", "show", "one", "--json").json)
+
+
 @pytest.mark.parametrize(
     "words",
     [

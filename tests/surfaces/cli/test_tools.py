@@ -18,7 +18,7 @@ def test_list_by_kind_and_a_misspelt_kind(haft):
 def test_show_names_every_parameter(haft):
     said = haft("tools", "show", "read_file")
     assert said.out.startswith("# read_file (builtin: haft.builtin.read_file)\n")
-    assert "- path (string, required): " in said.out
+    assert "- path (string): " in said.out
     assert "- start_line (integer): " in said.out
     assert "readonly, idempotent" in said.out
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from haft.contracts import Call, Outcome, RunId, revised
 from haft.pipeline.chain import Proceed
@@ -11,14 +11,22 @@ from haft.registry import Catalogue
 
 
 class Resolve:
-    """From a name to a tool."""
+    """From a name to a tool. What lies on disk may have changed since it was found: `renew` looks again, where a tool
+    is not there or not what it was."""
 
-    def __init__(self, live: Mapping[RunId, Run], catalogue: Catalogue) -> None:
+    def __init__(
+        self, live: Mapping[RunId, Run], catalogue: Catalogue, renew: Callable[[str], Awaitable[None]] | None
+    ) -> None:
         self._live = live
         self._catalogue = catalogue
+        self._renew = renew
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         if call.tool is None:  # Undo and its like bring their own: nobody can name them.
-            call = revised(call, tool=self._catalogue.get(call.name))
+            if self._renew is not None:
+                tool = self._catalogue.peek(call.name)
+                if tool is None or (tool.spec.hosting != "in-process" and tool.spec.files):
+                    await self._renew(call.name)
+            call = revised(call, tool=self._catalogue.get(call.name, call.thread))
             self._live[call.run].call = call
         return await proceed(call)

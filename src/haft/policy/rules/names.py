@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, get_args
 
-from haft.contracts import near_miss
+from haft.contracts import Kind, near_miss
 from haft.policy.rules.patterns import glob_fits
 
-KINDS: Final = ("builtin", "amp-toolbox", "bash-plugin", "agent-studio", "mcp", "python", "cli")
+KINDS: Final[tuple[str, ...]] = get_args(Kind)
 """Every kind of tool that a pattern may name, those too that this machine has none of."""
 
 MOST: Final = 64

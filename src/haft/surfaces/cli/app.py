@@ -83,6 +83,8 @@ TOOLS: Final = LazyGroup(
         "show": ("tools:show_tool", "One tool: description, parameters, effects, or its definition in another form."),
         "use": ("use:use_tool", "Call a tool."),
         "search": ("tools:search_tools", "Find tools by name, description and parameters."),
+        "make": ("make:make_tool", "A fresh tool that works at once."),
+        "check": ("check:check_tools", "What is wrong with tools, and how to mend it."),
     },
 )
 
@@ -125,6 +127,19 @@ PERMISSIONS: Final = LazyGroup(
     },
 )
 
+SKILLS: Final = LazyGroup(
+    "skills",
+    "Skills: what agents can be taught, and the tools that come with it.",
+    {
+        "list": ("skills:list_skills", "The skills there are, and which are active."),
+        "show": ("skills:show_skill", "One skill: its text, or one of its references."),
+        "activate": ("skills:activate_skill", "Let a skill's tools join."),
+        "deactivate": ("skills:deactivate_skill", "Let a skill's tools leave."),
+        "make": ("skills:make_skill", "A fresh skill."),
+        "install": ("skills:install_skill", "Take in a skill from elsewhere."),
+    },
+)
+
 STORE: Final = LazyGroup(
     "store",
     "What is kept of runs: before-images and outputs.",
@@ -152,6 +167,7 @@ HAFT: Final = LazyGroup(
         "approve": ("inbox:approve_request", "Say yes to a call that waits."),
         "reject": ("inbox:reject_request", "Say no to a call that waits."),
         "permissions": PERMISSIONS,
+        "skills": SKILLS,
         "store": STORE,
         "audit": AUDIT,
         "config": CONFIG,

@@ -37,8 +37,9 @@ def anthropic(spec: ToolSpec) -> dict[str, Any]:
 
 
 def amp(spec: ToolSpec) -> dict[str, Any]:
-    """As an Amp toolbox executable describes itself."""
-    return {"name": spec.name, "description": spec.description, "inputSchema": dict(spec.input_schema)}
+    """As an Amp toolbox executable describes itself: without the prefix that whoever hosts it will add."""
+    name = spec.meta["toolbox"]["describes"] if "toolbox" in spec.meta else spec.name
+    return {"name": name, "description": spec.description, "inputSchema": dict(spec.input_schema)}
 
 
 FORMS: Final[dict[str, Callable[[ToolSpec], dict[str, Any]]]] = {
@@ -56,12 +57,16 @@ def parameters(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parameter_lines(schema: Mapping[str, Any]) -> Iterator[str]:
-    """One line for each parameter: `- name (type, required): text`."""
-    required = schema.get("required", ())
-    for name, inner in parameters(schema).items():
+    """One line for each parameter, as that ecosystem prints them: `- name (type): text`. A last one says what must be
+    given."""
+    known = parameters(schema)
+    for name, inner in known.items():
         about = inner.get("description", "") if isinstance(inner, Mapping) else ""
-        words = type_words(inner, schema) + (", required" if name in required else "")
-        yield f"- {name} ({words}): {about}".removesuffix(": ")
+        yield f"- {name} ({type_words(inner, schema)}): {about}".removesuffix(": ")
+    required = [name for name in known if name in schema.get("required", ())]
+    if required and len(required) < len(known):
+        yield ""
+        yield f"Required: {', '.join(required)}."
 
 
 def type_words(schema: Any, root: Mapping[str, Any]) -> str:

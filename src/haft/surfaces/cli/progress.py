@@ -36,6 +36,11 @@ class Progress:
         elif event.type == "status" and event.status == "blocked-on-user":
             self.clear()
 
+    def passing(self, words: str) -> None:
+        """Words that matter only while they are true: shown on a terminal alone."""
+        if self._redraws and not self.quiet:
+            self._show(words, may_draw=True)
+
     def _show(self, words: str, *, may_draw: bool) -> None:
         if not words or words == self._last_words:
             return

@@ -1,4 +1,5 @@
-"""`haft tools list`, `show` and `search`: what there is. They start no process and load no service.
+"""`haft tools list`, `show` and `search`: what there is. They load no service, and start a process only to ask a file
+that is new what it is.
 
 These are the commands that programs call most and people wait for: they import the registry and the built-in tools, and
 neither pydantic nor the database.
@@ -21,28 +22,34 @@ from haft.surfaces.cli.printing import facts, lines, say, table
 from haft.surfaces.cli.terminal import styled, visible
 
 
-def listings(said: Globals | None = None) -> list[Listing]:
-    """Every tool that there is for a workspace, the broken and the disabled ones too."""
+def listings(said: Globals | None = None, *, asking: bool = True, thread: str | None = None) -> list[Listing]:
+    """Every tool that there is for a workspace, those that cannot be called too. With `asking`, files that are new are
+    asked what they are; else nothing is started."""
     from haft.registry import Catalogue
     from haft.service.catalogue import fill_catalogue
+    from haft.service.discovery import Discovery
     from haft.service.standing import is_configured
-    from haft.surfaces.cli.place import workspace_of
+    from haft.surfaces.cli.place import state_home, workspace_of
 
-    catalogue = Catalogue()
-    workspace = workspace_of(said or Globals())
+    said = said or Globals()
+    workspace, home = workspace_of(said), state_home()
+    discovery = Discovery(workspace, home, os.environ)
+    config = None
+    why_off: Callable[[ToolSpec], str | None] = lambda _spec: None  # noqa: E731  a default, not a function of its own
     if is_configured(workspace, os.environ):
-        catalogue = Catalogue(_why_off(workspace))
-    fill_catalogue(catalogue, (), installed=True)
-    return catalogue.listings(all=True)
+        from haft.service.config import load_config
 
+        config = load_config(workspace, os.environ, trust_home=home.path)
+        enablement = config.enablement
+        why_off = lambda spec: enablement.why_not(spec.name, spec.kind)  # noqa: E731
+        discovery.configure(config)
+    catalogue = Catalogue(why_off, discovery.why_inactive)
+    fill_catalogue(catalogue, (), installed=True, builtin=discovery.fill_builtin)
+    if discovery.fill(catalogue) and asking:
+        from haft.surfaces.cli.asking import ask_now
 
-def _why_off(workspace: str) -> Callable[[ToolSpec], str | None]:
-    """Why a tool is disabled there, where it is."""
-    from haft.service.config import load_config
-    from haft.surfaces.cli.place import state_home
-
-    enablement = load_config(workspace, os.environ, trust_home=state_home().path).enablement
-    return lambda spec: enablement.why_not(spec.name, spec.kind)
+        ask_now(discovery, catalogue, workspace, home, config, said)
+    return catalogue.listings(all=True, thread=thread)
 
 
 def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
@@ -51,7 +58,7 @@ def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete:
 
     found: list[Listing] = []
     with contextlib.suppress(HaftError):  # A broken configuration is told elsewhere.
-        found = listings()
+        found = listings(asking=False)
     return [
         CompletionItem(listing.spec.name, help=listing.spec.summary)
         for listing in found
@@ -60,12 +67,34 @@ def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete:
 
 
 def find_listing(name: str, said: Globals | None = None) -> Listing:
-    """The tool of this name, the one that can be called first."""
+    """The tool of this name, the one that can be called first, or the one at this path."""
     found = listings(said)
+    if is_path(name) and all(listing.spec.name != name for listing in found):
+        return _at(name, found, said or Globals())
     for listing in sorted(found, key=lambda one: not one.enabled):
         if listing.spec.name == name:
             return listing
     raise UnknownTool(name[:80], (listing.spec.name for listing in found if listing.enabled))
+
+
+def is_path(name: str) -> bool:
+    """Whether a tool is named by where it lies."""
+    return os.sep in name or name.startswith("~")
+
+
+def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
+    """The tool at a path, whether a toolbox has it or not."""
+    from haft.service.discovery import Discovery
+    from haft.surfaces.cli.asking import ask_one
+    from haft.surfaces.cli.place import state_home, workspace_of
+
+    full = os.path.abspath(os.path.expanduser(path))
+    for listing in found:
+        if listing.spec.origin == full and listing.enabled:
+            return listing
+    workspace, home = workspace_of(said), state_home()
+    one = ask_one(Discovery(workspace, home, os.environ), full, workspace, home)
+    return Listing(one.spec, one.state, one.reason)
 
 
 @click.command("list", cls=HaftCommand)
@@ -95,7 +124,7 @@ def search_tools(said: Globals, words: tuple[str, ...]) -> None:
     """Find tools by name, description and parameters, the best first."""
     from haft.registry import search
 
-    found = search((listing for listing in listings(said) if listing.enabled), " ".join(words))
+    found = search((listing for listing in listings(said, asking=False) if listing.enabled), " ".join(words))
     if said.json:
         facts([listing.to_json() for listing in found])
     elif found:
@@ -105,7 +134,7 @@ def search_tools(said: Globals, words: tuple[str, ...]) -> None:
 
 
 @click.command("show", cls=HaftCommand)
-@click.argument("name", shell_complete=complete_names, help="A tool.")
+@click.argument("name", shell_complete=complete_names, help="A tool, or the path of one that is not loaded.")
 @click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the definition in that ecosystem's form.")
 @click.pass_obj
 def show_tool(said: Globals, name: str, form: str | None) -> None:
@@ -132,7 +161,8 @@ def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
 
 def _described(listing: Listing) -> Iterable[str]:
     spec = listing.spec
-    yield styled(visible(f"# {spec.name} ({spec.kind}: {spec.origin})"), "bold", sys.stdout)
+    word = "toolbox" if spec.kind == "amp-toolbox" else spec.kind
+    yield styled(visible(f"# {spec.name} ({word}: {spec.origin})"), "bold", sys.stdout)
     yield ""
     if listing.state != "ready" or listing.reason:
         yield visible(f"{listing.state}: {listing.reason}")
@@ -143,6 +173,10 @@ def _described(listing: Listing) -> Iterable[str]:
     yield ""
     yield from [visible(line) for line in parameter_lines(spec.input_schema)] or ["It takes no parameters."]
     yield ""
+    if (box := spec.meta.get("toolbox")) is not None and box["form"] == "text":
+        mark = box["separator"]
+        yield f"It is given its arguments as lines of text: `name{mark}value`."
+        yield ""
     yield styled("# Effects", "bold", sys.stdout)
     yield ""
     claimed = [name for name, holds in spec.effects.to_json().items() if holds]

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import BadUsage, Outcome, ToolName
+from haft.contracts import BadUsage, Outcome
 from haft.surfaces.cli.binding import arguments
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.parameters import Line, take_apart
 from haft.surfaces.cli.terminal import is_terminal
-from haft.surfaces.cli.tools import complete_names
+from haft.surfaces.cli.tools import complete_names, is_path
 from haft.surfaces.cli.waiting import Waiting
 from haft.surfaces.cli.wanted import Wanted
 
@@ -96,7 +97,7 @@ def _refuse_version(name: str | None) -> None:
 
 
 @click.command("use", cls=UseCommand, options_metavar="[--PARAMETER VALUE]... [OPTIONS] [-- --PARAMETER VALUE...]")
-@click.argument("name", shell_complete=complete_names, help="A tool.")
+@click.argument("name", shell_complete=complete_names, help="A tool, or the path of one that is not loaded.")
 @click.option("--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; named parameters win over it.")
 @click.option("--only", metavar="FIELD", help="Print this field of the outcome, raw.")
 @click.option("--stream", is_flag=True, help="Print every event on a line of its own, the outcome last.")
@@ -135,11 +136,8 @@ def use_tool(context: click.Context, line: Line) -> None:
     )
     tell_ignored(service.config, said)
     tell_what_is_logged(said)
-    specs = {listing.spec.name: listing.spec for listing in service.tools()}
-    schema = specs[ToolName(wanted.tool)].input_schema if wanted.tool in specs else {}
-    given = arguments(line, wanted.tool, schema)
     waiting = Waiting(service.home, quiet=said.quiet or approver is not None)
-    outcome = asyncio.run(_perform(service, wanted, given, display, interrupts, waiting))
+    outcome = asyncio.run(_perform(service, wanted, line, display, interrupts, waiting))
     _tell(outcome, display, said, interrupts)
     context.exit(outcome.process_exit_code)
 
@@ -154,15 +152,17 @@ def _patience(wanted: Wanted, *, is_asked: bool) -> dict[str, Any]:
 async def _perform(
     service: ToolService,
     wanted: Wanted,
-    given: dict[str, Any],
+    line: Line,
     display: Display,
     interrupts: Interrupts,
     waiting: Waiting,
 ) -> Outcome:
     async with service, waiting:
+        name, schema = await _found(service, wanted.tool)
+        given = arguments(line, name, schema)
         with interrupts:
             run = service.call(
-                wanted.tool,
+                name,
                 given,
                 timeout=wanted.timeout,
                 config=wanted.config,
@@ -182,6 +182,16 @@ async def _perform(
                 await run
                 raise
     return outcome
+
+
+async def _found(service: ToolService, name: str) -> tuple[str, Mapping[str, Any]]:
+    """The tool's own name, and what it takes. What cannot be found is for the pipeline to refuse, and to record."""
+    listed = service.tools(all=True)
+    if is_path(name) and all(listing.spec.name != name for listing in listed):
+        listing = await service.load(name)
+        return listing.spec.name, listing.spec.input_schema
+    found = next((one for one in listed if one.enabled and one.spec.name == name), None)
+    return name, {} if found is None else found.spec.input_schema
 
 
 def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interrupts) -> None:

@@ -1,0 +1,154 @@
+"""Checking one toolbox executable: the file, how it answers, and what it answers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from haft.authoring.check.definition import check_definition, check_schema, listed, no_type
+from haft.authoring.check.describing import check_behaviour
+from haft.authoring.check.files import Looked, check_file, check_inside, check_start, look
+from haft.authoring.check.findings import Finding, Report
+from haft.contracts import Launcher, clean_tool_name
+from haft.schema import from_words, shortened
+from haft.sources.amp_toolbox.asking import Said, ask
+from haft.sources.amp_toolbox.describing import script
+from haft.sources.amp_toolbox.reading import Description, Unreadable, read_description
+from haft.sources.amp_toolbox.separator import separator_of
+
+KIND: Final = "amp-toolbox"
+PREFIX: Final = "tb__"
+LONGEST_NAME: Final = 60
+"""With the prefix, as long as any name."""
+_UNSTARTABLE: Final = frozenset(("not-executable", "interpreter-missing", "crlf-shebang", "bom-shebang"))
+
+
+async def check_executable(
+    path: str,
+    launcher: Launcher,
+    reserved: Collection[str] = (),
+    *,
+    folder: str | None = None,
+    within: str | None = None,
+) -> Report:
+    """Look at it, ask it anew, and read what it says. `folder` is the skill's that it is part of, `within` what it may
+    not lead out of."""
+    looked = look(path)
+    if isinstance(looked, Finding):
+        return Report(path, KIND, None, [looked])
+    found = [*check_inside(path, within), *check_file(looked), *check_start(looked)]
+    if _UNSTARTABLE & {finding.code for finding in found} or not looked.content:
+        return Report(path, KIND, None, found)
+    said = await ask(os.path.abspath(path), launcher, folder=folder)
+    found += check_behaviour(said)
+    name = None
+    if said.failure is None and not said.is_late and not said.is_flood:
+        name, more = _check_said(looked, said, reserved)
+        found += more
+    return Report(path, KIND, name, found)
+
+
+def _check_said(looked: Looked, said: Said, reserved: Collection[str]) -> tuple[str | None, list[Finding]]:
+    try:
+        described = read_description(said.stdout)
+    except Unreadable as error:
+        if said.exit_code and not said.stdout.strip():
+            return None, []  # That it failed is said already.
+        return None, list(_unreadable(error, said.stdout, looked))
+    found = list(_check_described(described, said.stdout.decode("utf-8-sig"), looked, reserved))
+    return PREFIX + clean_tool_name(described.name)[:LONGEST_NAME], found
+
+
+def _check_described(described: Description, text: str, looked: Looked, reserved: Collection[str]) -> Iterator[Finding]:
+    name, schema = described.name, described.input_schema
+    yield from check_definition(name, described.description, schema, reserved, longest=LONGEST_NAME)
+    file = os.path.basename(looked.path)
+    if name not in (file, os.path.splitext(file)[0]):
+        yield Finding(
+            "name-differs", f"it is called `{shortened(name, 80)}` and its file `{file}`", "call both the same"
+        )
+    lines = _parameter_lines(text) if described.form == "text" else []
+    names = [line[0] for line in lines] if described.form == "text" else _json_keys(text)
+    twice = [one for one, times in Counter(names).items() if times > 1]
+    if twice:
+        yield Finding("duplicate-parameter-names", f"described twice: {listed(twice)}", "give each a name of its own")
+    if described.form == "text":
+        untyped = [name for name, words in lines if _is_untyped(words)]
+        if untyped:
+            yield no_type(untyped)
+        yield from _check_text_form(schema, looked)
+
+
+def _check_text_form(schema: Mapping[str, Any], looked: Looked) -> Iterator[Finding]:
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    structured = [name for name, one in properties.items() if one.get("type") in ("array", "object")]
+    if structured:
+        yield Finding(
+            "text-with-structures", f"a text tool takes {listed(structured)}", "describe it in JSON: it then gets JSON"
+        )
+    if properties and separator_of(script(looked.path)) == "=":
+        yield Finding(
+            "equals-input",
+            "the script splits its input only at `=`: haft sends it `key=value`, other hosts may not",
+            "split at the first colon: `while IFS=': ' read -r key value`",
+        )
+
+
+def _parameter_lines(text: str) -> list[tuple[str, str]]:
+    """The lines that describe parameters, as they are read: the first `name:` and every `description:` are none."""
+    lines = [line.strip().partition(":") for line in text.splitlines()]
+    named = [(key.strip(), words.strip()) for key, colon, words in lines if colon and key.strip()]
+    first = next((index for index, (key, _words) in enumerate(named) if key == "name"), None)
+    return [one for index, one in enumerate(named) if one[0] != "description" and index != first]
+
+
+def _is_untyped(words: str) -> bool:
+    """Whether the reader found no type in it and took a string."""
+    return bool(words) and from_words({"it": words})["properties"]["it"].get("description") == words
+
+
+def _json_keys(text: str) -> list[str]:
+    """The keys that stand more than once in one object, twice each."""
+    found: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found.extend(key for key, times in Counter(key for key, _value in pairs).items() if times > 1 for _ in "12")
+        return dict(pairs)
+
+    json.loads(text, object_pairs_hook=note)
+    return found
+
+
+def _unreadable(error: Unreadable, stdout: bytes, looked: Looked) -> Iterator[Finding]:
+    text = stdout.decode("utf-8-sig", "replace")
+    line = None
+    try:
+        given = json.loads(text)
+    except RecursionError:
+        given = None
+    except ValueError as wrong:
+        given = None
+        if isinstance(wrong, json.JSONDecodeError) and text.lstrip().startswith(("{", "[")):
+            line = _line_in_source(text.split("\n")[wrong.lineno - 1 : wrong.lineno], looked)
+    yield Finding(_code_of(given, text, error), error.message, error.cure, line)
+
+
+def _code_of(given: Any, text: str, error: Unreadable) -> str:
+    if isinstance(given, Mapping):
+        if not isinstance(name := given.get("name"), str) or not name.strip():
+            return "no-name"
+        if isinstance(schema := given.get("inputSchema"), Mapping):
+            return next((finding.code for finding in check_schema(schema)), "describe-form")
+        return "schema-error" if error.cure == "mend its `inputSchema`" else "describe-form"
+    says_something = any(line.strip().startswith("description:") for line in text.splitlines())
+    return "no-name" if given is None and says_something else "describe-form"
+
+
+def _line_in_source(said: list[str], looked: Looked) -> int | None:
+    """Where a printed line stands in the script, if it stands there once."""
+    wanted = said[0].strip() if said else ""
+    lines = [number for number, line in enumerate(looked.text.splitlines(), 1) if line.strip() == wanted]
+    return lines[0] if wanted and len(lines) == 1 else None

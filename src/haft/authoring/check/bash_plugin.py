@@ -1,0 +1,132 @@
+"""Checking one bash tool plugin: what `bash FILE schema` prints, held against the file contract."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from haft.authoring.check.definition import check_definition, listed
+from haft.authoring.check.describing import check_behaviour
+from haft.authoring.check.files import check_file, check_first_line, look
+from haft.authoring.check.findings import Finding, Report
+from haft.contracts import Command, Exit, Launcher, OutputSink
+from haft.schema import shortened
+from haft.sources.amp_toolbox.asking import ask
+
+KIND: Final = "bash-plugin"
+MODES: Final = ("flags", "positional", "json")
+
+
+class _Schema:
+    """Starts a plugin's `schema` where a toolbox executable would be asked."""
+
+    def __init__(self, path: str, launcher: Launcher) -> None:
+        self._path = path
+        self._launcher = launcher
+
+    async def run(self, command: Command, sink: OutputSink) -> Exit:
+        env = {"AGENT_TOOL_PYTHON": sys.executable}
+        asked = Command(["bash", self._path, "schema"], env=env, readable=command.readable)
+        return await self._launcher.run(asked, sink)
+
+
+async def check_plugin(path: str, launcher: Launcher, reserved: Collection[str] = ()) -> Report:
+    """Look at it, have it print its schema, and read that. It needs no run bit: bash is started with it."""
+    looked = look(path)
+    if isinstance(looked, Finding):
+        return Report(path, KIND, None, [looked])
+    found = [*check_file(looked), *check_first_line(looked)]
+    if any(finding.code in ("bom-shebang", "crlf-shebang") for finding in found):
+        return Report(path, KIND, None, found)
+    absolute = os.path.abspath(path)
+    said = await ask(absolute, _Schema(absolute, launcher))
+    found += check_behaviour(said, "schema")
+    schema: Any = None
+    if said.failure is None and not said.is_late and not said.is_flood and (said.stdout.strip() or not said.exit_code):
+        try:
+            schema = json.loads(said.stdout)
+        except (ValueError, RecursionError) as error:
+            found.append(_no_json(said.stdout, error))
+        else:
+            found += check_contract(schema, os.path.splitext(os.path.basename(path))[0], reserved)
+    name = schema.get("id") if isinstance(schema, Mapping) else None
+    return Report(path, KIND, name if isinstance(name, str) else None, found)
+
+
+def _no_json(stdout: bytes, error: Exception) -> Finding:
+    what = f"`schema` prints no JSON: {shortened(str(error), 200)}" if stdout.strip() else "`schema` prints nothing"
+    return Finding("describe-form", what, "print one JSON object and nothing else to stdout")
+
+
+def check_contract(schema: Any, stem: str, reserved: Collection[str]) -> Iterator[Finding]:
+    """What `schema` printed, against the contract. `stem` is the file's name."""
+    if not isinstance(schema, Mapping):
+        yield Finding("describe-form", "`schema` prints no JSON object", "print one JSON object")
+        return
+    for field in ("id", "version"):
+        if not isinstance(schema.get(field), str) or not schema[field].strip():
+            yield Finding("plugin-schema", f"`{field}` is missing or no text", f'add `"{field}": "…"`')
+    yield from _check_keys(schema)
+    tools = schema.get("tools")
+    if not isinstance(tools, list):
+        yield Finding("plugin-schema", "`tools` is missing or no list", 'add `"tools": [{…}]`')
+        return
+    if len(tools) != 1:
+        yield Finding("plugin-one-tool", f"it has {len(tools)} tools", "one file is one tool: write another file")
+    for tool in tools[:1]:
+        yield from _check_tool(schema, tool, stem, reserved)
+
+
+def _check_keys(schema: Mapping[str, Any]) -> Iterator[Finding]:
+    mode = schema.get("args_mode")
+    if mode not in MODES:
+        said = "is missing" if mode is None else f"is {shortened(repr(mode), 60)}"
+        yield Finding("plugin-args-mode", f"`args_mode` {said}", f"it is one of {', '.join(MODES)}")
+    keys = schema.get("config_keys", [])
+    if not isinstance(keys, list) or not all(isinstance(key, str) and key for key in keys):
+        yield Finding("plugin-config-keys", "`config_keys` is no list of names", 'write `"config_keys": ["…"]`')
+
+
+def _check_tool(schema: Mapping[str, Any], tool: Any, stem: str, reserved: Collection[str]) -> Iterator[Finding]:
+    function = tool.get("function") if isinstance(tool, Mapping) and tool.get("type") == "function" else None
+    if not isinstance(function, Mapping):
+        form = '{"type": "function", "function": {"name": …, "description": …, "parameters": …}}'
+        yield Finding("plugin-schema", "the tool is no function", f"write `{form}`")
+        return
+    name, parameters = function.get("name"), function.get("parameters")
+    if not isinstance(name, str) or not name:
+        yield Finding("no-name", "the function has no `name`", "give it the plugin's `id`")
+        return
+    if isinstance(schema.get("id"), str) and schema["id"] != name:
+        said = shortened(schema["id"], 60)
+        yield Finding("plugin-id", f"the `id` is `{said}` and the function `{shortened(name, 60)}`", "use one name")
+    elif name != stem:
+        yield Finding(
+            "name-differs", f"it is called `{shortened(name, 80)}` and its file `{stem}`", "call both the same"
+        )
+    if not isinstance(parameters, Mapping):
+        yield Finding("plugin-schema", "the function has no `parameters`", 'add `"parameters": {"type": "object"}`')
+        parameters = {}
+    description = function.get("description", "")
+    yield from check_definition(name, description if isinstance(description, str) else "", parameters, reserved)
+    if schema.get("args_mode") == "positional":
+        yield from _check_positional(schema.get("positional"), parameters.get("properties", {}))
+
+
+def _check_positional(places: Any, properties: Any) -> Iterator[Finding]:
+    if not isinstance(places, list) or not all(
+        isinstance(place, Mapping) and isinstance(place.get("name"), str) for place in places
+    ):
+        yield Finding("plugin-positional", '`positional` is no list of `{"name": …}`', "name the parameters in order")
+        return
+    names = [place["name"] for place in places]
+    known = list(properties) if isinstance(properties, Mapping) else []
+    if strangers := [name for name in names if name not in known]:
+        yield Finding("plugin-positional", f"`positional` names no parameter: {listed(strangers)}", "use their names")
+    if missing := [name for name in known if name not in names]:
+        yield Finding("plugin-positional", f"`positional` has no place for: {listed(missing)}", "add them")
+    if len(set(names)) < len(names):
+        yield Finding("duplicate-parameter-names", "`positional` names a parameter twice", "name each once")

@@ -1,0 +1,87 @@
+"""What is to be learnt from how a program behaved when it was asked what it is, whatever it said.
+
+It ran where nothing can be written and nobody reached. The kernel tells only the program of a refusal, so an attempt is
+seen where the program says so on stderr, and not where it keeps silent. Its home and /tmp are a throw-away copy: what
+it writes there is gone, and not seen either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from haft.authoring.check.findings import Finding
+from haft.schema import shortened
+from haft.sources.amp_toolbox.asking import DESCRIBE_SECONDS, MOST_SAID, Said
+
+SLOW_SECONDS: Final = 1.0
+_WROTE: Final = re.compile(r"read-only file ?system|\bEROFS\b|Errno 30\b", re.IGNORECASE)
+_REACHED: Final = re.compile(
+    r"network is unreachable|could not resolve host|temporary failure in name resolution|name or service not known"
+    r"|\bENETUNREACH\b|\bENOTFOUND\b|\bEAI_AGAIN\b|getaddrinfo|failed to lookup address|nodename nor servname"
+    r"|unable to resolve host",
+    re.IGNORECASE,
+)
+
+
+def check_behaviour(said: Said, action: str = "describe") -> Iterator[Finding]:
+    """Time, noise, and what it tried. `action` is what it was asked by."""
+    noise = said.stderr.decode("utf-8", "replace")
+    if said.failure is not None:
+        yield Finding("describe-not-started", f"it could not be started: {said.failure}", None)
+        return
+    if said.is_late:
+        yield Finding(
+            "describe-timeout",
+            f"it had not answered `{action}` after {DESCRIBE_SECONDS:g} s",
+            f"look at what is asked before anything is read or loaded, and answer `{action}` at once",
+        )
+    elif said.is_flood:
+        yield Finding(
+            "describe-flood", f"it printed more than {MOST_SAID:_} bytes for `{action}`", "print a description"
+        )
+    elif said.seconds > SLOW_SECONDS:
+        yield Finding(
+            "describe-slow",
+            f"it took {said.seconds:.1f} s to answer `{action}`",
+            "answer before heavy imports, and start no other program",
+        )
+    if said.left and not said.is_late and not said.is_flood:
+        left = shortened(said.left[0], 80)
+        yield Finding("describe-leaves-processes", f"it left `{left}` running", "start it when the tool is called")
+    attempts = list(_attempts(noise))
+    yield from attempts
+    if said.exit_code:
+        last = _line(noise, -1)
+        yield Finding(
+            "describe-failed",
+            f"`{action}` ended with exit code {said.exit_code}" + (f": {last}" if last else ""),
+            "print the description and exit 0",
+        )
+    elif noise.strip() and not attempts:
+        yield Finding("describe-noise", f"`{action}` wrote to stderr: {_line(noise, 0)}", "say nothing there")
+
+
+def _attempts(noise: str) -> Iterator[Finding]:
+    for line in noise.splitlines():
+        if _WROTE.search(line):
+            yield Finding(
+                "writes-on-describe",
+                f"it tried to write while it was asked: {shortened(line.strip(), 200)}",
+                "write when the tool is called, never when it is described",
+            )
+            break
+    for line in noise.splitlines():
+        if _REACHED.search(line):
+            yield Finding(
+                "network-on-describe",
+                f"it tried to reach the network while it was asked: {shortened(line.strip(), 200)}",
+                "ask when the tool is called, never when it is described",
+            )
+            break
+
+
+def _line(noise: str, which: int) -> str:
+    lines = [line for line in noise.splitlines() if line.strip()]
+    return shortened(lines[which].strip(), 200) if lines else ""

@@ -1,0 +1,116 @@
+"""Whether a description says what an agent has to know: what the tool does, when to use it, what must be minded.
+
+A heuristic over English words, and an honest one: it finds descriptions that are too short, that only name a thing,
+or that hide behind filler words. It does not judge whether a long sentence is true or good. What is written in another
+script than Latin is only looked at for its length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from haft.authoring.check.findings import Finding
+
+FEWEST_WORDS: Final = 4
+"""Fewer say nothing."""
+FEW_WORDS: Final = 7
+"""With fewer, a lone sentence must also say when to use the tool."""
+
+MANY_WORDS: Final = 20
+"""A description with more is not vague for one loose word."""
+MOST_READ: Final = 5_000
+"""Characters that are looked at."""
+
+_WORD: Final = re.compile(r"[^\W_]+(?:['’./_-][^\W_]+)*")
+_FILLER: Final = re.compile(
+    r"\b(stuff|thingy|thingies|thing|things|whatever|blah|foobar|lorem|todo|tbd|fixme|xxx|various tasks|misc"
+    r"|miscellaneous)\b",
+    re.IGNORECASE,
+)
+_ALLOWED_FILLER: Final = re.compile(
+    r"\b(the (?:first|last|next|only|same|right|wrong) things?|among other things|all things considered)\b"
+    r"|[`'\"“][^`'\"”\n]{1,40}[`'\"”]|\b(?:todo|fixme|xxx)s?\b(?=[^.]*\b(?:comments?|markers?|notes?|items?|lists?|entries)\b)",
+    re.IGNORECASE,
+)
+_PLACEHOLDER: Final = re.compile(
+    r"what (?:the|this|your) tool does|describe (?:the|this|your) tool|your description|description (?:goes )?here"
+    r"|insert .*description|^\W*(?:an? )?(?:example|sample|test|placeholder|description|my tool|new tool)\W*$",
+    re.IGNORECASE,
+)
+_THING: Final = re.compile(
+    r"^\W*(?:(?:this|it) is )?(?:an?|the|my|our|some|this)\s+(?:\w+[\s-]+){0,3}?"
+    r"(?:tool|utility|util|helper|script|command|function|program|wrapper|plugin|thing|executable)s?\b(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_PURPOSE: Final = re.compile(r"\b(?:that|which|to|for|who|it)\b\s+\w+", re.IGNORECASE)
+_BARE: Final = re.compile(
+    r"(?:\w+[\s-]+){0,2}(?:tool|utility|utilities|util|helper|helpers|script|command|function|wrapper|plugin|stuff"
+    r"|things|management|operations|functionality)\W*",
+    re.IGNORECASE,
+)
+_USE: Final = re.compile(
+    r"\b(use[ds]?|using|when|whenever|if|instead|rather|before|after|prefer(?:red)?|unless|until|only|never|always|must"
+    r"|not|cannot|can't|don't|doesn't|won't|without|requires?|needs?|required|safe(?:r|ly|ty)?|careful|at most|at least"
+    r"|up to|limit(?:ed|s)?|default(?:s)?|because|so that|for (?:\w+ing|which)|in order|avoid|read-only|dry[- ]run"
+    r"|returns?|prints?|gives?|handles?|optional(?:ly)?|takes?|works?|ideal|useful|helps?|faster|slower|may|should|except|fails?|refuses?"
+    r"|otherwise|else|even|also|supports?)\b",
+    re.IGNORECASE,
+)
+
+
+def vague(description: str) -> str | None:
+    """Why a description says too little; None where it does not."""
+    text = description.strip()[:MOST_READ]
+    words = _WORD.findall(text)
+    if len(words) <= MANY_WORDS and _PLACEHOLDER.search(text):
+        return "it is a placeholder"
+    if (thing := _THING.match(text)) and not _PURPOSE.search(thing["rest"]):
+        return "it only names a thing and says nothing of what that does"
+    if _BARE.fullmatch(text):
+        return "it only names a thing and says nothing of what that does"
+    filler = _FILLER.search(_ALLOWED_FILLER.sub(" ", text)) if len(words) <= MANY_WORDS else None
+    if filler is not None:
+        return f"`{filler[0]}` is a word for not saying what"
+    if not _is_latin(text):
+        return "it is too short to choose by" if len(text) < FEWEST_WORDS else None
+    if len(words) < FEWEST_WORDS:
+        return f"it has {len(words)} word{'s' * (len(words) != 1)}: too vague to choose by"
+    if len(words) < FEW_WORDS and not _says_more(text):
+        return "it is short and says neither when to use it nor what must be minded"
+    return None
+
+
+def lacks_use(description: str) -> bool:
+    """Whether a description that is clear says nothing of when to use the tool, nor of constraints."""
+    text = description.strip()[:MOST_READ]
+    return _is_latin(text) and not _says_more(text)
+
+
+def _says_more(text: str) -> bool:
+    """A second sentence, or words of use and constraint."""
+    sentences = [part for part in re.split(r"[.!?;:](?:\s|$)|\n", text.strip()) if len(_WORD.findall(part)) > 1]
+    return len(sentences) > 1 or _USE.search(text) is not None
+
+
+def _is_latin(text: str) -> bool:
+    letters = [letter for letter in text if letter.isalpha()]
+    return sum(letter < "\u0250" for letter in letters) * 2 >= len(letters)
+
+
+_GOOD: Final = "say what it does, when to use it rather than something else, and what must be minded"
+
+
+def check_description(description: str) -> Iterator[Finding]:
+    """What is wrong with a description."""
+    if not description.strip():
+        yield Finding("no-description", "it has no description", _GOOD)
+    elif (why := vague(description)) is not None:
+        yield Finding("vague-description", f"the description is vague: {why}", _GOOD)
+    elif lacks_use(description):
+        yield Finding(
+            "description-without-use",
+            "the description does not say when to use the tool, nor what must be minded",
+            "add a sentence such as `Use this instead of … when …`",
+        )

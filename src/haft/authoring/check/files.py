@@ -1,0 +1,157 @@
+"""What can be seen of a file without starting it: what it is, who may run and change it, how it begins."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from haft.authoring.check.findings import Finding
+from haft.authoring.check.hidden import hidden_in_source
+from haft.files import shown
+
+MOST_READ: Final = 2_000_000
+"""Bytes of a source that are looked at."""
+BOM: Final = b"\xef\xbb\xbf"
+_COMPILED: Final = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_SORTS: Final = ((stat.S_ISFIFO, "a fifo"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a directory"))
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A file that was looked at."""
+
+    path: str
+    mode: int
+    content: bytes
+
+    @property
+    def is_text(self) -> bool:
+        return b"\0" not in self.content[:8192]
+
+    @property
+    def text(self) -> str:
+        return self.content.decode("utf-8", "replace") if self.is_text else ""
+
+    @property
+    def is_program(self) -> bool:
+        """Whether it begins as something that is meant to be started."""
+        return self.content.removeprefix(BOM).startswith(b"#!") or self.content.startswith(_COMPILED)
+
+
+def look(path: str) -> Looked | Finding:
+    """Look at a file; what is in the way where that cannot be done. Anything but a file is not opened."""
+    if any("\ud800" <= letter <= "\udfff" for letter in path):
+        return Finding("file-name", "the name of the file is not UTF-8", "rename it")
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        if os.path.islink(path):
+            where = f"it is a link to {shown(os.readlink(path))}, which cannot be reached ({error.strerror})"
+            return Finding("dangling-link", where, "mend or remove the link")
+        return Finding("unreadable", f"it cannot be looked at: {error.strerror}", f"ls -l {shown(path)}")
+    if not stat.S_ISREG(mode):
+        sort = next((word for is_one, word in _SORTS if is_one(mode)), "a device")
+        return Finding("not-a-file", f"it is {sort}, not a file", "remove it")
+    try:
+        with open(os.open(path, _READ), "rb") as file:
+            return Looked(path, mode, file.read(MOST_READ))
+    except OSError as error:
+        return Finding("unreadable", f"it cannot be read: {error.strerror}", f"chmod u+r {shown(path)}")
+
+
+def check_inside(path: str, within: str | None) -> Iterator[Finding]:
+    """Whether a file of a workspace really lies there."""
+    real = os.path.realpath(path)
+    if within is not None and not real.startswith(os.path.realpath(within).rstrip("/") + "/"):
+        yield Finding(
+            "leads-out", f"it leads out of the workspace, to {shown(real)}", "copy the file into the workspace"
+        )
+
+
+def check_file(looked: Looked) -> Iterator[Finding]:
+    """Whoever may change it, and what of its source nobody sees."""
+    yield from check_rights(looked.path, looked.mode)
+    yield from hidden_in_source(looked.text)
+
+
+def check_rights(path: str, mode: int) -> Iterator[Finding]:
+    """Whether others may change a file, or replace it."""
+    if mode & stat.S_IWOTH:
+        yield Finding(
+            "world-writable", "everybody may change the file", f"chmod o-w {shown(path)}", path=path, fixable=True
+        )
+    around = os.path.dirname(os.path.abspath(path))
+    try:
+        above = os.stat(around).st_mode
+    except OSError:
+        return
+    if above & stat.S_IWOTH and not above & stat.S_ISVTX:
+        yield Finding(
+            "world-writable",
+            "everybody may replace the file: its directory can be written by all",
+            f"chmod o-w {shown(around)}",
+            path=around,
+            fixable=True,
+        )
+
+
+def check_start(looked: Looked) -> Iterator[Finding]:
+    """Whether the kernel can start it."""
+    path, content = shown(looked.path), looked.content
+    if not os.access(looked.path, os.X_OK):
+        why = (
+            "it may not be executed"
+            if looked.is_program
+            else "it may not be executed, and does not begin like a program"
+        )
+        cure = f"chmod +x {path}" if looked.is_program else "a file that is no tool does not belong into a toolbox"
+        yield Finding("not-executable", why, cure, path=looked.path, fixable=looked.is_program)
+    marked = list(check_first_line(looked))
+    yield from marked
+    first = content.removeprefix(BOM).split(b"\n", 1)[0]
+    if any(finding.code == "crlf-shebang" for finding in marked):
+        return
+    if first.startswith(b"#!"):
+        yield from _interpreter(looked.path)
+    elif not content:
+        yield Finding("describe-form", "it is empty", "write it, or remove it")
+    elif not looked.is_program and looked.is_text:
+        yield Finding(
+            "no-shebang",
+            "it does not say which interpreter runs it",
+            "begin it with a line such as `#!/usr/bin/env bash`",
+            1,
+        )
+
+
+def check_first_line(looked: Looked) -> Iterator[Finding]:
+    """What nobody sees before and after the first line of a script."""
+    content = looked.content
+    if content.startswith(BOM + b"#!"):
+        yield Finding(
+            "bom-shebang", "a byte order mark stands before `#!`", "save it without one", 1, looked.path, fixable=True
+        )
+    first = content.removeprefix(BOM).split(b"\n", 1)[0]
+    if first.startswith(b"#!") and first.endswith(b"\r"):
+        yield Finding(
+            "crlf-shebang",
+            "the first line ends with a carriage return",
+            "save it with line ends of Unix",
+            1,
+            looked.path,
+            fixable=looked.is_text and len(content) < MOST_READ,
+        )
+
+
+def _interpreter(path: str) -> Iterator[Finding]:
+    from haft.sources.amp_toolbox.interpreters import missing_interpreter
+
+    missing = missing_interpreter(path)
+    if missing is not None:
+        yield Finding(
+            "interpreter-missing", f"`{shown(missing)}` is not on this machine", "install it, or name another one", 1
+        )

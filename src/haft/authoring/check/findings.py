@@ -1,0 +1,76 @@
+"""What a check hands back: findings, gathered in one report for each thing that was checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from haft.authoring.check.codes import CODES, Level
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, or good to know."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    line: int | None = None
+    """Of the file, counted from 1."""
+    path: str | None = None
+    """The file or directory that it is about, where that is not the target itself."""
+    fixable: bool = False
+
+    @property
+    def level(self) -> Level:
+        return CODES[self.code].level
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "code": self.code,
+            "level": self.level,
+            "message": self.message,
+            "hint": self.hint,
+            "line": self.line,
+            "fixable": self.fixable,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that was found about one tool, skill or file."""
+
+    target: str
+    """The path, or the name of a loaded tool."""
+    kind: str
+    """The format: a kind of tool, or `skill`."""
+    name: str | None = None
+    """What it is called by, where that is known."""
+    findings: Sequence[Finding] = ()
+    fixed: tuple[str, ...] = ()
+    """The codes that were mended."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error."""
+        return self.count("error") == 0
+
+    def count(self, level: Level) -> int:
+        return sum(finding.level == level for finding in self.findings)
+
+    def has(self, code: str) -> bool:
+        return any(finding.code == code for finding in self.findings)
+
+    def mended(self, codes: Sequence[str]) -> Report:
+        return replace(self, fixed=tuple(dict.fromkeys(codes)))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "kind": self.kind,
+            "name": self.name,
+            "ok": self.ok,
+            "findings": [finding.to_json() for finding in self.findings],
+            "fixed": list(self.fixed),
+        }

@@ -1,0 +1,105 @@
+"""How much a schema may ask of whoever reads it. Schemas of strangers are small texts that may unfold without end.
+
+A reference costs nothing to write and is followed wherever it stands: thirty lines that each refer twice to the next
+make a thousand million checks of one value. So what one value can be checked against is counted before anything is
+compiled; references that lead in a circle count once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+MOST_DEPTH: Final = 100
+MOST_NODES: Final = 20_000
+MOST_CHECKS: Final = 2_000
+"""Subschemas that one value may be held against."""
+
+_IN_PLACE: Final = ("allOf", "anyOf", "oneOf")
+_IN_PLACE_ONE: Final = ("not", "if", "then", "else")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+def excess(schema: Mapping[str, Any]) -> str | None:
+    """Why a schema is too much to work with; None where it is not."""
+    count = 0
+    waiting: list[tuple[Any, int]] = [(schema, 0)]
+    inner: list[Mapping[str, Any]] = []
+    while waiting:
+        value, depth = waiting.pop()
+        count += 1
+        if depth > MOST_DEPTH:
+            return f"it is nested more than {MOST_DEPTH} deep"
+        if count > MOST_NODES:
+            return f"it has more than {MOST_NODES:_} parts"
+        if isinstance(value, Mapping):
+            inner.append(value)
+            waiting += [(each, depth + 1) for each in value.values()]
+        elif isinstance(value, list | tuple):
+            waiting += [(each, depth + 1) for each in value]
+    unfolding = _Unfolding(schema, inner)
+    if any(unfolding.size(each) > MOST_CHECKS for each in inner):
+        return f"its references unfold to more than {MOST_CHECKS:_} checks of one value"
+    return None
+
+
+class _Unfolding:
+    """How many subschemas one value meets, with every reference followed."""
+
+    def __init__(self, root: Mapping[str, Any], inner: list[Mapping[str, Any]]) -> None:
+        self._root = root
+        self._sizes: dict[int, int] = {}
+        self._named: dict[str, Mapping[str, Any]] = {}
+        for each in inner:
+            for key in ("$anchor", "$dynamicAnchor", "$id"):
+                if isinstance(name := each.get(key), str):
+                    self._named[name if key == "$id" else f"#{name}"] = each
+
+    def size(self, start: Mapping[str, Any]) -> int:
+        """Counted from the leaves up, without recursion; on a circle the way back counts one."""
+        begun: set[int] = set()
+        stack = [start]
+        while stack:
+            node = stack[-1]
+            if id(node) in self._sizes:
+                stack.pop()
+                continue
+            children = list(self._children(node))
+            fresh = [child for child in children if id(child) not in self._sizes and id(child) not in begun]
+            begun.add(id(node))
+            if fresh:
+                stack += fresh
+                continue
+            stack.pop()
+            self._sizes[id(node)] = min(1 + sum(self._sizes.get(id(child), 1) for child in children), MOST_CHECKS * 2)
+        return self._sizes[id(start)]
+
+    def _children(self, node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        for key in _IN_PLACE:
+            options = node.get(key)
+            if isinstance(options, list):
+                yield from (each for each in options if isinstance(each, Mapping))
+        for key in _IN_PLACE_ONE:
+            if isinstance(each := node.get(key), Mapping):
+                yield each
+        if isinstance(dependent := node.get("dependentSchemas"), Mapping):
+            yield from (each for each in dependent.values() if isinstance(each, Mapping))
+        for key in _REFERENCES:
+            target = self._target(node.get(key))
+            if target is not None:
+                yield target
+
+    def _target(self, reference: Any) -> Mapping[str, Any] | None:
+        if not isinstance(reference, str):
+            return None
+        if reference in self._named:
+            return self._named[reference]
+        place, _hash, pointer = reference.partition("#")
+        value: Any = self._named.get(place, self._root)
+        for part in pointer.split("/")[1:]:
+            part = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(value, list):
+                value = value[int(part)] if part.isdecimal() and int(part) < len(value) else None
+            else:
+                value = value.get(part) if isinstance(value, Mapping) else None
+        return value if isinstance(value, Mapping) else None

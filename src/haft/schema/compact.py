@@ -1,0 +1,68 @@
+"""Parameters in a word each: the compact forms in which small tools say what they take.
+
+`["string", "what it is"]` in JSON, `string? what it is` in text. Both become JSON Schema here. Writers are generous
+with these forms, and so is this: what says no type is a string, and the rest of its words are its description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+TYPES: Final = {
+    "string": "string",
+    "boolean": "boolean",
+    "bool": "boolean",
+    "number": "number",
+    "float": "number",
+    "integer": "integer",
+    "int": "integer",
+    "array": "array",
+    "object": "object",
+}
+
+
+def from_compact(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The input schema of `{name: [type, description]}`. Nothing in it is required: this form cannot say what is.
+    `ValueError` with a sentence where it is no such form."""
+    properties: dict[str, Any] = {}
+    for name, said in args.items():
+        match said:
+            case str():
+                properties[name] = _property(*_split(said)[:2])
+            case [str(word), *rest] if len(rest) <= 1 and all(isinstance(each, str) for each in rest):
+                kind, described, _optional = _split(word)
+                properties[name] = _property(kind, " ".join(filter(None, [described, *rest])))
+            case Mapping():
+                properties[name] = dict(said)
+            case _:
+                raise ValueError(f'`args.{name}` must be ["type", "description"]')
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def from_words(parameters: Mapping[str, str]) -> dict[str, Any]:
+    """The input schema of `name: type description` lines. What is not marked as optional is required."""
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for name, words in parameters.items():
+        kind, described, optional = _split(words)
+        properties[name] = _property(kind, described)
+        if not optional:
+            required.append(name)
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return schema if required else {name: value for name, value in schema.items() if name != "required"}
+
+
+def _property(kind: str, described: str) -> dict[str, Any]:
+    return {"type": kind, **({"description": described} if described else {})}
+
+
+def _split(words: str) -> tuple[str, str, bool]:
+    """Type, description, and whether it is marked as optional, in one of the three ways."""
+    words = words.strip()
+    first, _space, rest = words.partition(" ")
+    kind = TYPES.get(first.removesuffix("?"))
+    described = words if kind is None else rest.strip()
+    optional = kind is not None and first.endswith("?")
+    optional = optional or described.lower().startswith(("optional", "(optional)"))
+    return kind or "string", described, optional

@@ -1,0 +1,145 @@
+"""The tools that lie on disk: found, asked what they are, put into the catalogue, and looked at again.
+
+What is known from earlier is there at once. What is new or was changed is asked, behind walls, and kept. Nothing here
+is imported by whoever has none of it, but for a look at a few directories.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from haft.contracts import BadUsage, Found, Launcher, ToolSpec
+from haft.registry import Catalogue
+from haft.sources.amp_toolbox import Place, Separators, Toolboxes, as_found, candidate, standard_places
+from haft.sources.skills import Activations, Skill, Skills, SkillTool
+from haft.storage import KeptDefinitions, StateHome
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from haft.service.config import Config
+
+LOOK_SECONDS: Final = 1.0
+"""How often a service that is open looks for tools that came, went or changed."""
+TOOLBOXES: Final = "amp-toolbox"
+SKILL: Final = "skill"
+
+Told = Callable[[int, int], None]
+
+
+class Discovery:
+    """What one workspace and its user have on disk. Use it from one loop."""
+
+    def __init__(self, workspace: str, home: StateHome, env: Mapping[str, str]) -> None:
+        from haft import __version__
+
+        self._workspace = os.path.realpath(workspace)
+        self._env = env
+        self._definitions = KeptDefinitions(home.definitions, __version__)
+        self.skills = Skills(self._workspace, self._definitions, env)
+        self.activations = Activations(home.path, self._workspace)
+        self._configured: tuple[str, ...] = ()
+        self._separators = Separators()
+        self._toolboxes: Toolboxes | None = None
+        self._skill: SkillTool | None = None
+        self._turn: asyncio.Lock | None = None
+
+    def configure(self, config: Config) -> None:
+        """Take in the directories and separators that were configured."""
+        self._configured = tuple(self._directories(config))
+        source = config.sources["toolbox.separator"]
+        special = {
+            self._directory(key, source) if os.sep in key else key: mark
+            for key, mark in config.values["toolbox.separator"].items()
+        }
+        self._separators = Separators(config.values["toolbox.text_separator"], special)
+
+    def _directories(self, config: Config) -> Iterator[str]:
+        for source, paths in config.lists.get("toolbox.paths", ()):
+            yield from (self._directory(path, source) for path in paths)
+
+    def _directory(self, path: str, source: str) -> str:
+        """A path as it was written in a file, or said by a caller."""
+        base = os.path.dirname(source) if os.path.isabs(source) else self._workspace
+        return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+
+    def why_inactive(self, spec: ToolSpec, thread: str | None) -> str | None:
+        """Why a tool of a skill has not joined a thread; None where it has."""
+        skill = spec.meta.get("skill") if spec.kind == "amp-toolbox" else None
+        if skill is None or skill in self.activations.of(thread):
+            return None
+        return f"its skill `{skill}` is not active: `haft skills activate {skill}`"
+
+    def fill_builtin(self, catalogue: Catalogue, changed: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Put in the built-in tool by which agents read skills. `changed` is awaited when one became active."""
+        self._skill = self._skill or SkillTool(self.skills, self.activations, changed or _nobody)
+        catalogue.take(SKILL, [Found(self._skill.spec, self._skill)])
+
+    def fill(self, catalogue: Catalogue) -> bool:
+        """Put in what is known; whether there is anything to ask."""
+        toolboxes = self._boxes()
+        toolboxes.look()
+        catalogue.take(TOOLBOXES, toolboxes.found())
+        return bool(toolboxes.unknown())
+
+    async def renew(self, catalogue: Catalogue, launcher: Launcher, told: Told = lambda _done, _all: None) -> None:
+        """Look again, ask what is not known, and put in what there is."""
+        import asyncio
+
+        self._turn = self._turn or asyncio.Lock()
+        async with self._turn:
+            toolboxes = self._boxes()
+            seen = await asyncio.to_thread(toolboxes.look)
+            unknown = toolboxes.unknown()
+            if unknown:
+                await toolboxes.ask(launcher, told)
+            if seen or unknown:
+                catalogue.take(TOOLBOXES, toolboxes.found())
+            self.fill_builtin(catalogue)
+
+    def is_current(self, spec: ToolSpec) -> bool:
+        """Whether a tool is still what it was when its file was last looked at."""
+        return spec.kind != "amp-toolbox" or self._boxes().is_current(spec.origin)
+
+    async def at(self, path: str, launcher: Launcher) -> Found:
+        """The tool at a path, wherever it lies, asked anew."""
+        from haft.sources.amp_toolbox.describing import describe
+
+        path = os.path.abspath(os.path.expanduser(path))
+        if not os.path.lexists(path):
+            raise BadUsage(f"there is no file {path}")
+        if os.path.isdir(path):
+            raise BadUsage(f"{path} is a directory", hint="name an executable file")
+        inside = path.startswith(self._workspace.rstrip("/") + "/")
+        each = candidate(path, Place(os.path.dirname(path), "workspace" if inside else "user"))
+        if each.problem is not None:
+            raise BadUsage(f"{path} is no tool: {each.problem}")
+        known = await describe(each, launcher)
+        if "problem" in known:
+            raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
+        return as_found(known, each, self._separators)
+
+    def _boxes(self) -> Toolboxes:
+        if self._toolboxes is None:
+            self._toolboxes = Toolboxes(self._places, self._definitions, self._separators)
+        return self._toolboxes
+
+    def _places(self) -> list[Place]:
+        places = standard_places(self._env, self._workspace, self._configured)
+        active = self.activations.anywhere()
+        for skill in self.skills.found():
+            if skill.problem is None and skill.shadowed_by is None:
+                places += self._bundled(skill, is_active=skill.name in active)
+        return places
+
+    def _bundled(self, skill: Skill, *, is_active: bool) -> Iterator[Place]:
+        within = self._workspace if skill.provenance == "workspace" else None
+        for directory in skill.tool_folders:
+            provenance = "user" if skill.provenance == "builtin" else skill.provenance
+            yield Place(directory, provenance, within, skill.name, skill.folder, is_active)
+
+
+async def _nobody() -> None:
+    """Where no service is open, nobody waits for tools to join."""

@@ -1,0 +1,42 @@
+"""Starting foreign programs only to look at them: behind read-only walls, and for no call.
+
+What a tool says of itself is asked this way where no service is open: by commands that list and check tools.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from haft.contracts import Grants, Launcher
+
+if TYPE_CHECKING:
+    from haft.service.config import Config
+    from haft.storage import StateHome
+
+
+@contextlib.contextmanager
+def looking_launcher(workspace: str, home: StateHome, config: Config | None = None) -> Iterator[Launcher]:
+    """What starts programs that may write nothing and reach nobody. Their processes end with the block."""
+    from haft.files import Root
+    from haft.sandbox import Sandbox
+    from haft.service.config import load_config
+
+    config = config or load_config(workspace, os.environ, trust_home=home.path)
+    root = Root(workspace)
+    home.prepare()
+    sandbox = Sandbox(
+        workspace,
+        home.path,
+        os.environ,
+        root.open_directory,
+        config.limits,
+        config.sandbox_mode,
+        Grants(network=config.sandbox_network),
+    )
+    try:
+        yield sandbox.launcher("read-only")
+    finally:
+        sandbox.close()

@@ -1,0 +1,162 @@
+"""Where toolbox executables are looked for, and what lies there. Nothing is started and nothing is opened."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from haft.contracts import Provenance
+
+MOST_FILES: Final = 2_000
+"""Of one directory. A folder of programs is no toolbox."""
+PROJECT: Final = ".agents/tools"
+_SORTS: Final = (
+    (stat.S_ISFIFO, "a fifo"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A directory of toolbox executables."""
+
+    directory: str
+    provenance: Provenance
+    within: str | None = None
+    """Links may not lead out of here; None: they may lead anywhere."""
+    skill: str | None = None
+    """The skill that brings it."""
+    folder: str | None = None
+    """Of that skill."""
+    is_active: bool = True
+    """Whether that skill is: only then are its files asked what they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file that may be a tool."""
+
+    path: str
+    place: Place
+    identity: str
+    """Another one when the file is another, or was changed."""
+    problem: str | None = None
+    """Why it cannot be one, and the cure."""
+
+
+def standard_places(env: Mapping[str, str], workspace: str, configured: Sequence[str] = ()) -> list[Place]:
+    """Every place, in the order in which names are given: AMP_TOOLBOX or the user's folder, the project's, and the
+    directories that were configured."""
+    root = os.path.realpath(workspace)
+    said = env.get("AMP_TOOLBOX")
+    own = [os.path.join("~", ".config", "amp", "tools")] if said is None else said.split(os.pathsep)
+    directories = [os.path.abspath(os.path.expanduser(entry)) for entry in own if entry]
+    directories += [os.path.join(root, PROJECT), *configured]
+    return [_place(directory, root) for directory in dict.fromkeys(directories)]
+
+
+def _place(directory: str, root: str) -> Place:
+    inside = directory.startswith(root.rstrip("/") + "/")
+    return Place(directory, "workspace" if inside else "user", root if inside else None)
+
+
+def candidates(place: Place) -> list[Candidate]:
+    """What lies in a place, by name: no directories, no hidden files, no Markdown."""
+    try:
+        with os.scandir(place.directory) as found:
+            names = sorted(entry.name for entry in found if _counts(entry))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        return [Candidate(place.directory, place, "", f"the directory cannot be read: {error.strerror}")]
+    problem = _leaves(place.directory, place)
+    if names and problem is not None:
+        return [Candidate(place.directory, place, "", problem)]
+    if len(names) > MOST_FILES:
+        many = f"it has more than {MOST_FILES:_} files: a toolbox is a directory of its own"
+        return [Candidate(place.directory, place, "", many)]
+    return [candidate(os.path.join(place.directory, name), place) for name in names]
+
+
+def _counts(entry: os.DirEntry[str]) -> bool:
+    if entry.name.startswith(".") or entry.name.lower().endswith(".md"):
+        return False
+    try:
+        return not entry.is_dir()
+    except OSError:
+        return True
+
+
+def candidate(path: str, place: Place) -> Candidate:
+    """One file, looked at."""
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        if os.path.islink(path):
+            there = f"it is a link to {os.readlink(path)}, which cannot be reached ({error.strerror})"
+            return Candidate(path, place, "dangling", f"{there}; mend or remove the link")
+        return Candidate(path, place, "gone", f"it cannot be read: {error.strerror}")
+    return Candidate(path, place, identity_of(found), _problem(path, place, found))
+
+
+def identity_of(found: os.stat_result) -> str:
+    """What changes when a file does."""
+    return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
+
+
+def identity_at(path: str) -> str | None:
+    """The identity of the file at a path, links followed; None where there is none."""
+    try:
+        return identity_of(os.stat(path))
+    except OSError:
+        return None
+
+
+def _problem(path: str, place: Place, found: os.stat_result) -> str | None:
+    for is_one, word in _SORTS:
+        if is_one(found.st_mode):
+            return f"it is {word}, not a file; remove it"
+    if not stat.S_ISREG(found.st_mode):
+        return "it is not a file"
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "its name is not UTF-8; rename it"
+    if not os.access(path, os.X_OK):
+        return f"it may not be executed; chmod +x {path}"
+    return _leaves(path, place)
+
+
+def _leaves(path: str, place: Place) -> str | None:
+    """A workspace brings its own files, and does not make tools of others."""
+    if place.within is None:
+        return None
+    real = os.path.realpath(path)
+    if real.startswith(place.within.rstrip("/") + "/"):
+        return None
+    return (
+        f"it leads out of the workspace, to {real}; to have it all the same, add its directory to AMP_TOOLBOX or to "
+        "`toolbox.paths` of your own configuration"
+    )
+
+
+def own_files(path: str, folder: str | None) -> Iterator[str]:
+    """The files that a tool is made of: itself, and what else its skill brings that is no text to read."""
+    yield path
+    if folder is None:
+        return
+    count = 0
+    for top, directories, names in os.walk(folder):
+        directories[:] = sorted(name for name in directories if not name.startswith("."))
+        for name in sorted(names):
+            inner = os.path.join(top, name)
+            if inner != path and not name.lower().endswith((".md", ".txt")):
+                yield inner
+                count += 1
+                if count >= 200:
+                    return

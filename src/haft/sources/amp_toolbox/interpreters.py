@@ -1,0 +1,32 @@
+"""Who runs a script, and whether that program is on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+_INTERPRETER: Final = re.compile(rb"#!\s*(\S+)(?:\s+(?:-S\s+)?(\S+))?")
+
+
+def missing_interpreter(path: str) -> str | None:
+    """The program that should run a script, where it is not on this machine."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            found = _INTERPRETER.match(file.readline(1024).rstrip(b"\n"))
+    except OSError:
+        return None
+    if found is None:
+        return None
+    program, named = (os.fsdecode(word or b"") for word in found.groups())
+    if os.path.basename(program) == "env" and os.path.exists(program):
+        return named if named and "=" not in named and not is_found(named) else None
+    return None if os.path.exists(program) else program
+
+
+def is_found(program: str) -> bool:
+    """Whether a program is on this machine."""
+    if os.sep in program:
+        return os.path.exists(program)
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return any(os.access(os.path.join(place, program), os.X_OK) for place in places if place)

@@ -1,0 +1,146 @@
+"""What a toolbox executable said when it was asked to describe itself.
+
+JSON is tried first, then text; the form decides how it is given its arguments later. Real tools are read as their
+writers meant them: indented lines, lines that are no parameter, types called `bool` and `int`, a parameter that is
+called `name`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NoReturn
+
+from haft.contracts import BadConfig
+from haft.schema import excess, from_compact, from_words, is_unicode, shortened, validator_for
+
+Form = Literal["json", "text"]
+
+LONGEST_NAME: Final = 200
+LONGEST_DESCRIPTION: Final = 100_000
+MOST_PARAMETERS: Final = 500
+
+
+class Unreadable(Exception):
+    """A description that makes no sense: what is wrong, and how to mend it."""
+
+    def __init__(self, message: str, cure: str) -> None:
+        self.message = message
+        self.cure = cure
+        super().__init__(f"{message}; {cure}")
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A tool in its own words."""
+
+    name: str
+    """As it was said: not yet one that a tool may have."""
+    description: str
+    input_schema: Mapping[str, Any]
+    form: Form
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_description(said: bytes) -> Description:
+    """Read it. `Unreadable` where that cannot be done."""
+    try:
+        text = said.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"its description is not UTF-8 (byte {error.start})", "print UTF-8") from None
+    if not text.strip():
+        raise Unreadable("it printed nothing to stdout", "on TOOLBOX_ACTION=describe print its name and description")
+    given = _json(text)
+    described = _from_json(given) if given is not None else _from_text(text)
+    if not described.name.strip() or len(described.name) > LONGEST_NAME:
+        raise Unreadable("its name is empty or very long", "give it a name of a word or two")
+    if len(described.description) > LONGEST_DESCRIPTION:
+        raise Unreadable(f"its description has more than {LONGEST_DESCRIPTION:_} characters", "shorten it")
+    _check_schema(described.input_schema)
+    return described
+
+
+def _json(text: str) -> Mapping[str, Any] | None:
+    """The object that the text is; None where it is text of another kind."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        given = json.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise Unreadable("its description is nested too deeply", "describe parameters more simply") from None
+    except ValueError as error:
+        if text.lstrip().startswith(("{", "[")):
+            raise Unreadable(
+                f"its description begins like JSON and is none: {shortened(str(error), 200)}",
+                "print one JSON object and nothing else to stdout",
+            ) from None
+        return None
+    if not isinstance(given, dict):
+        if isinstance(given, list):
+            raise Unreadable("its description is a JSON array", "print one JSON object: one executable is one tool")
+        return None
+    if not is_unicode(given):
+        raise Unreadable("its description holds half a character (a lone surrogate)", "print valid Unicode")
+    return given
+
+
+def _from_json(given: Mapping[str, Any]) -> Description:
+    name, description = given.get("name"), given.get("description", "")
+    if not isinstance(name, str):
+        raise Unreadable("its description has no `name`", 'add `"name": "…"`')
+    if not isinstance(description, str):
+        raise Unreadable("its `description` is no text", 'make it `"description": "…"`')
+    schema, args, meta = given.get("inputSchema"), given.get("args"), given.get("meta")
+    if schema is None and args is not None:
+        if not isinstance(args, Mapping):
+            raise Unreadable("its `args` are no object", 'write them as {"name": ["type", "description"]}')
+        try:
+            schema = from_compact(args)
+        except ValueError as error:
+            raise Unreadable(str(error), 'such as "path": ["string", "the file to read"]') from None
+    if schema is None:
+        schema = from_compact({})
+    if not isinstance(schema, dict):
+        raise Unreadable("its `inputSchema` is no object", "write a JSON Schema of the type `object`")
+    return Description(name, description.strip(), schema, "json", dict(meta) if isinstance(meta, Mapping) else {})
+
+
+def _from_text(text: str) -> Description:
+    name: str | None = None
+    about: list[str] = []
+    parameters: dict[str, str] = {}
+    for line in text.splitlines():
+        key, colon, words = line.strip().partition(":")
+        key, words = key.strip(), words.strip()
+        if not colon or not key:
+            continue
+        if key == "description":
+            about.append(words)
+        elif key == "name" and name is None:
+            name = words
+        else:
+            parameters[key] = words
+    if name is None:
+        first = shortened(text.strip().split("\n", 1)[0], 60)
+        raise Unreadable(f"its description has no line `name:`; it begins with `{first}`", "print `name: …` first")
+    return Description(name, "\n".join(about), from_words(parameters), "text")
+
+
+def _check_schema(schema: Mapping[str, Any]) -> None:
+    """Whatever else is wrong with it is found before it is listed, not when it is called."""
+    cure = "mend its `inputSchema`"
+    if schema.get("type", "object") != "object":
+        raise Unreadable(f"its input schema has the type {shortened(repr(schema['type']), 60)}", "make it `object`")
+    if not isinstance(schema.get("properties", {}), Mapping):
+        raise Unreadable("the `properties` of its input schema are no object", cure)
+    if len(schema.get("properties", {})) > MOST_PARAMETERS:
+        raise Unreadable(f"it has more than {MOST_PARAMETERS} parameters", "split it into several tools")
+    if (why := excess(schema)) is not None:
+        raise Unreadable(f"its input schema is too much: {why}", cure)
+    try:
+        validator_for(schema)
+    except BadConfig as error:
+        raise Unreadable(error.message, cure) from None

@@ -1,0 +1,156 @@
+"""The toolboxes of one workspace: their files, what is known of each, and the tools that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from haft.contracts import Definitions, Found, Launcher, ToolSpec
+from haft.sources.amp_toolbox.finding import Candidate, Place, candidates, identity_at
+from haft.sources.amp_toolbox.interpreters import is_found
+from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, spec_of
+
+COLON: Final = ": "
+NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
+
+
+@dataclass(frozen=True, slots=True)
+class Separators:
+    """What stands between name and value for tools that take text: what was set for a tool or a directory, what its
+    script shows, what was set for all."""
+
+    default: str = COLON
+    """For all others. What a script shows counts more than the protocol's own, and less than another one."""
+    special: Mapping[str, str] = field(default_factory=dict)
+    """By the name of a tool, or by directory."""
+
+    def of(self, name: str, candidate: Candidate, shown: str | None) -> str:
+        for key in (name, f"tb__{name}", candidate.path, candidate.place.directory):
+            if key in self.special:
+                return self.special[key]
+        return shown or COLON if self.default == COLON else self.default
+
+
+class Toolboxes:
+    """The source of toolbox executables."""
+
+    def __init__(
+        self,
+        places: Callable[[], Sequence[Place]],
+        definitions: Definitions,
+        separators: Separators | None = None,
+    ) -> None:
+        self._places = places
+        self._definitions = definitions
+        self._separators = separators or Separators()
+        self._known: dict[str, dict[str, Any]] = {}
+        """By directory, then by path."""
+        self._seen: list[Candidate] = []
+
+    def look(self) -> bool:
+        """See what lies there now; whether that is anything else than before."""
+        before, places = self._seen, self._places()
+        self._seen = [each for place in places for each in candidates(place)]
+        for place in places:
+            if place.directory not in self._known:
+                self._known[place.directory] = self._definitions.load(_group(place))
+        return self._seen != before
+
+    def is_current(self, path: str) -> bool:
+        """Whether a file is still the one that was seen."""
+        seen = next((each for each in self._seen if each.path == path), None)
+        return seen is not None and identity_at(path) == seen.identity
+
+    def unknown(self) -> list[Candidate]:
+        """The files that have to be asked what they are."""
+        return [
+            each
+            for each in self._seen
+            if each.problem is None and each.place.is_active and is_outdated(self._of(each), each)
+        ]
+
+    async def ask(self, launcher: Launcher, told: Callable[[int, int], None] = lambda _done, _all: None) -> None:
+        """Ask those that are not known, and keep what they say."""
+        wanted = self.unknown()
+        if not wanted:
+            return
+        from haft.sources.amp_toolbox.describing import describe_all
+
+        answers = await describe_all(wanted, launcher, told)
+        for each in wanted:
+            known = self._known[each.place.directory]
+            if each.path in answers:
+                known[each.path] = answers[each.path]
+            else:
+                known.pop(each.path, None)
+        for directory in {each.place.directory for each in wanted}:
+            here = {each.path for each in self._seen if each.place.directory == directory}
+            self._known[directory] = {path: one for path, one in self._known[directory].items() if path in here}
+            kept = {path: one for path, one in self._known[directory].items() if not one.get("passing")}
+            self._definitions.save(f"amp-toolbox:{directory}", kept)
+
+    def found(self) -> Iterator[Found]:
+        """Every file, as the tool that it is, or why it is none."""
+        holders: dict[str, str] = {}
+        for each in self._seen:
+            one = self._found(each)
+            holder = holders.get(one.spec.name)
+            if one.tool is not None and holder is not None:
+                reason = f"{holder} has the name `{one.spec.name}` already, and comes before {each.path}"
+                yield Found(one.spec, None, "duplicate", reason)
+                continue
+            if one.tool is not None:
+                holders[one.spec.name] = each.path
+            yield one
+
+    def _found(self, each: Candidate) -> Found:
+        if each.problem is not None:
+            return Found(_bare(each), None, "broken", each.problem)
+        if not each.place.is_active:
+            reason = f"its skill `{each.place.skill}` is not active: `haft skills activate {each.place.skill}`"
+            return Found(_bare(each), None, "inactive", reason)
+        known = self._of(each)
+        if known.get("identity") != each.identity:
+            return Found(_bare(each), None, "broken", NOT_ASKED)
+        if "problem" in known:
+            return Found(_bare(each), None, "broken", known["problem"])
+        return as_found(known, each, self._separators)
+
+    def _of(self, each: Candidate) -> Mapping[str, Any]:
+        known: Mapping[str, Any] = self._known.get(each.place.directory, {}).get(each.path, {})
+        return known
+
+
+def is_outdated(known: Mapping[str, Any], candidate: Candidate) -> bool:
+    """Whether a file must be asked again."""
+    if known.get("identity") != candidate.identity or known.get("passing"):
+        return True
+    needs = known.get("needs")
+    return needs is not None and is_found(needs)
+
+
+def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) -> Found:
+    """A tool from what is known of it."""
+    separator = separators.of(known["name"], each, known.get("separator"))
+    spec = spec_of(known, each, separator)
+    return Found(spec, ToolboxTool(spec, each.path, each.identity, known["form"], separator, each.place.folder))
+
+
+def _group(place: Place) -> str:
+    return f"amp-toolbox:{place.directory}"
+
+
+def _bare(each: Candidate) -> ToolSpec:
+    """What can be said of a file that has not spoken."""
+    meta = {"skill": each.place.skill} if each.place.skill is not None else {}
+    return ToolSpec(
+        name=file_name(each.path),
+        kind="amp-toolbox",
+        description="",
+        input_schema={"type": "object", "properties": {}},
+        provenance=each.place.provenance,
+        origin=each.path,
+        hosting="per-call",
+        meta=meta,
+    )

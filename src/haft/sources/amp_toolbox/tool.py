@@ -1,0 +1,104 @@
+"""A toolbox executable as a tool: what it said of itself, and how it is run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.contracts import (
+    Answer,
+    Command,
+    Exit,
+    Failure,
+    ToolContext,
+    ToolFailed,
+    ToolName,
+    ToolSpec,
+    clean_tool_name,
+)
+from haft.sources.amp_toolbox.finding import Candidate, identity_at, own_files
+
+PREFIX: Final = "tb__"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolboxTool:
+    """One executable."""
+
+    spec: ToolSpec
+    path: str
+    identity: str
+    """Of the file that described itself so."""
+    form: str
+    separator: str
+    folder: str | None = None
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        """Nothing is changed: what could not be handed over is refused before anyone is asked."""
+        if self.form == "text":
+            from haft.sources.amp_toolbox.wire import check_text
+
+            check_text(self.spec.name, arguments, self.separator)
+        return arguments
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        from haft.sources.amp_toolbox.starting import own_places, started_as
+        from haft.sources.amp_toolbox.wire import as_json, as_text, execute_environment
+
+        if identity_at(self.path) != self.identity:
+            raise ToolFailed(f"{self.path} was changed while the call was on its way", hint="call it again")
+        if self.form == "text":
+            stdin = as_text(arguments, self.spec.input_schema.get("properties", ()), self.separator)
+        else:
+            stdin = as_json(arguments)
+        command = Command(
+            started_as(self.path),
+            cwd=context.workspace.locate(context.cwd),
+            env={**context.env, **execute_environment(context.thread)},
+            stdin=stdin,
+            readable=tuple(own_places(self.path, self.folder)),
+        )
+        end = await context.launcher.run(command, context)
+        failure = None if end.code == 0 else Failure("tool-failed", _how_it_ended(self.spec.name, end))
+        return Answer(exit_code=end.code, failure=failure)
+
+
+def spec_of(known: Mapping[str, Any], candidate: Candidate, separator: str) -> ToolSpec:
+    """The spec of a tool from what is known of it."""
+    place = candidate.place
+    meta: dict[str, Any] = {**known.get("meta", {}), "toolbox": {"form": known["form"], "describes": known["name"]}}
+    if known["form"] == "text":
+        meta["toolbox"]["separator"] = separator
+    if place.skill is not None:
+        meta["skill"] = place.skill
+    return ToolSpec(
+        name=registered_name(known["name"]),
+        kind="amp-toolbox",
+        description=known["description"],
+        input_schema=known["inputSchema"],
+        provenance=place.provenance,
+        origin=candidate.path,
+        digest=known["digest"],
+        hosting="per-call",
+        preprocesses=known["form"] == "text",
+        files=tuple(own_files(candidate.path, place.folder)),
+        meta=meta,
+    )
+
+
+def registered_name(described: str) -> ToolName:
+    """The name under which a tool is called."""
+    return clean_tool_name(PREFIX + described.strip())
+
+
+def file_name(path: str) -> ToolName:
+    """The name by which a file is listed that has not said its own."""
+    return clean_tool_name(PREFIX + os.path.splitext(os.path.basename(path))[0])
+
+
+def _how_it_ended(name: str, end: Exit) -> str:
+    if end.signal is not None:
+        return f"`{name}` was ended by signal {end.signal}"
+    return f"`{name}` exited {end.code}"

@@ -1,0 +1,150 @@
+"""The lines between `---` at the top of a SKILL.md: what the skill is called, and when to use it.
+
+They are YAML, or meant to be: many published skills write `description: Use when: …`, which is none. Where YAML cannot
+be read, lines of the form `key: rest` are. Only the lines of `name` and `description` are looked at, as text and
+nothing else: no tag, no merged key and no alias makes anything of them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+MOST_BYTES: Final = 65_536
+"""Front matter ends within these, or is none."""
+LONGEST_NAME: Final = 64
+LONGEST_DESCRIPTION: Final = 1024
+
+_NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
+_WANTED: Final = re.compile(r"[\"']?(?:name|description)[\"']?\s*:")
+_LINE: Final = re.compile(r"[\"']?(?P<key>name|description)[\"']?\s*:(?P<rest>.*)")
+_MOST_YAML: Final = 8_000
+_MOST_BRACKETS: Final = 50
+
+
+class FrontMatter(NamedTuple):
+    """What was read, and what is wrong with it."""
+
+    name: str | None
+    """None where there is none that a skill may have."""
+    description: str
+    problem: str | None
+
+
+def is_skill_name(text: str) -> bool:
+    """Whether a skill may be called this."""
+    return _NAME.fullmatch(text) is not None
+
+
+def read_front_matter(beginning: bytes) -> FrontMatter:
+    """Read the beginning of a SKILL.md: the whole file, or its first 64 KB."""
+    is_cut = len(beginning) >= MOST_BYTES
+    try:
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(beginning[:MOST_BYTES], final=not is_cut)
+    except UnicodeDecodeError as error:
+        return _unusable(f"its SKILL.md is not UTF-8 (byte {error.start}); save it as UTF-8")
+    if "\0" in text:
+        return _unusable("its SKILL.md is no text; write it in Markdown")
+    block = _block(text)
+    if block is None:
+        where = "in its first 64 KB" if is_cut else "at its top"
+        return _unusable(f"its SKILL.md has no front matter {where}; begin it with {_FORM}")
+    return _judged(_mapping(block))
+
+
+_FORM: Final = "`---`, `name: …`, `description: …`, `---`, each on a line of its own"
+
+
+def _block(text: str) -> str | None:
+    """The lines between the two marks."""
+    first, *rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if first.rstrip() != "---":
+        return None
+    for number, line in enumerate(rest):
+        if line.rstrip() == "---":
+            return "\n".join(rest[:number])
+    return None
+
+
+def _mapping(block: str) -> dict[Any, Any]:
+    lines = list(_wanted_lines(block))
+    text = "\n".join(lines)
+    found = None
+    # Reading nested lists takes YAML a time that grows with the square of their depth; a description has none.
+    if len(text) <= _MOST_YAML and text.count("[") + text.count("{") <= _MOST_BRACKETS:
+        import yaml
+
+        try:
+            found = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  it makes text, lists and maps, nothing else
+        except (yaml.YAMLError, RecursionError, ValueError):
+            found = None
+    return found if isinstance(found, dict) else _plain_lines(lines)
+
+
+def _wanted_lines(block: str) -> Iterator[str]:
+    """The lines of `name` and `description`, and the indented ones after each."""
+    is_wanted = False
+    for line in block.split("\n"):
+        if line[:1] not in ("", " ", "\t"):
+            is_wanted = _WANTED.match(line) is not None
+        if is_wanted:
+            yield line
+
+
+def _plain_lines(lines: list[str]) -> dict[str, str]:
+    """`key: rest of the line`, with the indented lines after it."""
+    found: dict[str, str] = {}
+    key = None
+    for line in lines:
+        if key is not None and line[:1] in (" ", "\t"):
+            found[key] = f"{found[key]} {line.strip()}".strip()
+        elif (match := _LINE.match(line)) is not None:
+            key = match["key"]
+            found[key] = _unquoted(match["rest"].strip())
+    return found
+
+
+def _unquoted(text: str) -> str:
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if is_quoted else "" if text in (">", "|", ">-", "|-", ">+", "|+") else text
+
+
+def _judged(found: dict[Any, Any]) -> FrontMatter:
+    name, description = found.get("name"), found.get("description")
+    about = description.strip() if isinstance(description, str) else ""
+    usable = name.strip() if isinstance(name, str) and is_skill_name(name.strip()) else None
+    problem = _name_problem(name) or _description_problem(description, about)
+    return FrontMatter(usable, about[:LONGEST_DESCRIPTION], problem)
+
+
+def _name_problem(name: Any) -> str | None:
+    if name is None or name == "":
+        return "its front matter has no `name`; add `name: …`, the same as its folder"
+    if not isinstance(name, str):
+        return "the `name` in its front matter is no text; write `name: …`, the same as its folder"
+    if len(name.strip()) > LONGEST_NAME:
+        return f"its name has {len(name.strip())} characters; a name has at most {LONGEST_NAME}"
+    if not is_skill_name(name.strip()):
+        return f"`{_short(name)}` is no name for a skill; use only a-z, 0-9 and `-`, the same as its folder"
+    return None
+
+
+def _description_problem(description: Any, about: str) -> str | None:
+    if description is not None and not isinstance(description, str):
+        return "the `description` in its front matter is no text; write it on one line, in quotes"
+    if not about:
+        return "its front matter has no `description`; say what it teaches and when to use it"
+    if len(about) > LONGEST_DESCRIPTION:
+        return f"its description has {len(about)} characters; shorten it to {LONGEST_DESCRIPTION}"
+    return None
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:59] + "…"
+
+
+def _unusable(problem: str) -> FrontMatter:
+    return FrontMatter(None, "", problem)

@@ -1,0 +1,199 @@
+"""Taking in skills from elsewhere: a folder, a folder of folders, or an archive of either. All of them or none.
+
+Everything is first gathered in a hidden folder beside the skills, looked at there, and then moved into place. Only
+regular files and directories arrive; a link that stays inside its skill arrives as what it leads to. Nothing is run,
+and nothing is said about whether what was installed means well.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.contracts import BadUsage, CallError, StorageFailed
+from haft.files import Root, shown
+from haft.sources.skills.front_matter import MOST_BYTES as MOST_FRONT_MATTER
+from haft.sources.skills.front_matter import read_front_matter
+from haft.sources.skills.skill import LARGEST_TEXT, SKILL_FILE
+from haft.sources.skills.unpacking import Filling, checked_path, unpack
+
+_DEEPEST: Final = 30
+_STAGING: Final = ".haft-install-"
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A skill that was taken in."""
+
+    name: str
+    description: str
+    folder: str
+    executables: tuple[str, ...]
+    """Files with the run bit, relative to the folder."""
+    replaced: bool
+    """Whether another one was there, and is gone."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "description": self.description,
+            "folder": self.folder,
+            "executables": list(self.executables),
+            "replaced": self.replaced,
+        }
+
+
+def install(source: str, place: str, *, force: bool) -> list[Installed]:
+    """Take in what lies at `source`. What is in `place` under the same name is only replaced with `force`."""
+    source = os.path.abspath(os.path.expanduser(source))
+    if not os.path.lexists(source):
+        raise BadUsage(f"{source} is not there", hint="a folder with a SKILL.md, a .zip or a .tar.gz")
+    try:
+        staging = tempfile.mkdtemp(prefix=_STAGING, dir=place)
+    except OSError as error:
+        raise StorageFailed(f"nothing can be installed in {place}", error) from error
+    try:
+        gathered, brought = os.path.join(staging, "new"), os.path.join(staging, "ready")
+        os.mkdir(gathered)
+        os.mkdir(brought)
+        if os.path.isdir(source):
+            _copy_folders(source, gathered)
+        else:
+            unpack(source, gathered)
+        names = _arranged(gathered, brought)
+        taken = [name for name in names if os.path.lexists(os.path.join(place, name))]
+        if taken and not force:
+            there = ", ".join(os.path.join(place, name) for name in taken)
+            raise BadUsage(f"{there}: there already, nothing is installed", hint="`--force` replaces what is there")
+        found = [_looked_at(os.path.join(brought, name), name, place, replaced=name in taken) for name in names]
+        _move(names, brought, place, os.path.join(staging, "old"))
+        return found
+    except OSError as error:
+        raise StorageFailed("nothing was installed", error) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _copy_folders(source: str, gathered: str) -> None:
+    """Copy the skill, or the skills, that a folder holds."""
+    filling = Filling(gathered)
+    if os.path.lexists(os.path.join(source, SKILL_FILE)):
+        _copy(source, filling, "skill")
+        return
+    with os.scandir(source) as entries:
+        names = sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+    for name in names:
+        if os.path.lexists(os.path.join(source, name, SKILL_FILE)):
+            _copy(os.path.join(source, name), filling, name)
+
+
+def _copy(folder: str, filling: Filling, under: str) -> None:
+    """Copy a folder, each file through a walk that cannot leave it."""
+    root = Root(folder)
+    pending = [("", 0)]
+    filling.directory(_beneath(under, ""))
+    while pending:
+        inside, depth = pending.pop()
+        with os.scandir(os.path.join(root.root, inside)) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            path = checked_path(f"{inside}/{entry.name}" if inside else entry.name)
+            if path is None or entry.name.startswith(_STAGING):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if depth >= _DEEPEST:
+                    raise BadUsage(f"`{shown(path[:200])}` lies too deep: it is not installed")
+                filling.directory(_beneath(under, path))
+                pending.append((path, depth + 1))
+            else:
+                _copy_file(root, path, filling, _beneath(under, path))
+
+
+def _copy_file(root: Root, path: str, filling: Filling, target: str) -> None:
+    try:
+        with root.open(path) as file:
+            filling.file(target, file, os.fstat(file.fileno()).st_mode)
+    except CallError as error:
+        raise BadUsage(
+            f"`{shown(path)}` is not a regular file of the skill, so it is not installed: {error.message}",
+            hint="links that leave the skill, links to directories, devices and pipes are not taken in",
+        ) from error
+
+
+def _beneath(under: str, path: str) -> str:
+    return f"{under}/{path}" if path else under
+
+
+def _arranged(gathered: str, brought: str) -> list[str]:
+    """Move each skill to `brought` under its own name; those names, sorted."""
+    names: dict[str, str] = {}
+    folders = _skills_in(gathered)
+    for folder in folders:
+        where = os.path.relpath(folder, gathered)
+        with Root(folder).open(SKILL_FILE) as file:
+            said = read_front_matter(file.read(MOST_FRONT_MATTER))
+            if os.fstat(file.fileno()).st_size > LARGEST_TEXT:
+                raise BadUsage(f"the {SKILL_FILE} in `{shown(where)}` is too large, nothing is installed")
+        if said.problem is not None or said.name is None:
+            raise BadUsage(f"the skill in `{shown(where)}` cannot be used, nothing is installed: {said.problem}")
+        if said.name in names:
+            raise BadUsage(f"`{shown(names[said.name])}` and `{shown(where)}` are both called `{said.name}`")
+        names[said.name] = where
+    if not names:
+        raise BadUsage(
+            f"there is no {SKILL_FILE} in it",
+            hint="a folder with a SKILL.md, or a folder or an archive of such folders",
+        )
+    for name, folder in zip(names, folders, strict=True):
+        os.rename(folder, os.path.join(brought, name))
+    return sorted(names)
+
+
+def _skills_in(folder: str, *, is_wrapper: bool = False) -> list[str]:
+    """The folders with a SKILL.md: the folder itself, those in it, or those in the one folder that it holds."""
+    if os.path.lexists(os.path.join(folder, SKILL_FILE)):
+        return [folder]
+    inside = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    folders = [path for path in inside if os.path.isdir(path)]
+    found = [path for path in folders if os.path.lexists(os.path.join(path, SKILL_FILE))]
+    if not found and len(folders) == 1 and not is_wrapper:
+        return _skills_in(folders[0], is_wrapper=True)
+    return found
+
+
+def _looked_at(folder: str, name: str, place: str, *, replaced: bool) -> Installed:
+    executables = []
+    for above, _, files in os.walk(folder):
+        for file in files:
+            path = os.path.join(above, file)
+            if os.lstat(path).st_mode & stat.S_IXUSR:
+                executables.append(os.path.relpath(path, folder))
+    with Root(folder).open(SKILL_FILE) as opened:
+        description = read_front_matter(opened.read(MOST_FRONT_MATTER)).description
+    return Installed(name, description, os.path.join(place, name), tuple(sorted(executables)), replaced)
+
+
+def _move(names: list[str], brought: str, place: str, old: str) -> None:
+    """Into place, one after the other; back again where one cannot be."""
+    os.mkdir(old)
+    try:
+        for name in names:
+            target = os.path.join(place, name)
+            if os.path.lexists(target):
+                os.rename(target, os.path.join(old, name))
+            os.rename(os.path.join(brought, name), target)
+    except BaseException:
+        for name in names:
+            new, target, before = (os.path.join(where, name) for where in (brought, place, old))
+            with suppress(OSError):
+                if not os.path.lexists(new):
+                    os.rename(target, new)
+            with suppress(OSError):
+                if os.path.lexists(before):
+                    os.rename(before, target)
+        raise

@@ -1,0 +1,113 @@
+"""The built-in tool `skill`: how an agent reads a skill, and makes the tools that come with it join.
+
+It changes nothing but which tools there are in the caller's thread, and each of those is decided about when it is
+called; so it is read-only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from haft.contracts import Answer, BadUsage, Effects, InvalidArguments, ToolContext, ToolName, ToolSpec
+from haft.files import digest_of, shown
+from haft.sources.skills.activations import Activations
+from haft.sources.skills.discover import Skills
+from haft.sources.skills.skill import SKILL_FILE, Skill
+
+NAME: Final = "skill"
+MOST_LISTED: Final = 50
+LONGEST_LINE: Final = 200
+
+_ABOUT: Final = (
+    "Read a skill: instructions for a kind of work, written for this workspace or by its user.\n"
+    "Use it before you begin work that one of the skills below is about. It gives the skill's text, and the tools that "
+    "come with the skill join yours for the rest of this thread. With `reference` it gives another text of the skill, "
+    "such as one that its instructions name."
+)
+
+_PROPERTIES: Final[dict[str, Any]] = {
+    "name": {"type": "string", "minLength": 1, "description": "The skill's name, as listed."},
+    "reference": {
+        "type": "string",
+        "minLength": 1,
+        "description": "A text in the skill's folder, such as `references/setup.md` or `setup`. Default: SKILL.md.",
+    },
+}
+
+
+class SkillTool:
+    """`skill(name, reference?)`."""
+
+    def __init__(self, skills: Skills, activations: Activations, changed: Callable[[], Awaitable[None] | None]) -> None:
+        self._skills = skills
+        self._activations = activations
+        self._changed = changed
+        self._described: tuple[tuple[Skill, ...], ToolSpec] | None = None
+
+    @property
+    def spec(self) -> ToolSpec:
+        """As of when skills were last looked for."""
+        found = self._skills.last_found()
+        if self._described is None or self._described[0] is not found:
+            self._described = (found, _spec([skill for skill in found if skill.is_usable]))
+        return self._described[1]
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        return arguments
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        reference = arguments.get("reference")
+        try:
+            skill = self._skills.get(arguments["name"])
+            text = self._skills.text(skill, reference)
+        except BadUsage as error:
+            raise InvalidArguments(NAME, [error.message], hint=error.hint) from error
+        tools = skill.tool_files()
+        if self._activations.activate(skill.name, context.thread):
+            news = self._changed()
+            if news is not None:
+                await news
+        return Answer(
+            text=text.rstrip("\n") + _after(skill, reference, tools),
+            result={"name": skill.name, "reference": reference or SKILL_FILE, "folder": skill.folder, "tools": tools},
+        )
+
+
+def _after(skill: Skill, reference: str | None, tools: list[str]) -> str:
+    """What the text itself cannot say."""
+    said = []
+    if reference is None and (others := skill.references()):
+        said.append(f"Other texts of this skill, by `reference`: {', '.join(shown(path) for path in others)}.")
+    if tools:
+        said.append(
+            f"The tools of this skill have joined, from these files: {', '.join(shown(path) for path in tools)}."
+        )
+    return "".join(f"\n\n[{sentence}]" for sentence in said)
+
+
+def _spec(usable: list[Skill]) -> ToolSpec:
+    lines = [f"- {skill.name}: {_line(skill.description)}" for skill in usable[:MOST_LISTED]]
+    if len(usable) > MOST_LISTED:
+        lines.append(f"- and {len(usable) - MOST_LISTED} more")
+    listed = "\n".join(["The skills there are:", *lines]) if lines else "There are no skills here."
+    description = f"{_ABOUT}\n\n{listed}"
+    schema = {"type": "object", "properties": _PROPERTIES, "required": ["name"], "additionalProperties": False}
+    definition = json.dumps([NAME, description, schema], sort_keys=True)
+    return ToolSpec(
+        name=ToolName(NAME),
+        kind="builtin",
+        description=description,
+        input_schema=schema,
+        effects=Effects(readonly=True, idempotent=True),
+        provenance="builtin",
+        origin=__name__,
+        digest=digest_of(definition.encode()),
+        hosting="in-process",
+    )
+
+
+def _line(text: str) -> str:
+    line = shown(" ".join(text.split()))
+    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"

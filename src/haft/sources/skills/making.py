@@ -1,0 +1,83 @@
+"""A fresh skill: a folder whose SKILL.md explains itself, and can be used at once."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Final
+
+from haft.contracts import BadUsage
+from haft.files import Root
+from haft.sources.skills.discover import USER_PLACE, WORKSPACE_PLACE
+from haft.sources.skills.front_matter import LONGEST_DESCRIPTION, is_skill_name
+from haft.sources.skills.skill import REFERENCES, SKILL_FILE
+
+_DESCRIPTION: Final = "Say what this skill teaches. Use when: say which work it is for."
+
+_TEXT: Final = """\
+---
+name: {name}
+description: {description}
+---
+
+# {title}
+
+<!-- Until they take up the skill, agents see only the name and the description above: say there what it teaches and
+when to use it, in at most 1024 characters. The name is the folder's, of a-z, 0-9 and `-`. Everything from here on is
+what they read then. Keep it short, and move what is rarely needed into files of references/: an agent asks for
+references/setup.md by the name `setup`. Executables in tools/ join its tools; make one with
+`haft tools make NAME --skill {name}`. -->
+
+## When to use this
+
+- …
+
+## How to do it
+
+1. …
+"""
+
+
+def place_for(workspace: str, home: str, *, is_global: bool) -> str:
+    """Where a new skill goes: an existing directory, which really lies in the workspace unless it is the user's."""
+    if is_global:
+        place = os.path.join(home, USER_PLACE)
+        try:
+            os.makedirs(place, exist_ok=True)
+        except OSError as error:
+            raise BadUsage(f"{place} cannot be made: {(error.strerror or str(error)).lower()}") from error
+        return place
+    root = Root(workspace)
+    place = os.path.join(root.root, root.locate(WORKSPACE_PLACE))
+    try:
+        os.makedirs(place, exist_ok=True)
+    except OSError as error:
+        raise BadUsage(f"{place} cannot be made: {(error.strerror or str(error)).lower()}") from error
+    return place
+
+
+def check_name(name: str) -> None:
+    """`BadUsage` where a skill cannot be called this."""
+    if not is_skill_name(name):
+        raise BadUsage(f"`{name[:80]}` is no name for a skill", hint="at most 64 of a-z, 0-9 and `-`")
+
+
+def make_skill(place: str, name: str, description: str | None, *, force: bool) -> str:
+    """Write it, and return its folder. With `force` only its SKILL.md is written anew."""
+    check_name(name)
+    about = " ".join((description or _DESCRIPTION).split())
+    if not about or len(about) > LONGEST_DESCRIPTION:
+        raise BadUsage(f"a description has 1 to {LONGEST_DESCRIPTION} characters, this one has {len(about)}")
+    folder = os.path.join(place, name)
+    if os.path.lexists(folder) and not force:
+        raise BadUsage(f"{folder} is there already", hint="`--force` writes its SKILL.md anew, and leaves the rest")
+    text = _TEXT.format(
+        name=name, description=json.dumps(about, ensure_ascii=False), title=name.replace("-", " ").capitalize()
+    )
+    Root(place).replace(f"{name}/{SKILL_FILE}", text.encode("utf-8", "replace"))
+    for inside in (REFERENCES, "tools"):
+        try:
+            os.makedirs(os.path.join(folder, inside), exist_ok=True)
+        except OSError as error:
+            raise BadUsage(f"{folder}/{inside} cannot be made: {(error.strerror or str(error)).lower()}") from error
+    return folder

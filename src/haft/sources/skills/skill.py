@@ -1,0 +1,136 @@
+"""One skill as it lies on disk: what it is called, where it is, and the files that come with it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Literal
+
+SKILL_FILE: Final = "SKILL.md"
+TOOL_FOLDERS: Final = ("tools", "toolbox")
+SERVERS_FILE: Final = "mcp.json"
+REFERENCES: Final = "references"
+LARGEST_TEXT: Final = 1_000_000
+"""Bytes of a text that is handed to an agent."""
+
+_MOST_LISTED: Final = 200
+_MOST_LOOKED_AT: Final = 5_000
+_DEEPEST: Final = 4
+_SNIFFED: Final = 1024
+_NO_REFERENCES: Final = frozenset({SKILL_FILE, SERVERS_FILE, *TOOL_FOLDERS})
+
+SkillProvenance = Literal["builtin", "user", "workspace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A folder with a SKILL.md."""
+
+    name: str
+    """Of the front matter; the folder's where that cannot be used."""
+    description: str
+    folder: str
+    """Absolute."""
+    provenance: SkillProvenance
+    problem: str | None = None
+    """Why it cannot be used, and the cure. Such a skill is listed and never active."""
+    shadowed_by: str | None = None
+    """The folder of the earlier skill of the same name."""
+
+    @property
+    def is_usable(self) -> bool:
+        return self.problem is None and self.shadowed_by is None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "description": self.description,
+            "folder": self.folder,
+            "provenance": self.provenance,
+            "problem": self.problem,
+            "shadowedBy": self.shadowed_by,
+        }
+
+    @property
+    def tool_folders(self) -> tuple[str, ...]:
+        """Where its own tools lie, absolute. A folder that is a link out of the skill is none of its own."""
+        found: dict[str, str] = {}
+        root = os.path.realpath(self.folder)
+        for name in TOOL_FOLDERS:
+            path = os.path.join(self.folder, name)
+            real = os.path.realpath(path)
+            if os.path.isdir(real) and lies_in(real, root) and real != root:
+                found.setdefault(real, path)
+        return tuple(found.values())
+
+    def tool_files(self) -> list[str]:
+        """The files that may be tools, relative to the skill's folder."""
+        found = []
+        for folder in self.tool_folders:
+            with suppress(OSError), os.scandir(folder) as entries:
+                names = sorted(entry.name for entry in islice(entries, _MOST_LOOKED_AT) if _may_be_tool(entry))
+                found += [f"{os.path.basename(folder)}/{name}" for name in names]
+        return found[:_MOST_LISTED]
+
+    def references(self) -> list[str]:
+        """Its other texts, relative to its folder, those of `references/` first; at most 200."""
+        found = sorted(
+            (path for path in _regular_files(self.folder) if _is_text(os.path.join(self.folder, path))),
+            key=lambda path: (not path.startswith(f"{REFERENCES}/"), path),
+        )
+        return found[:_MOST_LISTED]
+
+
+def lies_in(path: str, directory: str) -> bool:
+    """Whether `path` is `directory` or lies beneath it. Both are real paths."""
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def _may_be_tool(entry: os.DirEntry[str]) -> bool:
+    return not entry.name.startswith(".") and not entry.name.endswith(".md") and entry.is_file()
+
+
+def _regular_files(folder: str) -> Iterator[str]:
+    """Paths beneath the folder: no links, nothing hidden, none of what is no reference. However large it is, only so
+    much is looked at; `references/` before the rest."""
+    left = _MOST_LOOKED_AT
+    pending = [("", 0), (REFERENCES, 1)]
+    while pending and left > 0:
+        inside, depth = pending.pop()
+        try:
+            with os.scandir(os.path.join(folder, inside)) as entries:
+                found = sorted(islice(entries, left), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        left -= len(found)
+        for entry in found:
+            path = f"{inside}/{entry.name}" if inside else entry.name
+            if entry.name.startswith(".") or path in _NO_REFERENCES:
+                continue
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    if depth < _DEEPEST and path != REFERENCES:
+                        pending.append((path, depth + 1))
+                elif entry.is_file(follow_symlinks=False):
+                    yield path
+
+
+def _is_text(path: str) -> bool:
+    """Whether a file begins like text, and is not too long to be one."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_TEXT:
+            return False
+        return b"\0" not in os.read(descriptor, _SNIFFED)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,56 @@
+"""What tools said of themselves, in a small file for each group. It is a cache: whatever is wrong with it, it is empty.
+
+Files and not the database, because listing tools must not pay for opening one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+FORM: Final = 1
+"""Of what is kept; another one's files are not read."""
+MOST_BYTES: Final = 64_000_000
+
+
+class KeptDefinitions:
+    """The `Definitions` of a state home, for this version of haft."""
+
+    def __init__(self, directory: str, version: str) -> None:
+        self._directory = directory
+        self._version = f"{FORM}:{version}"
+
+    def load(self, group: str) -> dict[str, Any]:
+        try:
+            with open(self._path(group), "rb") as file:
+                kept = json.loads(file.read(MOST_BYTES))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        if not isinstance(kept, dict) or kept.get("version") != self._version or kept.get("group") != group:
+            return {}
+        known = kept.get("known")
+        return known if isinstance(known, dict) else {}
+
+    def save(self, group: str, known: Mapping[str, Any]) -> None:
+        """Written beside and renamed: nobody reads half of it. What cannot be kept is asked again."""
+        path = self._path(group)
+        temporary = f"{path}.{os.urandom(8).hex()}.tmp"
+        with suppress(OSError):
+            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+            try:
+                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                with open(descriptor, "w", encoding="utf-8") as file:
+                    json.dump({"version": self._version, "group": group, "known": dict(known)}, file)
+                os.rename(temporary, path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+
+    def _path(self, group: str) -> str:
+        digest = hashlib.sha256(os.fsencode(group)).hexdigest()[:24]
+        return os.path.join(self._directory, f"{digest}.json")

@@ -1,0 +1,44 @@
+"""Files that are checked, and a launcher that starts them behind read-only walls."""
+
+import asyncio
+
+import pytest
+
+from haft.authoring.check import check_targets, targets_of
+from haft.service import looking_launcher
+from haft.storage import StateHome
+
+RESERVED = frozenset({"timeout", "approve", "json"})
+
+
+@pytest.fixture(scope="session")
+def check_all(tmp_path_factory):
+    """Check paths as the command does: every report, by the last part of its path."""
+    place = tmp_path_factory.mktemp("looking")
+    workspace = place / "workspace"
+    workspace.mkdir()
+
+    with looking_launcher(str(workspace), StateHome(str(place / "state"))) as launcher:
+
+        def check(*paths):
+            targets = [target for path in paths for target in targets_of(str(path))]
+            found = asyncio.run(check_targets(targets, launcher, RESERVED))
+            return [report for reports in found for report in reports]
+
+        yield check
+
+
+@pytest.fixture(scope="session")
+def check(check_all):
+    """Check one path, which is one thing."""
+
+    def one(path):
+        (report,) = check_all(path)
+        return report
+
+    return one
+
+
+def codes(report):
+    """What was found, but for what a busy machine makes of any of them."""
+    return {finding.code for finding in report.findings} - {"describe-slow"}

@@ -1,0 +1,74 @@
+"""Functions with `@tool`, by their source."""
+
+import pytest
+
+from haft.authoring.check.python_tools import check_python
+
+GOOD = '''from typing import Annotated
+from haft import ToolContext, tool
+from pydantic import Field
+
+
+@tool(readonly=True)
+def add(a: int, context: ToolContext, b: Annotated[int, Field(description="the other")] = 0) -> int:
+    """Add two integers. Use it for exact sums.
+
+    Args:
+        a: the first
+    """
+    return a + b
+'''
+
+
+def found(tmp_path, source):
+    (tmp_path / "tools.py").write_text(source)
+    return check_python(str(tmp_path / "tools.py"), {"json"})
+
+
+def test_the_good_one_has_nothing_against_it(tmp_path):
+    (report,) = found(tmp_path, GOOD)
+    assert (report.kind, report.name, list(report.findings)) == ("python", "add", [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("Add two integers. Use it for exact sums.", "Adds", "vague-description"),
+        ("        a: the first\n", "", "parameter-undescribed"),
+        ("a: int,", "a,", "no-type"),
+        ("a: int,", "json: int,", "parameter-hidden"),
+        ("a: int,", "a: int, *rest: int,", "variable-arguments"),
+        ("readonly=True", "name='a b'", "bad-name"),
+        ("exact sums", "exact\u200b sums", "hidden-characters"),
+        ("return a + b", "return a +", "python-parse"),
+        ('"""Add', 'x = """Add', "no-description"),
+    ],
+)
+def test_a_fault_has_a_code_and_a_line(tmp_path, old, new, expected):
+    assert old in GOOD
+    (report,) = found(tmp_path, GOOD.replace(old, new))
+    lines = [finding.line for finding in report.findings if finding.code == expected]
+    assert lines and all(lines), report.findings
+
+
+def test_what_the_decorator_says_counts(tmp_path):
+    said = "name='sum', description='Add two integers. Use it for exact sums.'"
+    (report,) = found(tmp_path, GOOD.replace("Add two integers.", "").replace("readonly=True", said))
+    assert (report.name, list(report.findings)) == ("sum", [])
+
+
+def test_each_function_is_a_tool_of_its_own(tmp_path):
+    more = '\n\nclass Box:\n    @tool\n    def take(self, what: str):\n        """Take"""\n\n\ndef plain(x): ...\n'
+    reports = found(tmp_path, GOOD + more)
+    assert [report.name for report in reports] == ["add", "take"]
+    assert reports[1].has("vague-description") and "`self`" not in str(reports[1].findings)
+
+
+def test_an_annotation_nested_without_end_is_no_trouble(tmp_path):
+    (report,) = found(tmp_path, GOOD.replace("a: int", "a: " + "int | " * 2000 + "int"))
+    assert report.name == "add" or report.has("python-parse")
+
+
+def test_nothing_is_imported(tmp_path):
+    found(tmp_path, GOOD + f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    assert not (tmp_path / "ran").exists()

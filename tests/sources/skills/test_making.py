@@ -1,0 +1,81 @@
+"""A fresh skill, and where it goes."""
+
+import pytest
+
+from haft.contracts import BadUsage, PathEscapes
+from haft.sources.skills.making import make_skill, place_for
+
+
+@pytest.fixture
+def here(place):
+    return place_for(str(place.workspace), str(place.home), is_global=False)
+
+
+def test_it_can_be_used_at_once_and_explains_itself(place, here):
+    folder = make_skill(here, "my-skill", None, force=False)
+    skill = place.skills().get("my-skill")
+    assert (skill.folder, skill.provenance, skill.problem) == (folder, "workspace", None)
+    text = place.skills().text(skill)
+    for word in ("1024", "references/", "tools/", "haft tools make NAME --skill my-skill"):
+        assert word in text
+    assert skill.tool_folders == (f"{folder}/tools",) and skill.references() == []
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        'Use when: "quoted": \\ and\ttab',
+        "- dash",
+        "{brace",
+        "日本 🍏",
+        "# no comment",
+        "two\nlines",
+        "'",
+        "yes",
+        "a\u2028b",
+    ],
+)
+def test_any_description_arrives(place, here, description):
+    make_skill(here, "one", description, force=False)
+    assert place.own()[0].description == " ".join(description.split()) and place.own()[0].is_usable
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "A", "a b", "a_b", "a" * 65, "ä", "a\n"])
+def test_a_name_that_is_none_is_refused(here, name, place):
+    with pytest.raises(BadUsage, match="no name for a skill"):
+        make_skill(here, name, None, force=False)
+    assert place.own() == []
+
+
+def test_a_description_without_words_or_with_too_many_is_refused(here):
+    for description in ("  \n", "x" * 1025):
+        with pytest.raises(BadUsage, match="1 to 1024 characters"):
+            make_skill(here, "one", description, force=False)
+
+
+def test_nothing_is_overwritten_and_with_force_only_the_text(place, here):
+    folder = place.make(".agents/skills/one", "mine")
+    (folder / "notes.md").write_text("kept")
+    with pytest.raises(BadUsage, match="there already"):
+        make_skill(here, "one", None, force=False)
+    assert (folder / "SKILL.md").read_text() == "mine"
+    make_skill(here, "one", None, force=True)
+    assert place.own()[0].is_usable and (folder / "notes.md").read_text() == "kept"
+
+
+def test_the_users_own_place_is_made_where_it_is_missing(place):
+    make_skill(place_for("", str(place.home), is_global=True), "one", None, force=False)
+    assert [(skill.name, skill.provenance) for skill in place.own()] == [("one", "user")]
+
+
+def test_a_workspace_cannot_have_it_written_elsewhere(place, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (place.workspace / ".agents").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PathEscapes):
+        place_for(str(place.workspace), str(place.home), is_global=False)
+    (place.workspace / ".agents").unlink()
+    here = place_for(str(place.workspace), str(place.home), is_global=False)
+    (place.workspace / ".agents/skills/one").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PathEscapes):
+        make_skill(here, "one", None, force=True)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
