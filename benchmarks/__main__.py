@@ -13,7 +13,7 @@ import sysconfig
 import tempfile
 
 import haft
-from benchmarks.measure import Row, in_turns, in_turns_blocking, shown
+from benchmarks.measure import Row, in_turns, in_turns_blocking, print_table
 from benchmarks.toolbox import rows as toolbox
 from haft import ApprovalRequest, ToolService, tool
 
@@ -215,16 +215,6 @@ def policy() -> list[Row]:
         Row("its 99th percentile", found["p99"], "5 ms", 0.005, 1.0),
         Row("the slowest of odd inputs", found["odd"], "100 ms", 0.1, 1.0),
     ]
-
-
-def print_table(rows: list[Row]) -> None:
-    """What was measured, a line each."""
-    print(f"{'what':<38} {'haft':>9}   {'against':<28} {'takes':>9} {'ratio':>7}  promised")
-    for row in rows:
-        promise = "" if row.bar is None else f"≤ {row.bar:g} {'kept' if row.kept else 'NOT KEPT'}"
-        print(
-            f"{row.what:<38} {shown(row.haft):>9}   {row.peer:<28} {shown(row.floor):>9} {row.ratio:>6.2f}×  {promise}"
-        )
 
 
 async def main() -> int:

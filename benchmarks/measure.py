@@ -67,3 +67,13 @@ def shown(seconds: float) -> str:
     if seconds < 1:
         return f"{seconds * 1e3:.1f} ms"
     return f"{seconds:.2f} s"
+
+
+def print_table(rows: list[Row]) -> None:
+    """What was measured, a line each."""
+    print(f"{'what':<38} {'haft':>9}   {'against':<28} {'takes':>9} {'ratio':>7}  promised")
+    for row in rows:
+        promise = "" if row.bar is None else f"≤ {row.bar:g} {'kept' if row.kept else 'NOT KEPT'}"
+        print(
+            f"{row.what:<38} {shown(row.haft):>9}   {row.peer:<28} {shown(row.floor):>9} {row.ratio:>6.2f}×  {promise}"
+        )

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.measure import Row, in_turns_blocking
+from benchmarks.measure import Row, in_turns_blocking, print_table
 from haft.sources.amp_toolbox.asking import DESCRIBE_SECONDS
 
 EVERY = 300
@@ -34,9 +34,9 @@ def rows(scratch: str) -> list[Row]:
     ready = sum(b" ready " in line for line in said.splitlines() if line.startswith(b"tb__good_"))
     again, floor = in_turns_blocking(lambda: listing(full), lambda: listing(empty), rounds=9)
     return [
-        Row(f"{EVERY} tools listed first ({ready}/{good} ready)", first, "the describe deadline", DESCRIBE_SECONDS, 1.2),
+        Row(f"{EVERY} tools, {ready}/{good} ready, first listing", first, "describe deadline", DESCRIBE_SECONDS, 1.2),
         Row("the second listing of them", again, "an empty one", floor, 2.0),
-    ]  # fmt: skip
+    ]
 
 
 def _hostile() -> Any:
@@ -51,8 +51,6 @@ def _hostile() -> Any:
 
 if __name__ == "__main__":
     import tempfile
-
-    from benchmarks.__main__ import print_table
 
     with tempfile.TemporaryDirectory() as directory:
         print_table(rows(directory))

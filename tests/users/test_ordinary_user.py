@@ -64,9 +64,12 @@ def test_what_must_hold_for_every_user_holds_for_an_ordinary_one(public, user, e
         shutil.copytree(REPOSITORY / "tests", public / "tests", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(REPOSITORY / "pyproject.toml", public)
         subprocess.run([_uv(), "venv", "--quiet", "--python", SYSTEM_PYTHON, venv], check=True)
-        install = [_uv(), "pip", "install", "--quiet", "--link-mode", "copy", "--python", venv / "bin" / "python"]
+        # Compiled here: the user may not write beside the packages, and each of its processes would compile them anew.
+        install = [_uv(), "pip", "install", "--quiet", "--link-mode", "copy", "--compile-bytecode"]
         installed = subprocess.run(
-            [*install, REPOSITORY, "pytest", "pytest-xdist", "hypothesis"], capture_output=True, text=True
+            [*install, "--python", venv / "bin" / "python", REPOSITORY, "pytest", "pytest-xdist", "hypothesis"],
+            capture_output=True,
+            text=True,
         )
         if installed.returncode:
             pytest.skip(f"the packages could not be installed: {installed.stderr.strip().splitlines()[-1]}")

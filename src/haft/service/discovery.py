@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from haft.service.config import Config
 
-LOOK_SECONDS: Final = 1.0
-"""How often a service that is open looks for tools that came, went or changed."""
 TOOLBOXES: Final = "amp-toolbox"
 SKILL: Final = "skill"
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from haft.audit import Trail
+from haft.contracts import HostId
 from haft.runs import Lease, recover
-from haft.service.changes import recover_changes
 from haft.storage import StateHome
 
 
 def recover_into(home: StateHome, lease: Lease | None, trail: Trail) -> int:
     """End the open runs of hosts that were killed, and complete the record; how many there were."""
     return recover(
-        home, None if lease is None else lease.host, trail.append_missing, lambda host: recover_changes(home, host)
+        home, None if lease is None else lease.host, trail.append_missing, lambda host: _recover_changes(home, host)
     )
+
+
+def _recover_changes(home: StateHome, host: HostId) -> None:
+    """Loaded where a host was killed: who only reads runs needs nothing of changes otherwise."""
+    from haft.service.changes import recover_changes
+
+    recover_changes(home, host)

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-import logging
 import os
 import pwd
 import sys
@@ -33,7 +32,6 @@ from haft.contracts import (
     Call,
     Decision,
     Grants,
-    HaftError,
     Listing,
     RunId,
     Scope,
@@ -60,9 +58,10 @@ from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.changes import brought_up_to_date, rows_for, transactions_of
 from haft.service.config import Config, load_config
-from haft.service.discovery import LOOK_SECONDS, Discovery
+from haft.service.discovery import Discovery
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
+from haft.service.keeping_up import KeepingUp
 from haft.service.misuse import check_call
 from haft.service.record import RecordFacade
 from haft.service.recovering import recover_into
@@ -73,8 +72,6 @@ from haft.storage import StateHome, default_home
 FILTERS = tuple(field.name for field in dataclasses.fields(Filter))
 
 
-_log = logging.getLogger("haft")
-
 BY_NAME = Decision(
     action="allow",
     layer="built-in",
@@ -83,11 +80,6 @@ BY_NAME = Decision(
     by="person",
     reason="it was asked for by name",
 )
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 def user_name() -> str:
@@ -121,6 +113,7 @@ class ToolService:
         self.discovery = Discovery(self.workspace, self.home, os.environ)
         self.discovery.configure(self.config)
         self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
+        self._disk = KeepingUp(self.discovery, self.catalogue, lambda: self._sandbox.launcher("read-only"))
         self.who = who or user_name()
         self.thread = ThreadId(thread) if thread else new_thread_id()
         self._approver = approver
@@ -135,7 +128,7 @@ class ToolService:
             self.catalogue,
             tools,
             installed=installed,
-            builtin=lambda catalogue: self.discovery.fill_builtin(catalogue, self._renew),
+            builtin=lambda catalogue: self.discovery.fill_builtin(catalogue, self._disk.renew),
         )
         self._is_incomplete = self.discovery.fill(self.catalogue)
 
@@ -178,10 +171,8 @@ class ToolService:
     async def __aenter__(self) -> Self:
         try:
             self._start()
-            if self._is_incomplete:
-                await self._renew()
-            looking = asyncio.create_task(self._keep_looking())
-            self._ending.push_async_callback(_ended, looking)
+            self._ending.push_async_callback(self._disk.stop)
+            await self._disk.start(is_incomplete=self._is_incomplete)
         except BaseException:
             await self._ending.aclose()
             raise
@@ -234,7 +225,7 @@ class ToolService:
             seconds_are_set=self.config.is_set("limits.max_seconds"),
             durability=self.config.durability,
             catalogue=self.catalogue,
-            renew=self._renew,
+            renew=self._disk.renew,
             decide=self.judge.decide,
             approver=self._approver,
             questions=answers,
@@ -345,7 +336,7 @@ class ToolService:
     ) -> Explained:
         """What would be decided about a call, and by which steps. Nothing is called, and no delegate is asked."""
         self._running()
-        await self._renew(name)
+        await self._disk.renew(name)
         spec = self.catalogue.get(name, thread or self.thread).spec
         walled = await self._walled(spec)
         question = Question(spec, own_copy(arguments or {}), cwd=cwd, thread=thread or self.thread, walled=walled)
@@ -508,29 +499,7 @@ class ToolService:
     async def load(self, path: str) -> Listing:
         """Take in the tool at a path that no toolbox has, or find the one that has it."""
         self._running()
-        full = os.path.abspath(os.path.expanduser(path))
-        for listing in self.catalogue.listings(thread=self.thread):
-            if listing.spec.origin == full and self.discovery.is_current(listing.spec):
-                return listing
-        found = await self.discovery.at(full, self._sandbox.launcher("read-only"))
-        assert found.tool is not None
-        return self.catalogue.add(found.tool)
-
-    async def _renew(self, name: str | None = None) -> None:
-        """Look again at what lies on disk: because a tool is called that is not there or was changed, or because a
-        skill became active."""
-        tool = self.catalogue.peek(name) if name is not None else None
-        if tool is None or not self.discovery.is_current(tool.spec):
-            await self.discovery.renew(self.catalogue, self._sandbox.launcher("read-only"))
-
-    async def _keep_looking(self) -> None:
-        """Tools come, go and change while a service is open."""
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            try:
-                await self._renew()
-            except (HaftError, OSError) as error:
-                _log.warning("tools could not be looked for: %s", error)
+        return await self._disk.load(path, self.thread)
 
     def add(self, tool: ToolLike) -> Listing:
         """Take in another tool, as if handed over at the start."""

@@ -9,9 +9,9 @@ import zipfile
 
 import pytest
 
+from haft.authoring.skills.installing import install
+from haft.authoring.skills.making import place_for
 from haft.contracts import BadUsage, HaftError
-from haft.sources.skills.installing import install
-from haft.sources.skills.making import place_for
 
 TEXT = b"---\nname: one\ndescription: Use it.\n---\n"
 
@@ -146,7 +146,7 @@ def test_too_many_and_too_large_are_refused(here, source, monkeypatch):
         file.truncate(50_000_001)
     refused(source, here, "more than 50_000_000 bytes")
     (source / "large").unlink()
-    monkeypatch.setattr("haft.sources.skills.unpacking.MOST_FILES", 20)
+    monkeypatch.setattr("haft.authoring.skills.unpacking.MOST_FILES", 20)
     for number in range(20):
         (source / f"{number}.md").write_text("x")
     refused(source, here, "more than 20 files and directories")

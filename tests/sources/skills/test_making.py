@@ -2,8 +2,8 @@
 
 import pytest
 
+from haft.authoring.skills.making import make_skill, place_for
 from haft.contracts import BadUsage, PathEscapes
-from haft.sources.skills.making import make_skill, place_for
 
 
 @pytest.fixture

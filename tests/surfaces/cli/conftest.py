@@ -1,15 +1,23 @@
-"""The real program, in a process of its own, with a state home and a workspace of its own."""
+"""The real program, in a process of its own, with a state home and a workspace of its own.
+
+A call that is only waited for is forked from a process that has loaded the program before (`warm.py`), for loading it
+takes longer than nearly everything that is tested here.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
 import select
+import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +26,69 @@ import pytest
 
 PROGRAM = [sys.executable, "-m", "haft.surfaces.cli.main"]
 PATIENCE = 30.0
+READ_AT_START = ("PYTHON", "LANG", "LC_")
+"""How the names of variables begin that Python looks at before anything of ours."""
+
+
+class Warm:
+    """The program, loaded once. Each call of it is a process of its own."""
+
+    def __init__(self) -> None:
+        self._asking, theirs = socket.socketpair()
+        self._one_at_a_time = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen([sys.executable, str(Path(__file__).with_name("warm.py"))], stdin=theirs)
+
+    def run(self, words: Sequence[str], stdin: bytes, cwd: Path, env: dict[str, str]) -> tuple[int, bytes, bytes]:
+        """Its exit code, what it printed and what it said."""
+        pipes = [os.pipe() for _ in range(4)]
+        theirs = [pipes[0][0], *(write for _, write in pipes[1:])]
+        request = json.dumps({"words": list(words), "cwd": str(cwd), "env": env}).encode()
+        with self._one_at_a_time:
+            socket.send_fds(self._asking, [b"%8d" % len(request)], theirs)
+            self._asking.sendall(request)
+        for descriptor in theirs:
+            os.close(descriptor)
+        giving = threading.Thread(target=_give, args=(pipes[0][1], stdin))
+        giving.start()
+        try:
+            out, err, answer = _read_all([read for read, _ in pipes[1:]])
+        finally:
+            giving.join()
+        return int(answer.split()[1]), out, err
+
+    def close(self) -> None:
+        self._asking.close()
+        self._process.wait(timeout=PATIENCE)
+
+
+def _give(descriptor: int, data: bytes) -> None:
+    with open(descriptor, "wb") as file, contextlib.suppress(BrokenPipeError):
+        file.write(data)
+
+
+def _read_all(descriptors: list[int]) -> list[bytes]:
+    """Everything from each of them. The last tells who writes: ended if that takes too long."""
+    data = dict.fromkeys(descriptors, b"")
+    waiting, end = set(descriptors), time.monotonic() + PATIENCE * 2
+    while waiting:
+        if time.monotonic() > end:
+            os.kill(int(data[descriptors[-1]].split()[0]), signal.SIGKILL)
+            raise AssertionError(f"it did not end in time; it said: {data}")
+        for one in select.select(waiting, [], [], 0.2)[0]:
+            part = os.read(one, 65536)
+            data[one] += part
+            if not part:
+                waiting.remove(one)
+                os.close(one)
+    return list(data.values())
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    started = Warm()
+    yield started
+    started.close()
 
 
 @dataclass
@@ -40,17 +111,15 @@ class Haft:
     workspace: Path
     home: Path
     env: dict[str, str]
+    warm: Warm
 
     def __call__(self, *words: str, stdin: str = "", cwd: Path | None = None, **env: str) -> Said:
-        done = subprocess.run(
-            [*PROGRAM, *words],
-            input=stdin.encode(),
-            capture_output=True,
-            cwd=cwd or self.workspace,
-            env={**self.env, **env},
-            timeout=PATIENCE * 2,
-        )
-        said = Said(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+        wanted, here = {**self.env, **env}, cwd or self.workspace
+        if _at_start(wanted) == _at_start(os.environ):
+            code, out, err = self.warm.run(words, stdin.encode(), here, wanted)
+        else:
+            code, out, err = _run_cold(words, stdin.encode(), here, wanted)
+        said = Said(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
         assert "Traceback" not in said.err
         return said
 
@@ -71,6 +140,15 @@ class Haft:
         return until(lambda: next(iter(self("log", "--status", "in-progress", "--json").json), None))
 
 
+def _run_cold(words: Sequence[str], stdin: bytes, cwd: Path, env: dict[str, str]) -> tuple[int, bytes, bytes]:
+    done = subprocess.run([*PROGRAM, *words], input=stdin, capture_output=True, cwd=cwd, env=env, timeout=PATIENCE * 2)
+    return done.returncode, done.stdout, done.stderr
+
+
+def _at_start(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name.startswith(READ_AT_START)}
+
+
 def until(look: Callable[[], Any]) -> Any:
     """The first true answer."""
     end = time.monotonic() + PATIENCE
@@ -83,7 +161,7 @@ def until(look: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
-def haft(tmp_path: Path) -> Haft:
+def haft(tmp_path: Path, warm: Warm) -> Haft:
     workspace, home = tmp_path / "workspace", tmp_path / "state"
     workspace.mkdir()
     (workspace / "a.txt").write_text("one\ntwo\nthree\n")
@@ -91,7 +169,7 @@ def haft(tmp_path: Path) -> Haft:
     env |= {"HAFT_HOME": str(home), "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     for name in ("EDITOR", "VISUAL", "NO_COLOR"):
         env.pop(name, None)
-    return Haft(workspace, home, env)
+    return Haft(workspace, home, env, warm)
 
 
 class Terminal:

@@ -1,8 +1,7 @@
 """Skills: folders with a `SKILL.md` that teach an agent something, and may bring tools.
 
-`Skills` finds and reads them, `Activations` knows which are active, `SkillTool` is how an agent takes one up. Making
-and installing them is in `making` and `installing`, which only the commands import. What a skill's own tools are is
-not known here: those are a format's.
+`Skills` finds and reads them, `Activations` knows which are active, `SkillTool` is how an agent takes one up. What a
+skill's own tools are is not known here: those are a format's.
 """
 
 from haft.sources.skills.activations import Activations

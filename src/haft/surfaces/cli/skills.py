@@ -149,7 +149,7 @@ def deactivate_skill(said: Globals, name: str, thread: str | None) -> None:
 @click.pass_obj
 def make_skill(said: Globals, name: str, is_global: bool, description: str | None, force: bool) -> None:
     """A fresh skill, whose SKILL.md explains its own form."""
-    from haft.sources.skills import making
+    from haft.authoring.skills import making
 
     making.check_name(name)
     folder = making.make_skill(_place(said, is_global=is_global), name, description, force=force)
@@ -173,7 +173,7 @@ def make_skill(said: Globals, name: str, is_global: bool, description: str | Non
 @click.pass_obj
 def install_skill(said: Globals, source: str, is_global: bool, force: bool) -> None:
     """Take in skills from elsewhere: all that are in SOURCE, or none. Nothing of them is run."""
-    from haft.sources.skills.installing import install
+    from haft.authoring.skills.installing import install
 
     if not source:
         raise BadUsage("the source has an empty name", hint="a folder with a SKILL.md, a .zip or a .tar.gz")
@@ -189,8 +189,8 @@ def install_skill(said: Globals, source: str, is_global: bool, force: bool) -> N
 
 
 def _place(said: Globals, *, is_global: bool) -> str:
+    from haft.authoring.skills.making import place_for
     from haft.service import check_workspace
-    from haft.sources.skills.making import place_for
 
     home = os.path.expanduser("~")
     workspace = "" if is_global else check_workspace(workspace_of(said), state_home().path)

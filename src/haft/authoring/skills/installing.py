@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from haft.authoring.skills.unpacking import Filling, checked_path, unpack
 from haft.contracts import BadUsage, CallError, StorageFailed
 from haft.files import Root, shown
 from haft.sources.skills.front_matter import MOST_BYTES as MOST_FRONT_MATTER
 from haft.sources.skills.front_matter import read_front_matter
 from haft.sources.skills.skill import LARGEST_TEXT, SKILL_FILE
-from haft.sources.skills.unpacking import Filling, checked_path, unpack
 
 _DEEPEST: Final = 30
 _STAGING: Final = ".haft-install-"

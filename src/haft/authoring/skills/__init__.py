@@ -1,0 +1,1 @@
+"""Skills made anew, and taken in from elsewhere."""

@@ -1,0 +1,62 @@
+"""Keeps a catalogue true to what lies on disk, while a service is open: tools come, go and change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from typing import Final
+
+from haft.contracts import HaftError, Launcher, Listing
+from haft.registry import Catalogue
+from haft.service.discovery import Discovery
+
+LOOK_SECONDS: Final = 1.0
+"""How often it looks by itself. A call looks at its own tool before, so that it never meets an old one."""
+_log = logging.getLogger("haft")
+
+
+class KeepingUp:
+    """One for each service. `launcher` makes what asks tools what they are."""
+
+    def __init__(self, discovery: Discovery, catalogue: Catalogue, launcher: Callable[[], Launcher]) -> None:
+        self._discovery = discovery
+        self._catalogue = catalogue
+        self._launcher = launcher
+        self._looking: asyncio.Task[None] | None = None
+
+    async def start(self, *, is_incomplete: bool) -> None:
+        """Ask what is not known yet, and look again from time to time from now on."""
+        if is_incomplete:
+            await self.renew()
+        self._looking = asyncio.create_task(self._keep_looking())
+
+    async def stop(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    async def renew(self, name: str | None = None) -> None:
+        """Look again: at everything, or because a tool is called that is not there or was changed."""
+        tool = self._catalogue.peek(name) if name is not None else None
+        if tool is None or not self._discovery.is_current(tool.spec):
+            await self._discovery.renew(self._catalogue, self._launcher())
+
+    async def load(self, path: str, thread: str) -> Listing:
+        """The tool at a path: the one that is there already, or one that is taken in."""
+        full = os.path.abspath(os.path.expanduser(path))
+        for listing in self._catalogue.listings(thread=thread):
+            if listing.spec.origin == full and self._discovery.is_current(listing.spec):
+                return listing
+        found = await self._discovery.at(full, self._launcher())
+        assert found.tool is not None
+        return self._catalogue.add(found.tool)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                await self.renew()
+            except (HaftError, OSError) as error:
+                _log.warning("tools could not be looked for: %s", error)

@@ -1,0 +1,261 @@
+"""Which separator a script shows that it reads, in the styles in which people publish them; and what it is then given."""
+
+import json
+
+import pytest
+
+from haft.sources.amp_toolbox.separator import COLON, EQUALS, separator_of
+
+COLONS = {
+    "bash, IFS of a colon and a space": """#!/usr/bin/env bash
+        while IFS=': ' read -r key value; do
+            case "$key" in
+                pattern) pattern="$value" ;;
+            esac
+        done
+    """,
+    "bash, IFS of a colon": """#!/bin/bash
+        while IFS=: read -r key value || [ -n "$key" ]; do
+            value="${value# }"
+            [ "$key" = path ] && path=$value
+        done
+    """,
+    "bash, IFS in double quotes": 'while IFS=":" read -r k v; do :; done',
+    "bash, IFS with an escape": "IFS=$': ' read -r key value",
+    "bash, prefix and suffix": """
+        while read -r line; do
+            key=${line%%:*}
+            value=${line#*: }
+        done
+    """,
+    "bash, prefix with a name": 'file="${input#path: }"',
+    "bash, a case of lines": """
+        while read -r line; do
+            case "$line" in
+                path:*) path="${line#path: }" ;;
+            esac
+        done
+    """,
+    "bash, a regular expression": """
+        if [[ $line =~ ^([a-z_]+):[[:space:]]*(.*)$ ]]; then
+            args[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
+        fi
+    """,
+    "grep and cut": "path=$(printf '%s' \"$input\" | grep '^path:' | cut -d: -f2- | xargs)",
+    "grep and cut in quotes": "path=$(echo \"$input\" | grep '^path:' | cut -d ':' -f 2-)",
+    "grep and sed": "path=$(echo \"$input\" | grep \"^path:\" | sed 's/^path: //')",
+    "sed -n": "path=$(sed -n 's/^path: //p' <<<\"$input\")",
+    "sed -n with blanks": "path=$(echo \"$input\" | sed -n 's/^path:[[:space:]]*//p')",
+    "awk -F": "path=$(echo \"$input\" | awk -F': ' '/^path/ {print $2}')",
+    "awk -F without a blank": "path=$(echo \"$input\" | awk -F: '$1 == \"path\" {print $2}')",
+    "zsh": """#!/usr/bin/env zsh
+        while IFS=': ' read -r key value; do
+            params[$key]=$value
+        done
+    """,
+    "Python, split": "for line in sys.stdin:\n    key, value = line.rstrip().split(': ', 1)",
+    "Python, split at a colon": 'key, value = line.strip().split(":", 1)',
+    "Python, partition": "key, _, value = line.partition(':')",
+    "Python, startswith": "if line.startswith('path:'):\n    path = line[5:].strip()",
+    "node, split": "rl.on('line', (line) => {\n  const [key, ...rest] = line.split(': ');\n});",
+    "node, indexOf": 'const at = line.indexOf(":");',
+    "node, match": "const found = line.match(/^([^:]+):\\s*(.*)$/);",
+    "ruby": "key, value = line.chomp.split(': ', 2)",
+    "perl": 'my ($key, $value) = split(/: /, $line, 2); if ($line =~ /^path: (.*)/) { $path = $1 }',
+    "php": "[$key, $value] = explode(':', $line, 2);",
+}
+EQUALS_ONLY = {
+    "bash, IFS": """#!/usr/bin/env bash
+        while IFS='=' read -r key value; do
+            case "$key" in
+                url) url="$value" ;;
+            esac
+        done
+    """,
+    "bash, IFS bare": "while IFS== read -r key value; do export \"arg_$key\"=\"$value\"; done",
+    "bash, IFS in double quotes": 'while IFS="=" read -r key value; do :; done',
+    "bash, with a colon in the description": """#!/usr/bin/env bash
+        if [ "$TOOLBOX_ACTION" = "describe" ]; then
+            echo "name: fetch"
+            echo "description: Fetch a page: https://example.com."
+            echo "url: string the address"
+            exit 0
+        fi
+        while IFS='=' read -r key value; do
+            [ "$key" = "url" ] && url="$value"
+        done
+        curl --silent "$url"
+    """,
+    "bash, a heredoc describes": """#!/bin/bash
+        describe() {
+            cat <<EOF
+name: fetch
+description: Fetch a page.
+url: string the address
+EOF
+        }
+        execute() {
+            while IFS='=' read -r key value; do
+                if [[ "$key" == "url" ]]; then url="$value"; fi
+            done
+        }
+    """,
+    "bash, prefix and suffix": 'key="${line%%=*}"\nvalue="${line#*=}"',
+    "grep and cut": "url=$(echo \"$input\" | grep '^url=' | cut -d= -f2-)",
+    "grep and cut in quotes": "url=$(grep '^url=' <<<\"$input\" | cut -d '=' -f 2-)",
+    "sed -n": "url=$(sed -n 's/^url=//p' <<<\"$input\")",
+    "awk -F": "url=$(echo \"$input\" | awk -F= '$1 == \"url\" {print $2}')",
+    "Python": "key, value = line.strip().split('=', 1)",
+    "node": 'const [key, value] = line.split("=");',
+}
+NEITHER = {
+    "nothing": "",
+    "no reading": "#!/bin/sh\necho hello",
+    "the whole of stdin": "#!/bin/sh\ncat",
+    "jq": "input=$(cat)\npath=$(jq -r .path <<<\"$input\")",
+    "jq and assignments": "input=$(cat)\npath=$(jq -r '.path' <<<\"$input\")\nexport PATH=\"$PATH\" a=b",
+    "Python, json": "arguments = json.load(sys.stdin)\nname = arguments['name']",
+    "assignments and tests": "a=b\n[ \"$a\" = b ] && x=1\nfor i in a=1; do :; done",
+    "only in a comment": "# while IFS='=' read -r key value\n// line.split('=')\ncat",
+}
+BOTH = {
+    "lines by colon, options by equals": """
+        while IFS=': ' read -r key value; do args[$key]=$value; done
+        for pair in ${args[options]}; do IFS='=' read -r name set <<<"$pair"; done
+    """,
+    "whatever comes": "IFS='=:' read -r key value\ncut -d= -f2-\ncut -d: -f2-",
+}
+
+
+@pytest.mark.parametrize("script", COLONS.values(), ids=COLONS)
+def test_a_script_that_splits_at_a_colon_is_given_one(script):
+    assert separator_of(script) == COLON
+
+
+@pytest.mark.parametrize("script", EQUALS_ONLY.values(), ids=EQUALS_ONLY)
+def test_a_script_that_splits_at_nothing_but_equals_is_given_that(script):
+    assert separator_of(script) == EQUALS
+
+
+@pytest.mark.parametrize("script", NEITHER.values(), ids=NEITHER)
+def test_a_script_that_shows_neither_says_nothing(script):
+    assert separator_of(script) is None
+
+
+@pytest.mark.parametrize("script", BOTH.values(), ids=BOTH)
+def test_a_script_that_shows_both_is_given_the_protocols_own(script):
+    assert separator_of(script) == COLON
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["IFS='=' read -ra parts <<<\"$option\"", "value=${option#*=}", "cut -d= -f2 /etc/os-release"],
+)
+def test_an_equals_that_is_split_elsewhere_does_not_outweigh_lines_that_are_matched_with_a_colon(setting):
+    script = f"while read -r key value; do case $key in path:) path=$value ;; esac; done\n{setting}\n"
+    assert separator_of(script) != EQUALS
+
+
+def test_a_long_script_is_looked_at_in_a_moment():
+    for piece in ("IFS=", "cut -d ", "${a%%", "^a", "awk -F ", "grep '^" + "a" * 200 + "\n", "[^"):
+        assert separator_of(piece * (200_000 // len(piece))) in (None, COLON, EQUALS)
+
+
+# From end to end.
+
+OLD = """#!/usr/bin/env bash
+if [[ $TOOLBOX_ACTION == describe ]]; then
+    printf '%s\\n' "name: NAME" "description: Reads pairs: the old way." "key: string a value" "other: string? more"
+    exit
+fi
+while IFS='=' read -r name value; do
+    printf '<%s|%s>\\n' "$name" "$value"
+done
+"""
+RAW = """#!/bin/sh
+[ "$TOOLBOX_ACTION" = execute ] && exec cat
+printf 'name: NAME\\ndescription: d\\nkey: string\\n'
+"""
+
+
+def old(box, name, **place):
+    return box.tool(name, OLD.replace("NAME", name), **place)
+
+
+def raw(box, name, **place):
+    return box.tool(name, RAW.replace("NAME", name), **place)
+
+
+def given(box, *names):
+    """What each tool prints when it is called."""
+
+    async def body(service):
+        return [(await service.call(f"tb__{name}", {"key": "a=b: c"})).output for name in names]
+
+    return box.run(body)
+
+
+def test_a_script_that_reads_only_equals_receives_it_and_show_says_so(box):
+    old(box, "old")
+    raw(box, "plain")
+    assert given(box, "old", "plain") == ["<key|a=b: c>\n", "key: a=b: c\n"]
+    assert "`name=value`" in box.haft("tools", "show", "tb__old").out
+    assert "`name: value`" in box.haft("tools", "show", "tb__plain").out
+    assert box.haft("tools", "show", "tb__old", "--json").json["meta"]["toolbox"]["separator"] == "="
+
+
+def test_what_was_set_for_all_counts_for_every_script(box):
+    (box.workspace / "haft.toml").write_text('[toolbox]\ntext_separator = "="\n')
+    raw(box, "plain")
+    old(box, "old")
+    assert given(box, "plain", "old") == ["key=a=b: c\n", "<key|a=b: c>\n"]
+
+
+def test_the_protocols_own_as_the_setting_for_all_leaves_scripts_what_they_show(box):
+    (box.workspace / "haft.toml").write_text('[toolbox]\ntext_separator = ": "\n')
+    old(box, "old")
+    assert given(box, "old") == ["<key|a=b: c>\n"]
+
+
+def test_what_was_set_for_a_tool_or_a_directory_wins_over_all_else(box):
+    (box.workspace / "haft.toml").write_text(
+        '[toolbox]\ntext_separator = ":"\npaths = ["./old-tools"]\n'
+        '[toolbox.separator]\n"./old-tools" = "="\n"tb__named" = " = "\nbare = "="\nold = ": "\n'
+    )
+    raw(box, "plain")
+    raw(box, "named")
+    raw(box, "bare")
+    old(box, "old")
+    raw(box, "lies_there", where="old-tools")
+    assert given(box, "plain", "named", "bare", "old", "lies_there") == [
+        "key:a=b: c\n",
+        "key = a=b: c\n",
+        "key=a=b: c\n",
+        "<key: a|b: c>\n",
+        "key=a=b: c\n",
+    ]
+    assert "`name=value`" in box.haft("tools", "show", "tb__lies_there").out
+
+
+def test_a_path_outside_is_looked_at_in_the_same_way(box):
+    path = old(box, "elsewhere", where="../loose")
+    shown = box.haft("tools", "show", str(path))
+    assert shown.code == 0 and "`name=value`" in shown.out
+    used = box.haft("tools", "use", str(path), "--approve", "--only", "output", "--key=a=b")
+    assert used.out == "<key|a=b>\n"
+
+
+def test_a_setting_for_a_directory_counts_for_a_tool_named_by_its_path(box):
+    (box.workspace / "haft.toml").write_text('[toolbox.separator]\n"./loose" = "="\n')
+    path = raw(box, "elsewhere", where="loose")
+    used = box.haft("tools", "use", str(path), "--approve", "--only", "output", "--key=a")
+    assert used.out == "key=a\n"
+    assert "`name=value`" in box.haft("tools", "show", str(path)).out
+
+
+def test_json_tools_have_no_separator(box):
+    said = json.dumps({"name": "structured", "description": "d", "args": {"key": ["string", "k"]}})
+    box.tool("structured", f"#!/bin/sh\n[ $TOOLBOX_ACTION = execute ] && exec cat\nIFS='=' printf '%s' '{said}'\n")
+    shown = box.haft("tools", "show", "tb__structured")
+    assert shown.code == 0 and "lines of text" not in shown.out
+    assert box.call("tb__structured", {"key": "v"}).output == '{"key": "v"}'
