@@ -104,6 +104,7 @@ class Discovery:
     async def at(self, path: str, launcher: Launcher) -> Found:
         """The tool at a path, wherever it lies, asked anew."""
         from haft.sources.amp_toolbox.describing import describe
+        from haft.sources.asking import DESCRIBE_SECONDS
 
         path = os.path.abspath(os.path.expanduser(path))
         if not os.path.lexists(path):
@@ -114,7 +115,7 @@ class Discovery:
         each = candidate(path, Place(os.path.dirname(path), "workspace" if inside else "user"))
         if each.problem is not None:
             raise BadUsage(f"{path} is no tool: {each.problem}")
-        known = await describe(each, launcher)
+        known = await describe(each, launcher, DESCRIBE_SECONDS)
         if "problem" in known:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
         return as_found(known, each, self._separators)

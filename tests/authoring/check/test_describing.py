@@ -3,7 +3,7 @@
 import pytest
 
 from haft.authoring.check.describing import check_behaviour
-from haft.sources.amp_toolbox.asking import Said
+from haft.sources.asking import Said
 
 FINE = {"exit_code": 0, "seconds": 0.1}
 

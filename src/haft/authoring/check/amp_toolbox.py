@@ -14,10 +14,11 @@ from haft.authoring.check.files import Looked, check_file, check_inside, check_s
 from haft.authoring.check.findings import Finding, Report
 from haft.contracts import Launcher, clean_tool_name
 from haft.schema import from_words, shortened
-from haft.sources.amp_toolbox.asking import Said, ask
+from haft.sources.amp_toolbox.asking import ask
 from haft.sources.amp_toolbox.describing import script
 from haft.sources.amp_toolbox.reading import Description, Unreadable, read_description
 from haft.sources.amp_toolbox.separator import separator_of
+from haft.sources.asking import Said
 
 KIND: Final = "amp-toolbox"
 PREFIX: Final = "tb__"

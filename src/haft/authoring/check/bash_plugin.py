@@ -12,25 +12,13 @@ from haft.authoring.check.definition import check_definition, listed
 from haft.authoring.check.describing import check_behaviour
 from haft.authoring.check.files import check_file, check_first_line, look
 from haft.authoring.check.findings import Finding, Report
-from haft.contracts import Command, Exit, Launcher, OutputSink
+from haft.contracts import Command, Launcher
 from haft.schema import shortened
-from haft.sources.amp_toolbox.asking import ask
+from haft.sources.amp_toolbox.starting import own_places
+from haft.sources.asking import ask
 
 KIND: Final = "bash-plugin"
 MODES: Final = ("flags", "positional", "json")
-
-
-class _Schema:
-    """Starts a plugin's `schema` where a toolbox executable would be asked."""
-
-    def __init__(self, path: str, launcher: Launcher) -> None:
-        self._path = path
-        self._launcher = launcher
-
-    async def run(self, command: Command, sink: OutputSink) -> Exit:
-        env = {"AGENT_TOOL_PYTHON": sys.executable}
-        asked = Command(["bash", self._path, "schema"], env=env, readable=command.readable)
-        return await self._launcher.run(asked, sink)
 
 
 async def check_plugin(path: str, launcher: Launcher, reserved: Collection[str] = ()) -> Report:
@@ -42,7 +30,9 @@ async def check_plugin(path: str, launcher: Launcher, reserved: Collection[str] 
     if any(finding.code in ("bom-shebang", "crlf-shebang") for finding in found):
         return Report(path, KIND, None, found)
     absolute = os.path.abspath(path)
-    said = await ask(absolute, _Schema(absolute, launcher))
+    env = {"AGENT_TOOL_PYTHON": sys.executable}
+    command = Command(["bash", absolute, "schema"], env=env, readable=tuple(own_places(absolute)))
+    said = await ask(command, launcher)
     found += check_behaviour(said, "schema")
     schema: Any = None
     if said.failure is None and not said.is_late and not said.is_flood and (said.stdout.strip() or not said.exit_code):

@@ -13,7 +13,7 @@ from typing import Final
 
 from haft.authoring.check.findings import Finding
 from haft.schema import shortened
-from haft.sources.amp_toolbox.asking import DESCRIBE_SECONDS, MOST_SAID, Said
+from haft.sources.asking import DESCRIBE_SECONDS, MOST_SAID, Said
 
 SLOW_SECONDS: Final = 1.0
 _WROTE: Final = re.compile(r"read-only file ?system|\bEROFS\b|Errno 30\b", re.IGNORECASE)

@@ -1,98 +1,15 @@
-"""Asking an executable what it is. It is foreign code: it runs behind walls, for a short time, and may say little."""
+"""Asking a toolbox executable what it is."""
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
-
-from haft.contracts import Command, EndedChild, HaftError, Launcher, MachineError, Stream
+from haft.contracts import Command, Launcher
+from haft.sources import asking
 from haft.sources.amp_toolbox.starting import ENVIRONMENT, own_places, started_as
-
-DESCRIBE_SECONDS: Final = 5.0
-MOST_SAID: Final = 1_000_000
-"""Bytes of stdout. Nobody describes a tool in more."""
-MOST_NOISE: Final = 8_000
-"""Bytes of stderr that are kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What came of asking."""
-
-    stdout: bytes = b""
-    stderr: bytes = b""
-    exit_code: int | None = None
-    """None where it did not end by itself."""
-    seconds: float = 0.0
-    is_late: bool = False
-    """It had not answered in time."""
-    is_flood: bool = False
-    """It said more than anyone reads."""
-    left: tuple[str, ...] = ()
-    """Processes that it left behind."""
-    failure: str | None = None
-    """Why it could not be started."""
-    is_machine: bool = False
-    """Whether that is the machine's fault rather than its own."""
-
-
-class _Heard:
-    def __init__(self) -> None:
-        self.said = {"stdout": bytearray(), "stderr": bytearray()}
-        self.left: list[str] = []
-        self.flood = asyncio.Event()
-
-    def output(self, stream: Stream, data: bytes) -> None:
-        kept, most = self.said[stream], MOST_SAID if stream == "stdout" else MOST_NOISE
-        if len(kept) + len(data) > most and stream == "stdout":
-            self.flood.set()
-        kept += data[: max(0, most - len(kept))]
-
-    def ended(self, children: Sequence[EndedChild]) -> None:
-        self.left += [child.command for child in children]
+from haft.sources.asking import DESCRIBE_SECONDS, Said
 
 
 async def ask(path: str, launcher: Launcher, *, seconds: float = DESCRIBE_SECONDS, folder: str | None = None) -> Said:
-    """Run an executable with TOOLBOX_ACTION=describe, to its end or to ours."""
-    heard = _Heard()
-    begun = time.monotonic()
-    running = asyncio.ensure_future(launcher.run(describe_command(path, folder), heard))
-    flood = asyncio.ensure_future(heard.flood.wait())
-    try:
-        await asyncio.wait((running, flood), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        flood.cancel()
-        is_late = not running.done() and not heard.flood.is_set()
-        running.cancel()  # What it left is gone with it, before this returns.
-        results = await asyncio.gather(running, return_exceptions=True)
-    failure, is_machine, exit_code = None, False, None
-    match results[0]:
-        case HaftError() as error:
-            failure = error.message if error.hint is None else f"{error.message}; {error.hint}"
-            is_machine = isinstance(error, MachineError) and not error.message.startswith(f"`{path}`")
-        case asyncio.CancelledError():
-            pass
-        case BaseException() as error:
-            raise error
-        case end:
-            exit_code = end.code
-    return Said(
-        stdout=bytes(heard.said["stdout"]),
-        stderr=bytes(heard.said["stderr"]),
-        exit_code=exit_code,
-        seconds=time.monotonic() - begun,
-        is_late=is_late,
-        is_flood=heard.flood.is_set(),
-        left=tuple(heard.left),
-        failure=failure,
-        is_machine=is_machine,
-    )
-
-
-def describe_command(path: str, folder: str | None = None) -> Command:
-    """What is run to ask."""
+    """Run it with TOOLBOX_ACTION=describe."""
     env = {"TOOLBOX_ACTION": "describe", **ENVIRONMENT}
-    return Command(started_as(path), env=env, readable=tuple(own_places(path, folder)))
+    command = Command(started_as(path), env=env, readable=tuple(own_places(path, folder)))
+    return await asking.ask(command, launcher, seconds=seconds)

@@ -48,6 +48,11 @@ class Candidate:
     problem: str | None = None
     """Why it cannot be one, and the cure."""
 
+    @property
+    def group(self) -> str:
+        """What it is kept with: the tools of its directory."""
+        return f"amp-toolbox:{self.place.directory}"
+
 
 def standard_places(env: Mapping[str, str], workspace: str, configured: Sequence[str] = ()) -> list[Place]:
     """Every place, in the order in which names are given: AMP_TOOLBOX or the user's folder, the project's, and the

@@ -6,6 +6,8 @@ import os
 import re
 from typing import Final
 
+from haft.sources.answers import is_found
+
 _INTERPRETER: Final = re.compile(rb"#!\s*(\S+)(?:\s+(?:-S\s+)?(\S+))?")
 
 
@@ -22,11 +24,3 @@ def missing_interpreter(path: str) -> str | None:
     if os.path.basename(program) == "env" and os.path.exists(program):
         return named if named and "=" not in named and not is_found(named) else None
     return None if os.path.exists(program) else program
-
-
-def is_found(program: str) -> bool:
-    """Whether a program is on this machine."""
-    if os.sep in program:
-        return os.path.exists(program)
-    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return any(os.access(os.path.join(place, program), os.X_OK) for place in places if place)

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from haft.contracts import Definitions, Found, Launcher, ToolSpec
 from haft.sources.amp_toolbox.finding import Candidate, Place, candidates, identity_at
-from haft.sources.amp_toolbox.interpreters import is_found
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, spec_of
+from haft.sources.answers import Answers, Told
 
 COLON: Final = ": "
 NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
@@ -42,19 +42,14 @@ class Toolboxes:
         separators: Separators | None = None,
     ) -> None:
         self._places = places
-        self._definitions = definitions
+        self._answers = Answers(definitions)
         self._separators = separators or Separators()
-        self._known: dict[str, dict[str, Any]] = {}
-        """By directory, then by path."""
         self._seen: list[Candidate] = []
 
     def look(self) -> bool:
         """See what lies there now; whether that is anything else than before."""
-        before, places = self._seen, self._places()
-        self._seen = [each for place in places for each in candidates(place)]
-        for place in places:
-            if place.directory not in self._known:
-                self._known[place.directory] = self._definitions.load(_group(place))
+        before = self._seen
+        self._seen = [each for place in self._places() for each in candidates(place)]
         return self._seen != before
 
     def is_current(self, path: str) -> bool:
@@ -67,28 +62,14 @@ class Toolboxes:
         return [
             each
             for each in self._seen
-            if each.problem is None and each.place.is_active and is_outdated(self._of(each), each)
+            if each.problem is None and each.place.is_active and self._answers.is_outdated(each)
         ]
 
-    async def ask(self, launcher: Launcher, told: Callable[[int, int], None] = lambda _done, _all: None) -> None:
+    async def ask(self, launcher: Launcher, told: Told = lambda _done, _all: None) -> None:
         """Ask those that are not known, and keep what they say."""
-        wanted = self.unknown()
-        if not wanted:
-            return
-        from haft.sources.amp_toolbox.describing import describe_all
+        from haft.sources.amp_toolbox.describing import describe
 
-        answers = await describe_all(wanted, launcher, told)
-        for each in wanted:
-            known = self._known[each.place.directory]
-            if each.path in answers:
-                known[each.path] = answers[each.path]
-            else:
-                known.pop(each.path, None)
-        for directory in {each.place.directory for each in wanted}:
-            here = {each.path for each in self._seen if each.place.directory == directory}
-            self._known[directory] = {path: one for path, one in self._known[directory].items() if path in here}
-            kept = {path: one for path, one in self._known[directory].items() if not one.get("passing")}
-            self._definitions.save(f"amp-toolbox:{directory}", kept)
+        await self._answers.ask(self.unknown(), self._seen, describe, launcher, told)
 
     def found(self) -> Iterator[Found]:
         """Every file, as the tool that it is, or why it is none."""
@@ -110,24 +91,12 @@ class Toolboxes:
         if not each.place.is_active:
             reason = f"its skill `{each.place.skill}` is not active: `haft skills activate {each.place.skill}`"
             return Found(_bare(each), None, "inactive", reason)
-        known = self._of(each)
+        known = self._answers.of(each)
         if known.get("identity") != each.identity:
             return Found(_bare(each), None, "broken", NOT_ASKED)
         if "problem" in known:
             return Found(_bare(each), None, "broken", known["problem"])
         return as_found(known, each, self._separators)
-
-    def _of(self, each: Candidate) -> Mapping[str, Any]:
-        known: Mapping[str, Any] = self._known.get(each.place.directory, {}).get(each.path, {})
-        return known
-
-
-def is_outdated(known: Mapping[str, Any], candidate: Candidate) -> bool:
-    """Whether a file must be asked again."""
-    if known.get("identity") != candidate.identity or known.get("passing"):
-        return True
-    needs = known.get("needs")
-    return needs is not None and is_found(needs)
 
 
 def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) -> Found:
@@ -135,10 +104,6 @@ def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) 
     separator = separators.of(known["name"], each, known.get("separator"))
     spec = spec_of(known, each, separator)
     return Found(spec, ToolboxTool(spec, each.path, each.identity, known["form"], separator, each.place.folder))
-
-
-def _group(place: Place) -> str:
-    return f"amp-toolbox:{place.directory}"
 
 
 def _bare(each: Candidate) -> ToolSpec:

@@ -1,0 +1,118 @@
+"""What files said of themselves when they were asked: kept by their identity, and asked for many at once.
+
+Failures are kept too, so that a file is asked once. Not kept is what the machine is to blame for, and what had too
+little time because many were asked before it. Importing this starts nothing and is cheap.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from haft.contracts import Definitions, Launcher
+
+AT_ONCE: Final = 48
+FAIR_SECONDS: Final = 2.0
+"""Who had less time than this, because many were asked, is asked again next time."""
+LEAST_SECONDS: Final = 0.5
+
+Known = dict[str, Any]
+"""What is kept of one file: its identity, and its description or its problem.
+
+`passing` where it is not to be kept; `needs` names a program that was missing when it was asked."""
+
+Told = Callable[[int, int], None]
+
+
+class Asked(Protocol):
+    """A file that can be asked."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def group(self) -> str:
+        """What it is kept with."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Another one when the file is another, or was changed."""
+        ...
+
+
+A = TypeVar("A", bound=Asked)
+
+Ask = Callable[[A, Launcher, float], Awaitable[Known]]
+
+
+class Answers:
+    """The answers of files of one kind."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._known: dict[str, dict[str, Known]] = {}
+        """By group, then by path."""
+
+    def of(self, file: Asked) -> Mapping[str, Any]:
+        """What a file said last, whether it is still the same file or not; nothing where it was never asked."""
+        if file.group not in self._known:
+            kept = self._definitions.load(file.group)
+            self._known[file.group] = {path: one for path, one in kept.items() if isinstance(one, dict)}
+        return self._known[file.group].get(file.path, {})
+
+    def is_outdated(self, file: Asked) -> bool:
+        """Whether a file must be asked, or asked again."""
+        known = self.of(file)
+        if known.get("identity") != file.identity or known.get("passing"):
+            return True
+        needs = known.get("needs")
+        return needs is not None and is_found(needs)
+
+    async def ask(self, wanted: Sequence[A], every: Iterable[A], ask: Ask[A], launcher: Launcher, told: Told) -> None:
+        """Ask some of every file that there is, and keep what they say."""
+        answers = await ask_all(wanted, ask, launcher, told)
+        for file in wanted:
+            self.of(file)
+            self._known[file.group].pop(file.path, None)
+            if file.path in answers:
+                self._known[file.group][file.path] = answers[file.path]
+        present = {file.path for file in every}
+        for group in {file.group for file in wanted}:
+            self._known[group] = {path: one for path, one in self._known[group].items() if path in present}
+            kept = {path: one for path, one in self._known[group].items() if not one.get("passing")}
+            self._definitions.save(group, kept)
+
+
+async def ask_all(
+    wanted: Sequence[A], ask: Ask[A], launcher: Launcher, told: Told = lambda _done, _all: None
+) -> dict[str, Known]:
+    """What each file says, by path: many at once, all within one deadline. One without an entry could not be asked."""
+    import asyncio
+    import time
+
+    from haft.sources.asking import DESCRIBE_SECONDS
+
+    slots = asyncio.Semaphore(AT_ONCE)
+    until = time.monotonic() + DESCRIBE_SECONDS
+    answers: dict[str, Known] = {}
+
+    async def one(file: A) -> None:
+        async with slots:
+            seconds = until - time.monotonic()
+            if seconds >= LEAST_SECONDS:
+                answers[file.path] = await ask(file, launcher, seconds)
+        told(len(answers), len(wanted))
+
+    async with asyncio.TaskGroup() as group:
+        for file in wanted:
+            group.create_task(one(file))
+    return answers
+
+
+def is_found(program: str) -> bool:
+    """Whether a program is on this machine."""
+    if os.sep in program:
+        return os.path.exists(program)
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return any(os.access(os.path.join(place, program), os.X_OK) for place in places if place)
