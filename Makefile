@@ -30,6 +30,7 @@ tour: setup  ## see haft at work, on a temporary workspace, in under a minute
 	@$(BIN)/python scripts/tour.py
 
 test: setup  ## run all tests
+	@$(BIN)/python -m compileall -q src
 	@scripts/test-programs
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 

@@ -150,6 +150,10 @@ def tour(home: str) -> None:
     print(OWN_TOOL.strip())
     show_command(["python", "count_words.py"])
     subprocess.run([sys.executable, "-c", OWN_TOOL], check=True)
+    heading("An executable as a tool: made, checked, used")
+    haft("tools", "make", "--bash", "first_lines")
+    haft("tools", "check", "tb__first_lines")
+    haft("tools", "use", "tb__first_lines", "--path", "notes.txt", "--limit", "1", "--approve", "--only", "output")
     heading("A deadline, and a cancellation from another process: nothing is left behind")
     limited = ["--approve", "--timeout", "0.5", "--only", "status"]
     haft("tools", "use", "shell", "--command", "sleep 3600", *limited, expect=4)
@@ -175,6 +179,7 @@ def main() -> None:
         os.mkdir(workspace)
         os.environ["HAFT_HOME"] = home
         os.environ["XDG_CONFIG_HOME"] = os.path.join(place, "config")
+        os.environ["AMP_TOOLBOX"] = ""  # none of the user's own
         os.chdir(workspace)
         tour(home)
         os.chdir("/")

@@ -69,7 +69,6 @@ SET_ASIDE = [
     "plugins",
     "plugin_cache_dir",
     "config",
-    "plugin_policy",
     "cli",
     "providers",
     "subagents.enabled",

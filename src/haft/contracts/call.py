@@ -63,6 +63,8 @@ class Call:
     limits: LimitsApplied | None = None
     walls: Walls | None = None
     layer: Layer | None = None
+    preview: str | None = None
+    """What the tool says that it would do."""
     trial: bool = False
     """Whether it is to be tried first: run, looked at, and then committed or not."""
     subagent: bool = False

@@ -117,6 +117,8 @@ class ApprovalRequest:
     """What it changed, where it was tried and waits to be committed."""
     output: str | None = None
     """What it printed, where it was tried."""
+    preview: str | None = None
+    """What the tool itself says that it would do. The arguments say what it is given."""
     parts: tuple[DecidedPart, ...] = ()
     """What was found in its command, part by part."""
     to_allow: tuple[Allowable, ...] = ()

@@ -62,6 +62,11 @@ class ToolSpec:
     """The tool's own deadline in seconds, where its writer set one."""
     preprocesses: bool = False
     """Whether its `preprocess` does anything; only then is it called."""
+    previews: bool = False
+    """Whether it has `preview(arguments, context) -> str`: a line that says what a call would do."""
+    explains: bool = False
+    """Whether it has `explain(arguments, context, exit_code, timed_out) -> str | None`: what to say of a call that
+    failed."""
     commands: tuple[str, ...] = ()
     """Parameters that are command lines: they are taken apart before anything is decided."""
     paths: tuple[str, ...] = ()

@@ -74,5 +74,9 @@ class CallContext:
         if self._run.outcome is None:
             self._run.output(stream, data)
 
+    def aside(self, data: bytes) -> None:
+        if self._run.outcome is None:
+            self._run.aside(data)
+
     def ended(self, children: Sequence[EndedChild]) -> None:
         self._run.ended(children)

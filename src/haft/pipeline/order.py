@@ -103,6 +103,9 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     def context(run: Run) -> CallContext:
         return CallContext(run, parts.workspace, launcher, parts.limits)
 
+    def previewing(run: Run) -> CallContext:
+        return CallContext(run, parts.workspace, lambda _call: parts.sandbox.launcher("read-only"), parts.limits)
+
     validate = Validate(live, context, foreign)
 
     async def is_hidden() -> bool:
@@ -117,11 +120,19 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         Resolve(live, parts.catalogue, parts.renew),
         validate,
         decide,
-        Approve(live, desk, parts.agree, validate, decide, parts.sandbox),
+        Approve(live, desk, parts.agree, validate, decide, parts.sandbox, previewing),
         Settle(live, desk, parts.coverage),
         Queue(live, Admission(parts.limits.max_concurrent)),
         Transact(live, parts.coverage, parts.workspace, parts.sandbox),
         Confine(live, parts.sandbox),
-        Shape(live, parts.limits, parts.tool_seconds, parts.keep, parts.sandbox, cap_is_set=parts.seconds_are_set),
+        Shape(
+            live,
+            parts.limits,
+            parts.tool_seconds,
+            parts.keep,
+            parts.sandbox,
+            context,
+            cap_is_set=parts.seconds_are_set,
+        ),
         Invoke(live, context, foreign),
     )

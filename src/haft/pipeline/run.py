@@ -176,6 +176,18 @@ class Run:
         if self._observers:
             self._publish(Event(self.id, seq, at, stream, self.status, {"text": text}))
 
+    def aside(self, data: bytes) -> None:
+        """The tool wrote to stderr, and that is not to be shown with its output."""
+        if self.shown is None:
+            if self.show is None or not data:
+                return
+            self.shown = self.show(self.id)
+        if self._alive is not None:
+            self._alive()
+        seq = self._next_seq
+        self._next_seq = seq + 1
+        self.shown.add_aside(seq, time.time(), data)
+
     def ended(self, children: Sequence[EndedChild]) -> None:
         """Processes had to be ended with the call."""
         self.ended_children.extend(children)

@@ -91,5 +91,10 @@ class ShownOutput:
             decoder = self._decoders[stream] = codecs.getincrementaldecoder("utf-8")("replace")
         return decoder.decode(data)
 
+    def add_aside(self, seq: int, at: float, data: bytes) -> None:
+        """Take a piece of stderr that is kept, and not shown with the rest."""
+        self.stderr.add(data)
+        self._keeping.append(seq, at, "stderr", data)
+
     def close(self) -> None:
         self._keeping.close()

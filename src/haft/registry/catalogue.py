@@ -52,6 +52,10 @@ class _Renamed:
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         return await self.tool.invoke(arguments, context)
 
+    def __getattr__(self, name: str) -> Any:
+        """What only some tools have."""
+        return getattr(self.tool, name)
+
 
 class Catalogue:
     """All tools of one host. `why_off` says of a tool why it is switched off, where it is: it is then listed so. That

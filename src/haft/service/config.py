@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from haft.contracts import Limits
+from haft.contracts import BadConfig, Limits
 from haft.service.config_files import ConfigFile, user_config, workspace_config
 from haft.service.gathering import Gathered, from_caller, from_environment
 from haft.service.narrowing import Ignored
@@ -110,6 +110,37 @@ class Config:
     def shown(self, name: str) -> Any:
         """A value as it may be printed: placeholders stay what they are."""
         return self.written.get(name, self.values[name])
+
+
+def working_directory(config: Config, workspace: str) -> str:
+    """Where tools work, relative to the workspace. `BadConfig` where that is outside of it."""
+    import os
+
+    said, source = config.values["working_directory"], config.sources["working_directory"]
+    base = os.path.dirname(source) if os.path.isabs(source) else workspace
+    root = os.path.realpath(workspace)
+    place = os.path.normpath(os.path.join(os.path.realpath(base), os.path.expanduser(said)))
+    if place != root and not place.startswith(root.rstrip("/") + "/"):
+        if source != "default" and os.path.dirname(source) != root and not os.path.isabs(said):
+            return "."  # The user's own file lies elsewhere: what is relative to it says nothing about this workspace.
+        raise BadConfig(f"{source}: `working_directory` must lie inside the workspace, not at {place}")
+    return os.path.relpath(place, root)
+
+
+def filled_in(config: Config) -> set[str]:
+    """Texts that were filled in from the environment: they are kept out of the record."""
+    found: set[str] = set()
+    for name, written in config.written.items():
+        left: list[tuple[Any, Any]] = [(written, config.values[name])]
+        while left:
+            before, after = left.pop()
+            if isinstance(before, Mapping) and isinstance(after, Mapping):
+                left += [(before[key], after[key]) for key in before if key in after]
+            elif isinstance(before, list) and isinstance(after, list):
+                left += zip(before, after, strict=False)
+            elif isinstance(after, str) and before != after:
+                found.add(after)
+    return found
 
 
 def load_config(

@@ -41,7 +41,7 @@ class ConfigFile:
             raise BadConfig(f"{self.path} cannot be understood: {error}") from error
         if not isinstance(tables, dict):
             raise BadConfig(f"{self.path} must hold a table of settings")
-        yield from _flattened(tables, self.path)
+        yield from _flattened(tables, self.path, takes_loose=self.is_json)
 
     def lines(self, rules: int) -> tuple[int, ...] | None:
         """The line of each rule, where that can be told."""
@@ -86,8 +86,20 @@ def read_config(path: str) -> bytes:
     return data
 
 
-def _flattened(tables: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Iterator[tuple[str, Any]]:
+    """Every setting. In JSON, plain values beside the settings are what plugins ask for by name, as under `config`."""
     sections = {name.split(".")[0] for name in BY_NAME}
+    loose = {
+        name: value
+        for name, value in tables.items()
+        if takes_loose
+        and isinstance(value, str | int | float | bool)
+        and name not in sections
+        and near_miss(name, sections) is None
+    }
+    if loose and isinstance(tables.get("config", {}), dict):
+        tables = {name: value for name, value in tables.items() if name not in loose}
+        tables["config"] = {**loose, **tables.get("config", {})}
     for section, table in tables.items():
         if section in BY_NAME:
             yield section, table

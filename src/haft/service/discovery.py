@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from haft.service.config import Config
+    from haft.service.plugins import Plugins
 
 TOOLBOXES: Final = "amp-toolbox"
 SKILL: Final = "skill"
@@ -41,6 +42,7 @@ class Discovery:
         self._configured: tuple[str, ...] = ()
         self._separators = Separators()
         self._toolboxes: Toolboxes | None = None
+        self._plugins: Plugins | None = None
         self._skill: SkillTool | None = None
         self._turn: asyncio.Lock | None = None
 
@@ -53,6 +55,10 @@ class Discovery:
             for key, mark in config.values["toolbox.separator"].items()
         }
         self._separators = Separators(config.values["toolbox.text_separator"], special)
+        if config.values["plugins"]:
+            from haft.service.plugins import Plugins
+
+            self._plugins = Plugins(config, self._workspace, self._definitions)
 
     def _directories(self, config: Config) -> Iterator[str]:
         for source, paths in config.lists.get("toolbox.paths", ()):
@@ -80,7 +86,7 @@ class Discovery:
         toolboxes = self._boxes()
         toolboxes.look()
         catalogue.take(TOOLBOXES, toolboxes.found())
-        return bool(toolboxes.unknown())
+        return bool(toolboxes.unknown()) | (self._plugins is not None and self._plugins.fill(catalogue))
 
     async def renew(self, catalogue: Catalogue, launcher: Launcher, told: Told = lambda _done, _all: None) -> None:
         """Look again, ask what is not known, and put in what there is."""
@@ -95,10 +101,14 @@ class Discovery:
                 await toolboxes.ask(launcher, told)
             if seen or unknown:
                 catalogue.take(TOOLBOXES, toolboxes.found())
+            if self._plugins is not None:
+                await self._plugins.renew(catalogue, launcher, told)
             self.fill_builtin(catalogue)
 
     def is_current(self, spec: ToolSpec) -> bool:
         """Whether a tool is still what it was when its file was last looked at."""
+        if spec.kind == "bash-plugin":
+            return self._plugins is None or self._plugins.is_current(spec.origin)
         return spec.kind != "amp-toolbox" or self._boxes().is_current(spec.origin)
 
     async def at(self, path: str, launcher: Launcher) -> Found:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from haft.contracts import BadConfig
 from haft.service.config_files import ConfigFile, unknown_setting
 from haft.service.narrowing import NOTHING, Ignored, narrowed, narrowed_rules
-from haft.service.placeholders import expanded, has_placeholder
+from haft.service.placeholders import expanded, has_placeholder, with_places
 from haft.service.rule_sets import RuleSet
 from haft.service.settings import BY_NAME, SETTINGS, Setting
 
@@ -37,6 +37,7 @@ class Gathered:
         """All of a file."""
         self.files.append(file.path)
         for name, written in file.settings():
+            written = self._with_places(written, file)
             try:
                 value = expanded(written, self._env)
             except ValueError as error:
@@ -57,6 +58,7 @@ class Gathered:
                 self._take_untrusted_rules(file, _checked(BY_NAME[name], written, file.path))
                 continue
             setting = BY_NAME[name]
+            written = self._with_places(written, file)
             value = written if has_placeholder(written) else _checked(setting, written, file.path)
             kept, aside = narrowed(setting, value, self.values, file.path)
             self.ignored += aside
@@ -89,12 +91,15 @@ class Gathered:
             return
         if BY_NAME[name].narrowing == "adds":
             self.lists.setdefault(name, []).append((source, tuple(value)))
-            value = list(dict.fromkeys((*self.values[name], *value)))
+            value = [*self.values[name], *(one for one in value if one not in self.values[name])]
             source = f"{self.sources[name]}, {source}" if self._is_set(name) else source
         self.values[name], self.sources[name] = value, source
         self.written.pop(name, None)
         if written:
             self.written[name] = written
+
+    def _with_places(self, value: Any, file: ConfigFile) -> Any:
+        return with_places(value, {"CONFIG_DIR": os.path.dirname(file.path), "WORKING_DIR": self._workspace})
 
     def _is_set(self, name: str) -> bool:
         return self.sources[name] != "default"

@@ -1,4 +1,5 @@
-"""`${env:NAME}` in a text of a configuration file: the variable's value, where the file may have it."""
+"""`${env:NAME}` in a text of a configuration file: the variable's value, where the file may have it. `${CONFIG_DIR}` is
+the directory of the file, `${WORKING_DIR}` the workspace."""
 
 from __future__ import annotations
 
@@ -31,6 +32,17 @@ def expanded(value: Any, env: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {name: expanded(one, env) for name, one in value.items()}
     return [expanded(one, env) for one in value] if isinstance(value, list) else value
+
+
+def with_places(value: Any, places: Mapping[str, str]) -> Any:
+    """`value` with the names of places filled in."""
+    if isinstance(value, str):
+        for name, place in places.items():
+            value = value.replace(f"${{{name}}}", place)
+        return value
+    if isinstance(value, dict):
+        return {name: with_places(one, places) for name, one in value.items()}
+    return [with_places(one, places) for one in value] if isinstance(value, list) else value
 
 
 def _texts(value: Any) -> list[str]:

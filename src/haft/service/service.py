@@ -57,7 +57,7 @@ from haft.service.answers import Answers
 from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.changes import brought_up_to_date, rows_for, transactions_of
-from haft.service.config import Config, load_config
+from haft.service.config import Config, filled_in, load_config, working_directory
 from haft.service.discovery import Discovery
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
@@ -113,11 +113,12 @@ class ToolService:
         self.discovery = Discovery(self.workspace, self.home, os.environ)
         self.discovery.configure(self.config)
         self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
+        self._directory = working_directory(self.config, self.workspace)
         self._disk = KeepingUp(self.discovery, self.catalogue, lambda: self._sandbox.launcher("read-only"))
         self.who = who or user_name()
         self.thread = ThreadId(thread) if thread else new_thread_id()
         self._approver = approver
-        self._secrets = set(secrets) | secret_values(os.environ)
+        self._secrets = set(secrets) | secret_values(os.environ) | filled_in(self.config)
         self._pipeline: Pipeline | None = None
         self._history: History | None = None
         self._replies: set[asyncio.Task[Reply]] = set()
@@ -292,14 +293,16 @@ class ToolService:
         who: str | None = None,
         parent: str | None = None,
         timeout: float | None = None,
-        cwd: str = ".",
+        cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         config: Mapping[str, Any] | None = None,
         grants: Grants | Mapping[str, Any] | None = None,
         trial: bool = False,
     ) -> Run:
         """Call a tool. Returns at once with the run: await it, iterate it, cancel it. `grants` open walls for it. With
-        `trial` it runs first, and its changes are committed once someone has seen and approved them."""
+        `trial` it runs first, and its changes are committed once someone has seen and approved them. `cwd` is in the
+        workspace; without one it is what `working_directory` says."""
+        cwd = self._directory if cwd is None else cwd
         check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
         for word, value in (("thread", thread), ("who", who), ("parent", parent)):
             if value is not None and not isinstance(value, str):

@@ -37,6 +37,8 @@ class KeptDefinitions:
 
     def save(self, group: str, known: Mapping[str, Any]) -> None:
         """Written beside and renamed: nobody reads half of it. What cannot be kept is asked again."""
+        if not os.path.isdir(os.path.dirname(self._directory)):
+            return  # Whoever only looks leaves no trace.
         path = self._path(group)
         temporary = f"{path}.{os.urandom(8).hex()}.tmp"
         with suppress(OSError):

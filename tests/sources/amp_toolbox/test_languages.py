@@ -1,6 +1,5 @@
-"""Tools in several languages and both forms, run for real: each receives exactly what was passed, in the environment that
-the protocol promises, and its output, its exit code and its end come back.
-"""
+"""Tools in several languages and both forms, run for real: each receives exactly what was passed, in the
+environment that the protocol promises, and its output, its exit code and its end come back."""
 
 import asyncio
 import json
@@ -218,7 +217,7 @@ def test_an_optional_parameter_that_is_null_is_left_out(box):
 
 RAW = """#!/bin/sh
 if [ "$TOOLBOX_ACTION" = describe ]; then
-    printf 'name: raw\\ndescription: d\\npath: string\\nmore: string?\\ncount: integer?\\nlist: array?\\non: boolean?\\n'
+    printf '%s\\n' 'name: raw' 'description: d' 'path: string' 'more: string?' 'count: integer?' 'list: array?' 'on: bool?'
 else
     touch was-run
     cat

@@ -1,5 +1,6 @@
 """What executables say of themselves, read as their writers meant it; and every way in which it cannot be read."""
 
+import contextlib
 import json
 
 import pytest
@@ -347,10 +348,7 @@ def test_what_is_wrong_is_named():
 def test_any_depth_of_nesting_is_read_or_is_unreadable(depth, brackets):
     start, end = ("[", "]") if brackets == "[]" else ('{"a":', "}")
     said = '{"name": "x", "meta": {"m": ' + start * depth + "1" + end * depth + "}}"
-    try:
-        assert read_description(said.encode()).name == "x"
-    except Unreadable as error:
-        assert "nested" in error.message
+    only_unreadable(said.encode())
 
 
 def test_references_in_a_circle_are_read():
@@ -366,11 +364,8 @@ def test_references_in_a_circle_are_read():
 
 
 def only_unreadable(said):
-    try:
+    with contextlib.suppress(Unreadable):
         read = read_description(said)
-    except Unreadable as error:
-        assert error.message and error.cure
-    else:
         assert read.name.strip() and read.form in ("json", "text")
         json.dumps([read.name, read.description, read.input_schema, read.meta], allow_nan=False).encode()
         validator_for(read.input_schema).is_valid({})
@@ -409,3 +404,17 @@ values = st.recursive(
 @given(st.dictionaries(st.sampled_from(["name", "description", "args", "inputSchema", "meta"]), values))
 def test_no_json_does_more_than_be_unreadable(facts):
     only_unreadable(json.dumps({"name": "x", **facts}).encode())
+
+
+def test_whatever_one_tool_says_the_others_are_listed(box):
+    """What is read is read for many at once: one that is nested deeply, or floods, must not take the others with it."""
+    box.tool("good", "#!/bin/sh\nprintf 'name: good\\ndescription: d\\n'\n")
+    deep = "printf '{\"name\": \"deep\", \"meta\": '; printf '[%.0s' {1..700}; printf ']%.0s' {1..700}; printf '}'"
+    box.tool("deep", f"#!/usr/bin/env bash\n{deep}\n")
+    box.tool("flood", "#!/bin/sh\nyes 'name: flood'\n")
+    box.tool("bytes", "#!/bin/sh\nprintf 'name: \\377'\n")
+    box.tool("noisy", "#!/bin/sh\nyes noise | head -c 300000 >&2\necho 'why it failed' >&2\nexit 4\n")
+    listed = {one["name"]: one for one in box.haft("tools", "list", "--all", "--json").json}
+    states = {name.removeprefix("tb__"): one["state"] for name, one in listed.items() if name.startswith("tb__")}
+    assert states == {"good": "ready", "deep": "broken", "flood": "broken", "bytes": "broken", "noisy": "broken"}
+    assert "exited 4" in listed["tb__noisy"]["reason"] and "why it failed" in listed["tb__noisy"]["reason"]

@@ -1,6 +1,9 @@
-"""Which separator a script shows that it reads, in the styles in which people publish them; and what it is then given."""
+"""Which separator a script shows that it reads, in the styles in which people publish them; and what it is then
+given."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -43,11 +46,11 @@ COLONS = {
     """,
     "grep and cut": "path=$(printf '%s' \"$input\" | grep '^path:' | cut -d: -f2- | xargs)",
     "grep and cut in quotes": "path=$(echo \"$input\" | grep '^path:' | cut -d ':' -f 2-)",
-    "grep and sed": "path=$(echo \"$input\" | grep \"^path:\" | sed 's/^path: //')",
+    "grep and sed": 'path=$(echo "$input" | grep "^path:" | sed \'s/^path: //\')',
     "sed -n": "path=$(sed -n 's/^path: //p' <<<\"$input\")",
     "sed -n with blanks": "path=$(echo \"$input\" | sed -n 's/^path:[[:space:]]*//p')",
     "awk -F": "path=$(echo \"$input\" | awk -F': ' '/^path/ {print $2}')",
-    "awk -F without a blank": "path=$(echo \"$input\" | awk -F: '$1 == \"path\" {print $2}')",
+    "awk -F without a blank": 'path=$(echo "$input" | awk -F: \'$1 == "path" {print $2}\')',
     "zsh": """#!/usr/bin/env zsh
         while IFS=': ' read -r key value; do
             params[$key]=$value
@@ -61,7 +64,7 @@ COLONS = {
     "node, indexOf": 'const at = line.indexOf(":");',
     "node, match": "const found = line.match(/^([^:]+):\\s*(.*)$/);",
     "ruby": "key, value = line.chomp.split(': ', 2)",
-    "perl": 'my ($key, $value) = split(/: /, $line, 2); if ($line =~ /^path: (.*)/) { $path = $1 }',
+    "perl": "my ($key, $value) = split(/: /, $line, 2); if ($line =~ /^path: (.*)/) { $path = $1 }",
     "php": "[$key, $value] = explode(':', $line, 2);",
 }
 EQUALS_ONLY = {
@@ -72,7 +75,7 @@ EQUALS_ONLY = {
             esac
         done
     """,
-    "bash, IFS bare": "while IFS== read -r key value; do export \"arg_$key\"=\"$value\"; done",
+    "bash, IFS bare": 'while IFS== read -r key value; do export "arg_$key"="$value"; done',
     "bash, IFS in double quotes": 'while IFS="=" read -r key value; do :; done',
     "bash, with a colon in the description": """#!/usr/bin/env bash
         if [ "$TOOLBOX_ACTION" = "describe" ]; then
@@ -104,7 +107,7 @@ EOF
     "grep and cut": "url=$(echo \"$input\" | grep '^url=' | cut -d= -f2-)",
     "grep and cut in quotes": "url=$(grep '^url=' <<<\"$input\" | cut -d '=' -f 2-)",
     "sed -n": "url=$(sed -n 's/^url=//p' <<<\"$input\")",
-    "awk -F": "url=$(echo \"$input\" | awk -F= '$1 == \"url\" {print $2}')",
+    "awk -F": 'url=$(echo "$input" | awk -F= \'$1 == "url" {print $2}\')',
     "Python": "key, value = line.strip().split('=', 1)",
     "node": 'const [key, value] = line.split("=");',
 }
@@ -112,10 +115,10 @@ NEITHER = {
     "nothing": "",
     "no reading": "#!/bin/sh\necho hello",
     "the whole of stdin": "#!/bin/sh\ncat",
-    "jq": "input=$(cat)\npath=$(jq -r .path <<<\"$input\")",
-    "jq and assignments": "input=$(cat)\npath=$(jq -r '.path' <<<\"$input\")\nexport PATH=\"$PATH\" a=b",
+    "jq": 'input=$(cat)\npath=$(jq -r .path <<<"$input")',
+    "jq and assignments": 'input=$(cat)\npath=$(jq -r \'.path\' <<<"$input")\nexport PATH="$PATH" a=b',
     "Python, json": "arguments = json.load(sys.stdin)\nname = arguments['name']",
-    "assignments and tests": "a=b\n[ \"$a\" = b ] && x=1\nfor i in a=1; do :; done",
+    "assignments and tests": 'a=b\n[ "$a" = b ] && x=1\nfor i in a=1; do :; done',
     "only in a comment": "# while IFS='=' read -r key value\n// line.split('=')\ncat",
 }
 BOTH = {
@@ -156,9 +159,19 @@ def test_an_equals_that_is_split_elsewhere_does_not_outweigh_lines_that_are_matc
     assert separator_of(script) != EQUALS
 
 
-def test_a_long_script_is_looked_at_in_a_moment():
-    for piece in ("IFS=", "cut -d ", "${a%%", "^a", "awk -F ", "grep '^" + "a" * 200 + "\n", "[^"):
-        assert separator_of(piece * (200_000 // len(piece))) in (None, COLON, EQUALS)
+PIECES = ("IFS=", "cut -d ", "${a%%", "${aa", "^a", "awk -F ", "grep '^a ", "test ^", "[^", "find(", " =", "jq ")
+"""The beginnings of every way to split, which a script may repeat on one line as often as it has room."""
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_the_longest_script_that_is_looked_at_is_no_trouble(piece):
+    """Whatever it holds: in another process, so that one that takes for ever can be ended."""
+    program = (
+        "import sys; from haft.sources.amp_toolbox.separator import separator_of; "
+        "from haft.sources.amp_toolbox.describing import LARGEST_SCRIPT; "
+        "separator_of(sys.argv[1] * (LARGEST_SCRIPT // len(sys.argv[1])))"
+    )
+    subprocess.run([sys.executable, "-c", program, piece], check=True, timeout=20)
 
 
 # From end to end.

@@ -22,6 +22,7 @@ from haft.contracts import (
     RunId,
     Scope,
     StorageFailed,
+    ToolContext,
     Walls,
     grants_from,
     own_copy,
@@ -29,6 +30,7 @@ from haft.contracts import (
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.desk import Desk, request_of, to_answer
+from haft.pipeline.hooks import preview_of
 from haft.pipeline.run import Run
 from haft.pipeline.stages.confine import granted
 from haft.pipeline.stages.decide import Decide
@@ -50,7 +52,9 @@ class Approve:
         validate: Validate,
         decide: Decide,
         sandbox: Sandbox,
+        previewing: Callable[[Run], ToolContext],
     ) -> None:
+        self._previewing = previewing
         self._sandbox = sandbox
         self._live = live
         self._desk = desk
@@ -60,7 +64,10 @@ class Approve:
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         assert call.decision is not None
-        if call.decision.action == "ask":
+        assert call.tool is not None
+        if call.tool.spec.previews and call.decision.action != "reject":
+            call = await self._previewed(call)
+        if call.decision is not None and call.decision.action == "ask":
             call = await self._ask(call)
         if call.decision is not None and call.decision.action == "reject":
             raise Rejected(
@@ -68,6 +75,16 @@ class Approve:
                 hint=_how_to_enable(call.decision),
             )
         return await proceed(call)
+
+    async def _previewed(self, call: Call) -> Call:
+        """The call with what its tool says that it would do."""
+        run = self._live[call.run]
+        preview = await preview_of(call, self._previewing(run))
+        if preview is not None:
+            call = revised(call, preview=preview)
+            run.call = call
+            run.note("progress", {"message": preview, "fraction": None})
+        return call
 
     async def _ask(self, call: Call) -> Call:
         """The call as a person agreed to it; `Rejected` where nobody did."""
@@ -101,6 +118,7 @@ class Approve:
         try:
             other = await self._validate.judge(revised(call, arguments=own_copy(arguments)))
             other = await self._decide.judge(other)
+            other = revised(other, preview=await preview_of(other, self._previewing(run)))
         finally:
             run.call = call
         assert other.decision is not None

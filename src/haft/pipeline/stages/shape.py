@@ -10,10 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from haft.contracts import PROCESS_LIMITS, Call, Limits, LimitsApplied, Outcome, RunId, TimedOut, revised
+from haft.contracts import (
+    PROCESS_LIMITS,
+    Call,
+    Limits,
+    LimitsApplied,
+    Outcome,
+    RunId,
+    TimedOut,
+    ToolContext,
+    revised,
+)
 from haft.pipeline.chain import Proceed
 from haft.pipeline.deadline import Clocks
 from haft.pipeline.ended import failed
+from haft.pipeline.hooks import explained
 from haft.pipeline.run import Run
 from haft.pipeline.shown import Keeping, ShownOutput
 from haft.sandbox import Sandbox
@@ -35,9 +46,11 @@ class Shape:
         tool_seconds: Mapping[str, float],
         keep: Keep,
         sandbox: Sandbox,
+        context: Callable[[Run], ToolContext],
         *,
         cap_is_set: bool,
     ) -> None:
+        self._context = context
         self._sandbox = sandbox
         self._live = live
         self._limits = limits
@@ -53,6 +66,7 @@ class Shape:
         seconds = self._seconds(call)
         idle = self._limits.max_idle_seconds
         assert call.tool is not None
+        explains = call.tool.spec.explains
         call = revised(call, limits=self._applied(seconds, in_process=call.tool.spec.hosting == "in-process"))
         run.show = self._show
         run.turn("in-progress", call)
@@ -67,10 +81,16 @@ class Shape:
             task = asyncio.current_task()
             assert task is not None
             task.uncancel()
-            return self._timed_out(run, call, deadline.passed, seconds if deadline.passed == "max_seconds" else idle)
+            late = seconds if deadline.passed == "max_seconds" else idle
+            outcome = self._timed_out(run, call, deadline.passed, late)
+        else:
+            late = 0.0
+            outcome = self._shaped(run, outcome)
         finally:
             self._clocks.stop(deadline)
-        return self._shaped(run, outcome)
+        if outcome.error is None or not explains:
+            return outcome
+        return await explained(call, outcome, self._context(run), late)
 
     def _show(self, run: RunId) -> ShownOutput:
         return ShownOutput(self._limits.max_output_bytes, self._keep(run))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.contracts import Provenance
+from haft.sources.identity import identity_of
 
 MOST_FILES: Final = 2_000
 """Of one directory. A folder of programs is no toolbox."""
@@ -107,19 +108,6 @@ def candidate(path: str, place: Place) -> Candidate:
             return Candidate(path, place, "dangling", f"{there}; mend or remove the link")
         return Candidate(path, place, "gone", f"it cannot be read: {error.strerror}")
     return Candidate(path, place, identity_of(found), _problem(path, place, found))
-
-
-def identity_of(found: os.stat_result) -> str:
-    """What changes when a file does."""
-    return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
-
-
-def identity_at(path: str) -> str | None:
-    """The identity of the file at a path, links followed; None where there is none."""
-    try:
-        return identity_of(os.stat(path))
-    except OSError:
-        return None
 
 
 def _problem(path: str, place: Place, found: os.stat_result) -> str | None:

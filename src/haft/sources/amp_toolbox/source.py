@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from haft.contracts import Definitions, Found, Launcher, ToolSpec
-from haft.sources.amp_toolbox.finding import Candidate, Place, candidates, identity_at
+from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, spec_of
 from haft.sources.answers import Answers, Told
+from haft.sources.identity import identity_at
 
 COLON: Final = ": "
 NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"

@@ -18,7 +18,8 @@ from haft.contracts import (
     ToolSpec,
     clean_tool_name,
 )
-from haft.sources.amp_toolbox.finding import Candidate, identity_at, own_files
+from haft.sources.amp_toolbox.finding import Candidate, own_files
+from haft.sources.identity import identity_at
 
 PREFIX: Final = "tb__"
 

@@ -101,6 +101,9 @@ class WorkerContext:
         else:
             write_all(1, data)
 
+    def aside(self, data: bytes) -> None:
+        self.output("stderr", data)
+
     def ended(self, children: Sequence[EndedChild]) -> None:
         """Nothing: the host sees by itself what was left of this process."""
 

@@ -20,6 +20,7 @@ LONGEST_DESCRIPTION: Final = 1024
 _NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
 _WANTED: Final = re.compile(r"[\"']?(?:name|description)[\"']?\s*:")
 _LINE: Final = re.compile(r"[\"']?(?P<key>name|description)[\"']?\s*:(?P<rest>.*)")
+_SIMPLE: Final = re.compile(r"(?:name|description): +[A-Za-z0-9][^\x00-\x1f:#\x7f\x85\u2028\u2029]*")
 _MOST_YAML: Final = 8_000
 _MOST_BRACKETS: Final = 50
 
@@ -70,6 +71,8 @@ def _block(text: str) -> str | None:
 
 def _mapping(block: str) -> dict[Any, Any]:
     lines = list(_wanted_lines(block))
+    if all(map(_SIMPLE.fullmatch, lines)) and len({line.partition(":")[0] for line in lines}) == len(lines):
+        return _plain_lines(lines)  # As most are: YAML would say the same, and take long to load.
     text = "\n".join(lines)
     found = None
     # Reading nested lists takes YAML a time that grows with the square of their depth; a description has none.

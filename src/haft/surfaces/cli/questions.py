@@ -42,6 +42,8 @@ def shown_call(
     for name, value in arguments.items():
         text = value if isinstance(value, str) else to_json_text(value)
         yield from _wrapped(visible(name).replace("\n", "\\n"), visible(text))
+    if request.preview is not None and arguments == request.arguments:
+        yield from _wrapped("its own words", one_line(request.preview))
     if request.cwd != ".":
         yield f"  in: {visible(request.cwd)}"
     if request.env:
@@ -116,6 +118,7 @@ def request_in(waiting: Waiting) -> ApprovalRequest:
         walls=Walls(**walls),
         diff=shown["diff"],
         output=shown["output"],
+        preview=shown.get("preview"),
         parts=tuple(DecidedPart(**part) for part in shown["parts"]),
         to_allow=tuple(Allowable(**one) for one in shown["toAllow"]),
         definition_diff=shown["definitionDiff"],

@@ -1,0 +1,142 @@
+"""The bash files that a plugin is made of: one file, or those that `agent_plugin.json` names. Nothing is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.contracts import Provenance
+from haft.sources.bash_plugin.references import PluginReference
+from haft.sources.identity import identity_of
+
+DESCRIPTOR: Final = "agent_plugin.json"
+MOST_TOOLS: Final = 200
+LARGEST_DESCRIPTOR: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFile:
+    """A file that is a tool, or why there is none."""
+
+    path: str
+    folder: str
+    """What it is part of, and may read."""
+    reference: PluginReference
+    provenance: Provenance
+    identity: str = ""
+    problem: str | None = None
+    files: tuple[str, ...] = ()
+    """What else belongs to it."""
+
+    @property
+    def group(self) -> str:
+        """What it is kept with: the tools of its folder."""
+        return f"bash-plugin:{self.folder}"
+
+
+def files_of(reference: PluginReference, place: str, provenance: Provenance, within: str | None) -> list[PluginFile]:
+    """The tools of a plugin that lies at `place`. Links may not lead out of `within`, where that is given."""
+    maker = _Maker(reference, provenance, within)
+    if not os.path.lexists(place):
+        return [maker.broken(place, f"there is no {place}; see to the path in {reference.source}")]
+    if os.path.isdir(place) and not reference.is_file:
+        return list(maker.of_folder(place))
+    if os.path.isdir(place):
+        return [maker.broken(place, f"it is a folder; write `bash:{place}` or {{bash_tool = {{path = …}}}}")]
+    return [maker.of_file(place, os.path.dirname(place))]
+
+
+class _Maker:
+    def __init__(self, reference: PluginReference, provenance: Provenance, within: str | None) -> None:
+        self._reference = reference
+        self._provenance = provenance
+        self._within = within
+
+    def broken(self, path: str, problem: str) -> PluginFile:
+        return PluginFile(path, os.path.dirname(path), self._reference, self._provenance, "", problem)
+
+    def of_file(self, path: str, folder: str, files: tuple[str, ...] = ()) -> PluginFile:
+        try:
+            found = os.stat(path)
+        except OSError as error:
+            return self.broken(path, f"it cannot be read: {error.strerror}")
+        if not stat.S_ISREG(found.st_mode):
+            return self.broken(path, "it is no file")
+        problem = self._leaves(path)
+        if problem is None and not os.access(path, os.R_OK):
+            problem = "it may not be read; see to its permissions"
+        return PluginFile(path, folder, self._reference, self._provenance, identity_of(found), problem, files)
+
+    def of_folder(self, folder: str) -> Iterator[PluginFile]:
+        """Those that its descriptor names."""
+        descriptor = os.path.join(folder, DESCRIPTOR)
+        try:
+            told = _descriptor(descriptor)
+        except ValueError as error:
+            yield self.broken(descriptor, str(error))
+            return
+        inner = self._reference.subdirectory or told.get("subdirectory") or "."
+        tools = told.get("bash_tools", [])
+        if not isinstance(inner, str) or not _is_inside(inner):
+            yield self.broken(descriptor, f"its `subdirectory` is no folder inside of {folder}")
+            return
+        if not isinstance(tools, list) or not tools or len(tools) > MOST_TOOLS:
+            yield self.broken(descriptor, 'it names no bash tools; write {"bash_tools": [{"file": "my_tool.bash"}]}')
+            return
+        belonging = tuple(sorted(_belonging(folder)))
+        for tool in tools:
+            file = tool.get("file") if isinstance(tool, dict) else None
+            if not isinstance(file, str) or not file or not _is_inside(file):
+                yield self.broken(descriptor, f'{tool!r} is no {{"file": …}} with a path inside of the folder'[:300])
+                continue
+            yield self.of_file(os.path.normpath(os.path.join(folder, inner, file)), folder, belonging)
+
+    def _leaves(self, path: str) -> str | None:
+        real = os.path.realpath(path)
+        if self._within is None or real.startswith(self._within.rstrip("/") + "/"):
+            return None
+        return f"it leads out of the workspace, to {real}; name it in your own configuration to have it all the same"
+
+
+def _descriptor(path: str) -> dict[str, Any]:
+    """What a folder says of itself; `ValueError` with a sentence where it says nothing."""
+    cure = 'write {"bash_tools": [{"file": "my_tool.bash"}]} into it'
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ValueError(f"it is no file; {cure}")
+            data = file.read(LARGEST_DESCRIPTOR + 1)
+    except FileNotFoundError:
+        raise ValueError(
+            f"the folder has no {DESCRIPTOR}; {cure}, or name one file: {{bash_tool = {{file = …}}}}"
+        ) from None
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error.strerror}") from None
+    try:
+        told = json.loads(data[:LARGEST_DESCRIPTOR])
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+    if not isinstance(told, dict):
+        raise ValueError(f"it is no JSON object; {cure}")  # noqa: TRY004  all raise the same
+    return told
+
+
+def _is_inside(path: str) -> bool:
+    return not os.path.isabs(path) and ".." not in path.split("/") and "\0" not in path
+
+
+def _belonging(folder: str) -> Iterator[str]:
+    """The files of a plugin: an approval holds as long as none of them changes."""
+    count = 0
+    for top, directories, names in os.walk(folder):
+        directories[:] = sorted(name for name in directories if name not in (".git", "node_modules", "__pycache__"))
+        for name in sorted(names):
+            if not name.lower().endswith((".md", ".pyc")):
+                yield os.path.join(top, name)
+                count += 1
+                if count >= MOST_TOOLS:
+                    return

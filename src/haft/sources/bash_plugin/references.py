@@ -1,0 +1,111 @@
+"""How plugins are written in a configuration: a text such as `bash:./plugins/mine`, or a table.
+
+Only the words are read here. What lies at a place is looked at by `finding`, what must be fetched is fetched elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from haft.contracts import BadConfig, near_miss
+
+Family = Literal["bash", "python"]
+
+_FORMS: Final = ("bash:", "bash+git:", "path:", "python:")
+_KEYS: Final = ("file", "path", "git", "ref", "subdirectory")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginReference:
+    """One entry of `plugins`."""
+
+    written: str
+    """As a person knows it."""
+    source: str
+    """The file that says so, or who else does."""
+    family: Family
+    path: str | None = None
+    """A file or a folder, absolute."""
+    git: str | None = None
+    """Where it is fetched from."""
+    ref: str | None = None
+    subdirectory: str | None = None
+    is_file: bool = False
+    """Whether it must be a file: the form `bash_tool.file` and `python:`."""
+    dotted: str | None = None
+    """An importable object, where it is no place on disk."""
+
+    @property
+    def name(self) -> str:
+        """By which it can be disabled: the last word of where it lies."""
+        place = self.path or self.git or self.dotted or self.written
+        return os.path.splitext(os.path.basename(place.rstrip("/")).removesuffix(".git"))[0]
+
+
+def read_reference(entry: Any, source: str, base: str) -> PluginReference:
+    """One entry; relative paths begin at `base`. `BadConfig` where it makes no sense, with the form to write."""
+    if isinstance(entry, str):
+        return _from_text(entry, source, base)
+    if isinstance(entry, Mapping) and set(entry) == {"bash_tool"} and isinstance(entry["bash_tool"], Mapping):
+        return _from_table(entry["bash_tool"], source, base)
+    raise BadConfig(
+        f"{source}: a plugin is written as a text such as `bash:./plugins/mine`, or as {{bash_tool = {{file = …}}}}, "
+        f"not as {entry!r}"[:400]
+    )
+
+
+def _from_text(text: str, source: str, base: str) -> PluginReference:
+    if text.startswith("bash+git:"):
+        url, _hash, ref = text.removeprefix("bash+git:").partition("#")
+        return PluginReference(text, source, "bash", git=_required(url, text, source), ref=ref or None)
+    for form, family in (("bash:", "bash"), ("path:", "python"), ("python:", "python")):
+        if text.startswith(form):
+            path = _placed(_required(text.removeprefix(form), text, source), base)
+            return PluginReference(text, source, family, path=path, is_file=form == "python:")  # type: ignore[arg-type]
+    if ":" not in text.split("/")[0] or all(part.isidentifier() for part in text.replace(":", ".").split(".")):
+        if all(part.isidentifier() for part in text.replace(":", ".").split(".")):
+            return PluginReference(text, source, "python", dotted=text)
+        raise BadConfig(f"{source}: the plugin `{text}` does not say what it is", hint=f"write `bash:{text}`")
+    near = near_miss(text.split(":")[0] + ":", _FORMS)
+    hint = f"did you mean `{near}`?" if near else f"plugins begin with {', '.join(_FORMS)}"
+    raise BadConfig(f"{source}: there is no plugin of the form `{text}`", hint=hint)
+
+
+def _from_table(table: Mapping[str, Any], source: str, base: str) -> PluginReference:
+    for key, value in table.items():
+        if key not in _KEYS:
+            near = near_miss(key, _KEYS)
+            hint = f"did you mean `{near}`?" if near else f"its keys are {', '.join(_KEYS)}"
+            raise BadConfig(f"{source}: `bash_tool` has no key `{key}`", hint=hint)
+        if not isinstance(value, str) or not value or "\0" in value:
+            raise BadConfig(f"{source}: `bash_tool.{key}` must be a text, not {value!r}")
+    places = [key for key in ("file", "path", "git") if key in table]
+    written = f"bash_tool {', '.join(f'{key}={table[key]}' for key in table)}"
+    if len(places) != 1:
+        raise BadConfig(f"{source}: `bash_tool` needs one of file, path and git, and has {len(places)} ({written})")
+    if "ref" in table and "git" not in table:
+        raise BadConfig(f"{source}: `bash_tool.ref` goes with `git` ({written})")
+    place = table[places[0]]
+    return PluginReference(
+        written,
+        source,
+        "bash",
+        path=None if places[0] == "git" else _placed(place, base),
+        git=place if places[0] == "git" else None,
+        ref=table.get("ref"),
+        subdirectory=table.get("subdirectory"),
+        is_file=places[0] == "file",
+    )
+
+
+def _placed(path: str, base: str) -> str:
+    return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+
+
+def _required(place: str, text: str, source: str) -> str:
+    if not place or "\0" in place:
+        raise BadConfig(f"{source}: the plugin `{text}` names no place")
+    return place
