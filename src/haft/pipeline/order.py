@@ -104,7 +104,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         return CallContext(run, parts.workspace, launcher, parts.limits)
 
     def previewing(run: Run) -> CallContext:
-        return CallContext(run, parts.workspace, lambda _call: parts.sandbox.launcher("read-only"), parts.limits)
+        return CallContext(run, parts.workspace, lambda _call: parts.sandbox.asking_launcher(), parts.limits)
 
     validate = Validate(live, context, foreign)
 

@@ -151,10 +151,13 @@ class Sandbox:
             self._plain = plain_starter()
         return self._plain
 
-    async def confine(self, profile: Profile, grants: Grants = NO_GRANTS, *, neutral: bool = False) -> Walls:
-        """The walls of a call. `Unconfined` where they are required and cannot be built."""
+    async def confine(
+        self, profile: Profile, grants: Grants = NO_GRANTS, *, neutral: bool = False, closed: bool = False
+    ) -> Walls:
+        """The walls of a call; `closed`: without what was granted to every call. `Unconfined` where they are required
+        and cannot be built."""
         abilities = await self.ready()
-        grants = self._granted | grants
+        grants = grants if closed else self._granted | grants
         if self._mode == "required" and (missing := abilities.missing()):
             raise Unconfined("; ".join(missing))
         if self._mode == "off" or not abilities.layers:
@@ -251,6 +254,11 @@ class Sandbox:
     ) -> Launcher:
         """What starts commands for one call."""
         return _Behind(self, profile, grants, neutral=neutral, layer=layer)
+
+    def asking_launcher(self) -> Launcher:
+        """What starts foreign programs only to ask them something: they write nothing and reach nobody, whatever was
+        granted to calls."""
+        return _Behind(self, "read-only", NO_GRANTS, neutral=False, layer=None, closed=True)
 
     async def no_layer(self, layer: Layer) -> str | None:
         """Why calls cannot work above the workspace, if they cannot: found out by doing it."""
@@ -404,8 +412,16 @@ class _Behind:
     """The launcher of one call. Commands above one layer run one after another."""
 
     def __init__(
-        self, sandbox: Sandbox, profile: Profile, grants: Grants, *, neutral: bool, layer: Layer | None
+        self,
+        sandbox: Sandbox,
+        profile: Profile,
+        grants: Grants,
+        *,
+        neutral: bool,
+        layer: Layer | None,
+        closed: bool = False,
     ) -> None:
+        self._closed = closed
         self._layer = layer
         self._turn = asyncio.Lock()
         self._sandbox = sandbox
@@ -414,7 +430,7 @@ class _Behind:
         self._neutral = neutral
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
-        walls = await self._sandbox.confine(self._profile, self._grants, neutral=self._neutral)
+        walls = await self._sandbox.confine(self._profile, self._grants, neutral=self._neutral, closed=self._closed)
         if self._layer is None:
             return await self._sandbox.start(walls, command, sink)
         async with self._turn:

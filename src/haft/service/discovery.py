@@ -7,10 +7,10 @@ is imported by whoever has none of it, but for a look at a few directories.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from haft.contracts import BadUsage, Found, Launcher, ToolSpec
+from haft.contracts import BadUsage, Found, Launcher, Provenance, ToolSpec
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox import Place, Separators, Toolboxes, as_found, candidate, standard_places
 from haft.sources.skills import Activations, Skill, Skills, SkillTool
@@ -111,10 +111,21 @@ class Discovery:
             return self._plugins is None or self._plugins.is_current(spec.origin)
         return spec.kind != "amp-toolbox" or self._boxes().is_current(spec.origin)
 
+    def forget_failures(self, paths: Iterable[str]) -> None:
+        """Ask these files again, if they could not be understood before."""
+        for path in paths:
+            for kind in ("amp-toolbox", "bash-plugin"):
+                group = f"{kind}:{os.path.dirname(path)}"
+                known = self._definitions.load(group)
+                if "problem" in known.get(path, {}):
+                    del known[path]
+                    self._definitions.save(group, known)
+
     async def at(self, path: str, launcher: Launcher) -> Found:
         """The tool at a path, wherever it lies, asked anew."""
-        from haft.sources.amp_toolbox.describing import describe
+        from haft.sources.amp_toolbox.describing import describe, script
         from haft.sources.asking import DESCRIBE_SECONDS
+        from haft.sources.bash_plugin.finding import is_bash_plugin
 
         path = os.path.abspath(os.path.expanduser(path))
         if not os.path.lexists(path):
@@ -122,13 +133,29 @@ class Discovery:
         if os.path.isdir(path):
             raise BadUsage(f"{path} is a directory", hint="name an executable file")
         inside = path.startswith(self._workspace.rstrip("/") + "/")
-        each = candidate(path, Place(os.path.dirname(path), "workspace" if inside else "user"))
+        provenance: Provenance = "workspace" if inside else "user"
+        if is_bash_plugin(script(path).encode()):
+            return await self._plugin_at(path, provenance, launcher)
+        each = candidate(path, Place(os.path.dirname(path), provenance))
         if each.problem is not None:
             raise BadUsage(f"{path} is no tool: {each.problem}")
         known = await describe(each, launcher, DESCRIBE_SECONDS)
         if "problem" in known:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
         return as_found(known, each, self._separators)
+
+    async def _plugin_at(self, path: str, provenance: Provenance, launcher: Launcher) -> Found:
+        """The bash plugin at a path: whoever names it here allows it."""
+        from haft.sources.asking import DESCRIBE_SECONDS
+        from haft.sources.bash_plugin import PluginReference, Policy, as_found, files_of
+        from haft.sources.bash_plugin.source import describe
+
+        reference = PluginReference(f"bash:{path}", "the command line", "bash", path=path, is_file=True)
+        (file,) = files_of(reference, path, provenance, None)
+        known = {"problem": file.problem} if file.problem else await describe(file, launcher, DESCRIBE_SECONDS)
+        if "problem" in known:
+            raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
+        return as_found(known, file, Policy(is_allowed=True) if self._plugins is None else self._plugins.policy)
 
     def _boxes(self) -> Toolboxes:
         if self._toolboxes is None:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from haft.contracts import Grants, Launcher
+from haft.contracts import Launcher
 
 if TYPE_CHECKING:
     from haft.service.config import Config
@@ -27,16 +27,8 @@ def looking_launcher(workspace: str, home: StateHome, config: Config | None = No
     config = config or load_config(workspace, os.environ, trust_home=home.path)
     root = Root(workspace)
     home.prepare()
-    sandbox = Sandbox(
-        workspace,
-        home.path,
-        os.environ,
-        root.open_directory,
-        config.limits,
-        config.sandbox_mode,
-        Grants(network=config.sandbox_network),
-    )
+    sandbox = Sandbox(workspace, home.path, os.environ, root.open_directory, config.limits, config.sandbox_mode)
     try:
-        yield sandbox.launcher("read-only")
+        yield sandbox.asking_launcher()
     finally:
         sandbox.close()

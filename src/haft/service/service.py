@@ -114,7 +114,7 @@ class ToolService:
         self.discovery.configure(self.config)
         self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
         self._directory = working_directory(self.config, self.workspace)
-        self._disk = KeepingUp(self.discovery, self.catalogue, lambda: self._sandbox.launcher("read-only"))
+        self._disk = KeepingUp(self.discovery, self.catalogue, lambda: self._sandbox.asking_launcher())
         self.who = who or user_name()
         self.thread = ThreadId(thread) if thread else new_thread_id()
         self._approver = approver

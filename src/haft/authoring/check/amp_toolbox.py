@@ -24,7 +24,7 @@ KIND: Final = "amp-toolbox"
 PREFIX: Final = "tb__"
 LONGEST_NAME: Final = 60
 """With the prefix, as long as any name."""
-_UNSTARTABLE: Final = frozenset(("not-executable", "interpreter-missing", "crlf-shebang", "bom-shebang"))
+_UNSTARTABLE: Final = frozenset(("not-executable", "interpreter-missing", "crlf-shebang", "bom-shebang", "leads-out"))
 
 
 async def check_executable(

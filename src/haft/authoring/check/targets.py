@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from haft.authoring.check.files import look
 from haft.authoring.check.findings import Finding
@@ -15,14 +14,11 @@ from haft.authoring.check.python_tools import is_python_tools
 from haft.authoring.check.skill import tool_folders
 from haft.authoring.check.studio import ENTRY
 from haft.contracts import BadUsage
+from haft.sources.bash_plugin.finding import DESCRIPTOR as PLUGINS_FILE
+from haft.sources.bash_plugin.finding import is_bash_plugin
 from haft.sources.skills.skill import SKILL_FILE, TOOL_FOLDERS
 
-PLUGINS_FILE: Final = "agent_plugin.json"
 Format = Literal["amp-toolbox", "bash-plugin", "agent-studio", "python", "skill"]
-_LABELS: Final = tuple(
-    re.compile(rf"""^[ \t]*\(?["']?{word}["']?(?:\s*\|[^)\n]*)?\)""".encode(), re.MULTILINE)
-    for word in ("schema", "run")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +116,4 @@ def format_of(path: str) -> Format:
         return "amp-toolbox"
     if path.endswith(".py") and is_python_tools(looked):
         return "python"
-    if b"TOOLBOX_ACTION" in looked.content or not looked.is_text:
-        return "amp-toolbox"
-    return "bash-plugin" if all(label.search(looked.content) for label in _LABELS) else "amp-toolbox"
+    return "bash-plugin" if looked.is_text and is_bash_plugin(looked.content) else "amp-toolbox"

@@ -37,10 +37,10 @@ async def describe(candidate: Candidate, launcher: Launcher, seconds: float) -> 
 def read(said: Said, path: str, seconds: float = DESCRIBE_SECONDS) -> Known:
     """What was said, in the form in which it is kept. `Unreadable` where it makes no sense."""
     again = f"`haft tools check {path}` asks it again"
+    missing = missing_interpreter(path) if said.failure is not None or said.exit_code == 127 else None
+    if missing is not None:
+        raise Unreadable(f"it is run by `{missing}`, which is not on this machine", f"install `{missing}`")
     if said.failure is not None:
-        missing = missing_interpreter(path)
-        if missing is not None:
-            raise Unreadable(f"it is run by `{missing}`, which is not on this machine", f"install `{missing}`")
         raise Unreadable(f"it could not be asked what it is: {said.failure}", again)
     if said.is_flood:
         raise Unreadable("it said more than anyone reads when asked to describe itself", "describe it in a few lines")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ from haft.sources.identity import identity_of
 DESCRIPTOR: Final = "agent_plugin.json"
 MOST_TOOLS: Final = 200
 LARGEST_DESCRIPTOR: Final = 1_000_000
+_LABELS: Final = tuple(
+    re.compile(rf"""^[ \t]*\(?["']?{word}["']?(?:\s*\|[^)\n]*)?\)""".encode(), re.MULTILINE)
+    for word in ("schema", "run")
+)
+"""The cases of a script that takes subcommands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,11 @@ def files_of(reference: PluginReference, place: str, provenance: Provenance, wit
     if os.path.isdir(place):
         return [maker.broken(place, f"it is a folder; write `bash:{place}` or {{bash_tool = {{path = …}}}}")]
     return [maker.of_file(place, os.path.dirname(place))]
+
+
+def is_bash_plugin(script: bytes) -> bool:
+    """Whether a script is one, by its words: it has the subcommands, and knows nothing of the toolbox protocol."""
+    return b"TOOLBOX_ACTION" not in script and all(label.search(script) for label in _LABELS)
 
 
 class _Maker:

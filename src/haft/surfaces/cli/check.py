@@ -94,7 +94,7 @@ def _wanted(words: Sequence[str], said: Globals) -> tuple[list[Target], list[Lis
     if not words:
         project = os.path.join(workspace, PROJECT)
         targets += targets_of(project, workspace) if os.path.isdir(project) else []
-        for listing in listings(said):
+        for listing in listings(said, asking=False):
             if listing.spec.kind != "builtin":
                 _sort_in(listing, workspace, targets, loaded)
     once: dict[str, Target] = {}
@@ -117,8 +117,8 @@ def _named(word: str, said: Globals) -> Listing | None:
 def _sort_in(listing: Listing, workspace: str, targets: list[Target], loaded: list[Listing]) -> None:
     from haft.authoring.check import target_at
 
-    if listing.spec.kind == "amp-toolbox" and listing.spec.files:
-        targets.append(target_at(listing.spec.files[0], workspace))
+    if listing.spec.kind in ("amp-toolbox", "bash-plugin") and os.path.isfile(listing.spec.origin):
+        targets.append(target_at(listing.spec.origin, workspace))
     else:
         loaded.append(listing)
 
@@ -134,7 +134,15 @@ def _checked(targets: Sequence[Target], loaded: Sequence[Listing], said: Globals
         tell_what_is_logged(said)
         with looking_launcher(workspace_of(said), state_home()) as launcher:
             reports += asyncio.run(_check_and_mend(targets, launcher, said, fix=fix))
+        _forget_failures([os.path.abspath(target.path) for target in targets], said)
     return reports + [check_listing(listing, RESERVED) for listing in loaded]
+
+
+def _forget_failures(paths: Sequence[str], said: Globals) -> None:
+    """Whoever was checked is asked again when tools are listed, if it could not be understood before."""
+    from haft.service.discovery import Discovery
+
+    Discovery(workspace_of(said), state_home(), os.environ).forget_failures(paths)
 
 
 async def _check_and_mend(targets: Sequence[Target], launcher: Launcher, said: Globals, *, fix: bool) -> list[Report]:

@@ -65,8 +65,8 @@ def make_tool(
         "name": name,
         "registered": registered,
         "files": list(made.files),
-        "inspect": _command(said, "show", called),
-        "run": f"{_command(said, 'use', called)} --path {shlex.quote(_within(made.files[-1], workspace))}",
+        "inspect": _command(said, "check" if kind.format == "agent-studio" else "show", called),
+        "run": _first_run(said, kind, called, made.files[-1], workspace),
     }
     if said.json:
         facts(shown)
@@ -79,6 +79,16 @@ def make_tool(
             say(note)
         say(f"inspect it: {shown['inspect']}")
         say(f"run it:     {shown['run']}")
+
+
+def _first_run(said: Globals, kind: ToolKind, called: str, file: str, workspace: str) -> str:
+    """The line that runs it on its own text."""
+    text = _within(file, workspace)
+    if kind.format == "agent-studio":
+        given = json.dumps({"path": text})
+        script = os.path.join(called, "tool.py")
+        return shlex.join(["python3", script, "--user-params", "{}", "--tool-params", given])
+    return f"{_command(said, 'use', called)} --path {shlex.quote(text)}"
 
 
 def _kind(words: dict[str, bool]) -> ToolKind:
