@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import stat
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from haft.authoring import making
 from haft.authoring.making import KINDS, PLACEHOLDER, cleaned_name, make
 from haft.contracts import BadUsage
 from haft.surfaces.cli.main import run
+from haft.surfaces.cli.make import _toml
 
 TEMPLATES = Path(making.__file__).parent / "templates"
 
@@ -72,8 +74,12 @@ def test_the_path_is_on_stdout_and_the_rest_on_stderr(command, word):
     path = command.workspace / KINDS[word].home / "fresh"
     assert command.out == f"{path}\n"
     called = "tb__fresh" if KINDS[word].format == "amp-toolbox" else str(path)
-    assert f"inspect it: haft tools show {called}\n" in command.err
-    assert f"run it:     haft tools use {called} --path {KINDS[word].home}/fresh" in command.err
+    if word == "studio":
+        assert f"inspect it: haft tools check {called}\n" in command.err
+        assert f"run it:     python3 {called}/tool.py --user-params '{{}}' --tool-params" in command.err
+    else:
+        assert f"inspect it: haft tools show {called}\n" in command.err
+        assert f"run it:     haft tools use {called} --path {KINDS[word].home}/fresh" in command.err
     assert path.exists()
     assert ("warning" in command.err) == (shutil.which(KINDS[word].program) is None)
 
@@ -330,12 +336,52 @@ def test_a_tool_of_the_same_name_elsewhere_is_pointed_out(command):
     assert f"{first} too" in command.err and f"{first} counts" in command.err
 
 
-def test_a_toolbox_that_leads_out_of_the_workspace_is_pointed_out(command, tmp_path):
+@pytest.mark.parametrize(
+    ("folder", "words"), [(".agents/tools", []), ("plugins", ["--bash-plugin"]), ("templates", ["--studio"])]
+)
+def test_nothing_is_made_through_a_link_out_of_the_workspace(command, tmp_path, folder, words):
     (tmp_path / "out").mkdir()
-    (command.workspace / ".agents").mkdir()
-    (command.workspace / ".agents/tools").symlink_to(tmp_path / "out")
-    assert command("fresh") == 0
-    assert "will not be found: it leads out of the workspace" in command.err
+    (tmp_path / "out/fresh").write_text("theirs")
+    link = command.workspace / folder
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path / "out")
+    assert command("fresh", "--force", *words) == 2
+    assert f"{link} leads out of the workspace: no tool is made there" in command.err
+    assert command("other", *words) == 2
+    assert [(one.name, one.read_text()) for one in (tmp_path / "out").iterdir()] == [("fresh", "theirs")]
+    assert command("other", "--to", str(link)) == 0, "whoever names the place means it"
+
+
+def test_nor_through_one_out_of_a_skill(command, tmp_path):
+    (tmp_path / "out").mkdir()
+    folder = command.workspace / ".agents/skills/teach"
+    skill(folder)
+    (folder / "tools").symlink_to(tmp_path / "out")
+    assert command("fresh", "--skill", "teach") == 2
+    assert "leads out of the skill" in command.err and not list((tmp_path / "out").iterdir())
+
+
+def test_a_path_of_any_letters_is_printed_as_toml_has_it(command):
+    for folder in ("e\U0001f600", 'q"uote', "b\\ack", "ünï"):
+        command("fresh", "--to", str(command.workspace / folder))
+        setting = next(line for line in command.err.splitlines() if "[toolbox] paths" in line).partition("paths = ")[2]
+        assert tomllib.loads(f"paths = {setting}") == {"paths": [f"./{folder}"]}
+    assert _toml("a\x7f") == '"a\\u007f"'
+
+
+def test_directories_that_are_made_can_be_used_whatever_the_umask(command):
+    old = os.umask(0o777)
+    try:
+        assert command("fresh") == 0
+    finally:
+        os.umask(old)
+    assert [mode(command.workspace / one) for one in (".agents", ".agents/tools")] == [0o700, 0o700]
+
+
+def test_a_home_that_is_no_absolute_path_gets_nothing(command, monkeypatch):
+    monkeypatch.setenv("HOME", "home")
+    assert command("fresh", "--global") == 2
+    assert "no absolute path" in command.err and not (command.workspace / "home").exists()
 
 
 def test_names_that_templates_cannot_keep_are_pointed_out(command):

@@ -219,7 +219,7 @@ async def test_bundled_tools_join_with_their_skill_in_its_thread_and_leave_with_
         assert boxed(service, thread="T-another") == {}
         outcome = await service.call("tb__bundled", thread="T-another")
         assert outcome.error.code == "bad-config" and "haft skills activate testing" in outcome.error.message
-        service.discovery.activations.deactivate("testing", service.thread)
+        service.discovery.activations.deactivate(str(folder), service.thread)
         outcome = await service.call("tb__bundled")
         assert outcome.status == "error"
         assert boxed(service) == {}
@@ -231,7 +231,7 @@ async def test_a_skill_that_is_active_in_the_workspace_brings_its_tools_to_every
     write(folder / "toolbox/x", "bundled", says="$(cat $(dirname $0)/../words.txt)")
     (folder / "words.txt").write_text("words\n")
     async with opened(places) as service:
-        service.discovery.activations.activate("testing", None)
+        service.discovery.activations.activate(str(folder), None)
         assert (await service.call("tb__bundled", thread="T-any")).output == "words\n", "it sees its skill's files"
 
 
@@ -312,3 +312,58 @@ async def test_agents_make_check_and_use_a_tool_by_what_the_skill_teaches(places
         assert os.access(workspace / ".agents/tools/count_words", os.X_OK)
         outcome = await service.call("tb__count_words", {"word": "a: b"})
         assert outcome.output == "word: a: b\ncounted\n"
+
+
+@in_a_loop
+async def test_without_walls_nothing_that_a_workspace_brought_runs_because_tools_are_listed(places):
+    marks = places[0].parent / "marks"
+    marks.mkdir()
+    evil = places[0] / ".agents/tools/evil"
+    evil.parent.mkdir(parents=True)
+    evil.write_text(f"#!/bin/sh\ntouch {marks}/ran\nprintf 'name: evil\\ndescription: d\\n'\n")
+    evil.chmod(0o755)
+    write(places[2] / ".config/amp/tools/own", "own")
+    async with opened(places, settings={"sandbox.mode": "off"}) as service:
+        assert boxed(service, all=True) == {"tb__evil": "broken", "tb__own": "ready"}
+        (broken,) = [one for one in service.tools(all=True) if one.state == "broken"]
+        assert "nothing on this machine would confine it" in broken.reason
+    assert not list(marks.iterdir())
+
+
+@in_a_loop
+async def test_a_tool_by_its_path_is_never_another_tool_of_its_name(places, tmp_path):
+    long = "x" * 55
+    write(places[0] / ".agents/tools/theirs", long, says="THEIRS")
+    mine = write(tmp_path / "mine", long, says="mine")
+    async with opened(places) as service:
+        with pytest.raises(BadUsage, match="cannot be used"):
+            await service.load(str(mine))
+
+
+@in_a_loop
+async def test_a_path_can_be_loaded_again_and_again_as_it_changes(places, tmp_path):
+    mine = write(tmp_path / "mine", "mine", says="one")
+    async with opened(places) as service:
+        for says in ("one", "two", "three"):
+            write(mine, "mine", says=says)
+            listing = await service.load(str(mine))
+            assert (listing.spec.name, (await service.call("tb__mine")).output) == ("tb__mine", f"{says}\n")
+
+
+@in_a_loop
+async def test_what_a_tool_says_in_its_meta_changes_nothing_about_it(places):
+    file = places[0] / ".agents/tools/a"
+    file.parent.mkdir(parents=True)
+    meta = '{"skill": ["x"], "timeoutArgument": "amount", "plugin": 1, "toolbox": 2}'
+    file.write_text(
+        "#!/bin/sh\n[ $TOOLBOX_ACTION = execute ] && exec cat\n"
+        f'echo \'{{"name": "a", "description": "d", "args": {{"amount": ["number", "n"]}}, "meta": {meta}}}\'\n'
+    )
+    file.chmod(0o755)
+    async with opened(places) as service:
+        (listing,) = [one for one in service.tools() if one.spec.name == "tb__a"]
+        assert (
+            set(listing.spec.meta) == {"toolbox", "said"} and listing.spec.meta["said"]["timeoutArgument"] == "amount"
+        )
+        outcome = await service.call("tb__a", {"amount": 0.001})
+        assert outcome.status == "done", "no deadline came of it"

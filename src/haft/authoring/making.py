@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final, Literal
 
-from haft.contracts import BadUsage, near_miss
+from haft.authoring.directories import make_directories
+from haft.contracts import BadUsage, PathEscapes, near_miss
 from haft.sources.amp_toolbox.finding import PROJECT
 
 Format = Literal["amp-toolbox", "bash-plugin", "agent-studio"]
@@ -97,7 +98,10 @@ def cleaned_name(name: str) -> str:
 def global_toolbox(environ: Mapping[str, str]) -> str:
     """The user's own toolbox: the first directory of AMP_TOOLBOX, or the usual one."""
     named = next(filter(None, environ.get("AMP_TOOLBOX", "").split(os.pathsep)), GLOBAL_TOOLBOX)
-    return os.path.abspath(os.path.expanduser(named))
+    path = os.path.expanduser(named)
+    if named.startswith("~") and not os.path.isabs(path):
+        raise BadUsage(f"your home directory makes `{named}` to `{path}`, which is no absolute path", hint="set HOME")
+    return os.path.abspath(path)
 
 
 def skill_toolbox(skill: str, workspace: str, environ: Mapping[str, str]) -> str:
@@ -114,7 +118,29 @@ def skill_toolbox(skill: str, workspace: str, environ: Mapping[str, str]) -> str
     chosen = skills.get(skill)
     if chosen.provenance == "builtin":
         raise BadUsage(f"the skill `{skill}` comes with haft and takes no tools", hint="`haft skills make NAME`")
+    try:
+        chosen.files().locate("tools")
+    except PathEscapes as error:
+        folder = os.path.join(chosen.folder, "tools")
+        raise BadUsage(
+            f"{folder} leads out of the skill: no tool is made there", hint="remove the link, or name a place by `--to`"
+        ) from error
     return os.path.join(chosen.folder, "tools")
+
+
+def project_folder(kind: ToolKind, workspace: str) -> str:
+    """Where a tool goes in a workspace. `BadUsage` where that is a link out of it, as a cloned one can hold."""
+    from haft.files import Root
+
+    folder = os.path.join(workspace, kind.home)
+    try:
+        Root(workspace).locate(kind.home)
+    except PathEscapes as error:
+        raise BadUsage(
+            f"{folder} leads out of the workspace: no tool is made there",
+            hint="remove the link, or name a place by `--to`",
+        ) from error
+    return folder
 
 
 def make(name: str, kind: ToolKind, directory: str, *, force: bool) -> Made:
@@ -143,15 +169,12 @@ def make(name: str, kind: ToolKind, directory: str, *, force: bool) -> Made:
 
 
 def _make_directory(path: str) -> None:
-    missing = []
-    while not os.path.lexists(path):
-        missing.append(path)
-        path = os.path.dirname(path)
-    if not os.path.isdir(path):
-        raise BadUsage(f"{path} is no directory: no tool can be made there")
-    for one in reversed(missing):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(one, 0o755)
+    above = path
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    if not os.path.isdir(above):
+        raise BadUsage(f"{above} is no directory: no tool can be made there")
+    make_directories(path)
 
 
 def _require_free(file: str, *, force: bool) -> None:

@@ -29,6 +29,7 @@ Trial = Callable[[Layer], Awaitable["str | None"]]
 
 MOST_SHOWN = 1_000_000
 """Letters of a diff that a person is shown to decide by."""
+SESSION = "its process outlives its calls"
 OFF = Changes(complete=False, reason="`changes.engine` is `off`")
 IN_PROCESS = Changes(complete=False, reason="it runs in this process, where nothing watches what it changes")
 
@@ -70,7 +71,7 @@ class Coverage:
         """Why a call of this tool cannot be tried, if it cannot."""
         if spec.hosting == "in-process":
             return None if spec.provenance == "builtin" else "it runs in this process"
-        return await self._no_layer()
+        return SESSION if spec.hosting == "session" else await self._no_layer()
 
     async def begin(
         self, spec: ToolSpec, owner: Owner, workspace: Workspace, tell: Callable[[str], None]
@@ -81,10 +82,10 @@ class Coverage:
         transactions = self.transactions
         if spec.hosting == "in-process" and (self._setting != "snapshot" or spec.provenance == "builtin"):
             return DeclaredTransaction(transactions, owner, workspace, complete=spec.provenance == "builtin")
-        why = await self._no_layer()
+        why = SESSION if spec.hosting == "session" else await self._no_layer()
         if why is None:
             return OverlayTransaction(transactions, owner)
-        if self._setting == "overlay":
+        if self._setting == "overlay" and spec.hosting != "session":
             raise BadConfig(f"`changes.engine` is `overlay`, and it cannot be had: {why}", hint="set it to `auto`")
         transaction = SnapshotTransaction(transactions, owner, self._budget, why if self._setting == "auto" else None)
         stop: list[bool] = []

@@ -68,6 +68,7 @@ from haft.contracts.names import (
 )
 from haft.contracts.outcome import NO_LIMITS, Outcome
 from haft.contracts.ports import (
+    AskingLauncher,
     Command,
     Definitions,
     EndedChild,
@@ -75,6 +76,8 @@ from haft.contracts.ports import (
     Launcher,
     OutputSink,
     Replaced,
+    Session,
+    SessionLauncher,
     Stream,
     ToolContext,
     Workspace,
@@ -102,6 +105,7 @@ __all__ = [
     "ApprovalAnswer",
     "ApprovalRequest",
     "Approver",
+    "AskingLauncher",
     "BadConfig",
     "BadUsage",
     "Bug",
@@ -149,6 +153,8 @@ __all__ = [
     "Replaced",
     "RunId",
     "Scope",
+    "Session",
+    "SessionLauncher",
     "StartFailed",
     "State",
     "Status",

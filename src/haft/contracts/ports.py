@@ -61,12 +61,45 @@ class OutputSink(Protocol):
         ...
 
 
+class Session(Protocol):
+    """A program that outlives a call."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    def send(self, data: bytes) -> None:
+        """More input."""
+        ...
+
+    async def ended(self) -> Exit:
+        """How it ended, once it has. Raises what `run` would."""
+        ...
+
+    async def end(self) -> None:
+        """End it, with everything that it started."""
+        ...
+
+
 class Launcher(Protocol):
     """Starts programs. What it runs dies with the call."""
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
         """Run to the end. When cancelled, the whole tree of processes is ended before this returns."""
         ...
+
+
+class AskingLauncher(Launcher, Protocol):
+    """Starts foreign programs only to ask them something."""
+
+    async def is_walled(self) -> bool:
+        """Whether anything keeps them from doing something else instead."""
+        ...
+
+
+class SessionLauncher(Protocol):
+    """Starts programs that outlive a call, and end with the host at the latest."""
+
+    async def start(self, command: Command, sink: OutputSink) -> Session: ...
 
 
 class Definitions(Protocol):

@@ -18,8 +18,9 @@ Provenance = Literal["builtin", "embedded", "installed", "user", "workspace"]
 """Who vouches for the tool: haft, the embedding program that handed it over, an installed package, the user whose
 folder it lies in, or nobody but the workspace that it lies in."""
 
-Hosting = Literal["in-process", "per-call"]
-"""Where a call's work is done: in the host itself, without walls, or in processes that end with the call."""
+Hosting = Literal["in-process", "per-call", "session"]
+"""Where a call's work is done: in the host itself, without walls; in processes that end with the call; or in one that
+outlives it, behind walls that are the same for all calls."""
 
 State = Literal["ready", "broken", "duplicate", "disabled", "inactive"]
 

@@ -14,9 +14,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from haft.contracts import Command, Exit, LimitExceeded, Limits, OutputSink, StartFailed, ToolFailed
+from haft.contracts import Command, Exit, LimitExceeded, Limits, OutputSink, Session, StartFailed, ToolFailed
 from haft.processes.direct import Direct
 from haft.processes.handle import Ending, Handle, Request, Starter
 from haft.processes.helper import Helper
@@ -57,10 +58,19 @@ class ProcessLauncher:
         self._limits = limits
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
+        return await self._seen_out(command, sink, await self._begun(command, sink, keeps_open=False))
+
+    async def start(self, command: Command, sink: OutputSink) -> Session:
+        """Run until it is ended, with more input on the way."""
+        begun = await self._begun(command, sink, keeps_open=True)
+        return ProcessSession(begun, asyncio.create_task(self._seen_out(command, sink, begun)))
+
+    async def _begun(self, command: Command, sink: OutputSink, *, keeps_open: bool) -> _Begun:
         check(command)
         loop = asyncio.get_running_loop()
         directory = self._open_directory(command.cwd)
         env = {**self._environment, **command.env}
+        has_input = bool(command.stdin) or keeps_open
         with contextlib.ExitStack() as theirs:
             theirs.callback(os.close, directory)
             terms = self._terms(command, directory)
@@ -68,30 +78,35 @@ class ProcessLauncher:
             theirs.callback(os.close, out_write)
             err_read, err_write = pipe()
             theirs.callback(os.close, err_write)
-            if command.stdin:
+            if has_input:
                 in_read, in_write = os.pipe()
             else:
                 in_read, in_write = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1
             theirs.callback(os.close, in_read)
             try:
                 handle = await self._starter.start(
-                    Request(command.argv, env, directory, in_read, out_write, err_write, bool(command.stdin), terms)
+                    Request(command.argv, env, directory, in_read, out_write, err_write, has_input, terms)
                 )
             except BaseException:
-                for descriptor in (out_read, err_read, *((in_write,) if command.stdin else ())):
+                for descriptor in (out_read, err_read, *((in_write,) if has_input else ())):
                     os.close(descriptor)
                 raise
         drains = (
             Drain(out_read, functools.partial(sink.output, "stdout"), loop),
             Drain(err_read, functools.partial(sink.output, "stderr"), loop),
         )
-        feed = Feed(in_write, command.stdin, loop) if command.stdin else None
+        feed = Feed(in_write, command.stdin, loop, keeps_open=keeps_open) if has_input else None
+        return _Begun(handle, drains, feed)
+
+    async def _seen_out(self, command: Command, sink: OutputSink, begun: _Begun) -> Exit:
+        """Wait until it has ended and everything it said was heard."""
+        drains = begun.drains
         try:
-            ending, cancelled = await until_ended(handle)
+            ending, cancelled = await until_ended(begun.handle)
             await until_drained(drains)
         finally:
-            if feed is not None:
-                feed.close()
+            if begun.feed is not None:
+                begun.feed.close()
             for drain in drains:
                 drain.close()
         if ending.ended or ending.left:
@@ -102,6 +117,38 @@ class ProcessLauncher:
             if drain.failure is not None:
                 raise drain.failure
         return exit_of(command, ending, self._limits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A program that was started."""
+
+    handle: Handle
+    drains: tuple[Drain, Drain]
+    feed: Feed | None
+
+
+class ProcessSession:
+    """A program that goes on until it is ended."""
+
+    def __init__(self, begun: _Begun, ending: asyncio.Task[Exit]) -> None:
+        self._begun = begun
+        self._ending = ending
+
+    @property
+    def is_over(self) -> bool:
+        return self._ending.done()
+
+    def send(self, data: bytes) -> None:
+        assert self._begun.feed is not None
+        self._begun.feed.send(data)
+
+    async def ended(self) -> Exit:
+        return await asyncio.shield(self._ending)
+
+    async def end(self) -> None:
+        self._ending.cancel()
+        await asyncio.gather(self._ending, return_exceptions=True)
 
 
 async def until_ended(handle: Handle) -> tuple[Ending, asyncio.CancelledError | None]:

@@ -64,15 +64,25 @@ class Drain:
 
 
 class Feed:
-    """Writes a child's input and closes it. A child that does not read its input is no error."""
+    """Writes a child's input and closes it, or keeps it open for more. A child that does not read it is no error."""
 
-    def __init__(self, descriptor: int, data: bytes, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, descriptor: int, data: bytes, loop: asyncio.AbstractEventLoop, *, keeps_open: bool = False
+    ) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
         self._rest = memoryview(data)
         self._loop = loop
         self._open = True
-        loop.add_writer(descriptor, self._write)
+        self._keeps_open = keeps_open
+        if data or not keeps_open:
+            loop.add_writer(descriptor, self._write)
+
+    def send(self, data: bytes) -> None:
+        """More input, where it was kept open. What nobody reads any more is dropped."""
+        if self._open and data:
+            self._rest = memoryview(bytes(self._rest) + data)
+            self._loop.add_writer(self._descriptor, self._write)
 
     def _write(self) -> None:
         try:
@@ -83,7 +93,11 @@ class Feed:
             self.close()
             return
         self._rest = self._rest[written:]
-        if not self._rest:
+        if self._rest:
+            return
+        if self._keeps_open:
+            self._loop.remove_writer(self._descriptor)
+        else:
             self.close()
 
     def close(self) -> None:

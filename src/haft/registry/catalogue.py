@@ -148,6 +148,14 @@ class Catalogue:
             self._duplicates = left
         self._changed()
 
+    def forget(self, origin: str) -> None:
+        """Take out what was added from a place before, and by no source."""
+        for entry in list(self._named.values()):
+            spec = entry.listing.spec
+            if spec.origin == origin and not entry.source and spec.provenance in ("user", "workspace"):
+                del self._named[spec.name]
+        self._duplicates = [one for one in self._duplicates if one.source or one.listing.spec.origin != origin]
+
     def get(self, name: str, thread: str | None = None) -> Tool:
         """The tool to call. Raises `UnknownTool`, or `BadConfig` where the name is known and cannot be called."""
         entry = self._named.get(name)

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 from haft.contracts import (
     NO_GRANTS,
     PROCESS_LIMITS,
+    AskingLauncher,
     BadUsage,
     Command,
     EndedChild,
@@ -30,6 +31,7 @@ from haft.contracts import (
     Limits,
     OutputSink,
     Profile,
+    Session,
     StartFailed,
     Stream,
     Unconfined,
@@ -93,6 +95,7 @@ class Sandbox:
         self._retired: list[Helper] = []
         self._busy: dict[Helper, int] = {}
         self._abilities: Abilities | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
 
     @property
     def site(self) -> Site:
@@ -255,7 +258,7 @@ class Sandbox:
         """What starts commands for one call."""
         return _Behind(self, profile, grants, neutral=neutral, layer=layer)
 
-    def asking_launcher(self) -> Launcher:
+    def asking_launcher(self) -> AskingLauncher:
         """What starts foreign programs only to ask them something: they write nothing and reach nobody, whatever was
         granted to calls."""
         return _Behind(self, "read-only", NO_GRANTS, neutral=False, layer=None, closed=True)
@@ -273,32 +276,58 @@ class Sandbox:
 
     async def start(self, walls: Walls, command: Command, sink: OutputSink) -> Exit:
         """Run one command behind walls that were built for it."""
-        env = self._environment(walls)
         for attempt in (1, 2):
-            behind = "namespaces" in walls.layers
-            starter = self._zygote() if behind else self._unwalled()
-            terms = self._behind_walls if behind else self._without_walls
-
-            def told(command: Command, directory: int, terms: Any = terms) -> Mapping[str, Any]:
-                return terms(walls, command, directory)  # type: ignore[no-any-return]
-
-            if isinstance(starter, Helper):
-                self._busy[starter] = self._busy.get(starter, 0) + 1
+            starter, launcher = self._starting(walls)
             try:
-                return await ProcessLauncher(starter, env, self._open_directory, told, self._limits).run(command, sink)
+                return await launcher.run(command, sink)
             except Stale:
-                self._replace_zygote()
-                if attempt == 2:
-                    raise StartFailed(
-                        "the working directory was replaced while the command was about to start"
-                    ) from None
+                self._stale(attempt)
             finally:
-                if isinstance(starter, Helper):
-                    self._leave(starter)
+                self._leave(starter)
         raise AssertionError
 
-    def _leave(self, helper: Helper) -> None:
+    async def start_session(self, command: Command, sink: OutputSink) -> Session:
+        """Start a program that outlives calls: it may write in the workspace, and has no network."""
+        walls = await self.confine("workspace")
+        starter, launcher = self._starting(walls)
+        try:
+            session = await launcher.start(command, sink)
+        except BaseException:
+            self._leave(starter)
+            raise
+
+        async def leave() -> None:
+            await asyncio.gather(session.ended(), return_exceptions=True)
+            self._leave(starter)
+
+        leaving = asyncio.create_task(leave())
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+        return session
+
+    def _starting(self, walls: Walls) -> tuple[Starter, ProcessLauncher]:
+        """Who starts a command behind these walls, counted until it is left."""
+        behind = "namespaces" in walls.layers
+        starter = self._zygote() if behind else self._unwalled()
+        terms = self._behind_walls if behind else self._without_walls
+
+        def told(command: Command, directory: int) -> Mapping[str, Any]:
+            return terms(walls, command, directory)
+
+        if isinstance(starter, Helper):
+            self._busy[starter] = self._busy.get(starter, 0) + 1
+        launcher = ProcessLauncher(starter, self._environment(walls), self._open_directory, told, self._limits)
+        return starter, launcher
+
+    def _stale(self, attempt: int) -> None:
+        self._replace_zygote()
+        if attempt == 2:
+            raise StartFailed("the working directory was replaced while the command was about to start") from None
+
+    def _leave(self, helper: Starter) -> None:
         """A call of it is over: one that was replaced ends with its last."""
+        if not isinstance(helper, Helper) or helper not in self._busy:
+            return
         self._busy[helper] -= 1
         if not self._busy[helper]:
             del self._busy[helper]
@@ -428,6 +457,9 @@ class _Behind:
         self._profile = profile
         self._grants = grants
         self._neutral = neutral
+
+    async def is_walled(self) -> bool:
+        return (await self._sandbox.ready()).namespaces
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
         walls = await self._sandbox.confine(self._profile, self._grants, neutral=self._neutral, closed=self._closed)

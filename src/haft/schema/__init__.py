@@ -9,7 +9,7 @@ from haft.schema.coerce import coerce
 from haft.schema.compact import from_compact, from_words
 from haft.schema.signature import Signature, problems_of, read_signature
 from haft.schema.text import shortened
-from haft.schema.validate import Validator, is_unicode, validator_for
+from haft.schema.validate import Validator, validator_for, why_not_json
 
 __all__ = [
     "Signature",
@@ -18,9 +18,9 @@ __all__ = [
     "excess",
     "from_compact",
     "from_words",
-    "is_unicode",
     "problems_of",
     "read_signature",
     "shortened",
     "validator_for",
+    "why_not_json",
 ]

@@ -7,6 +7,7 @@ compiled; references that lead in a circle count once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -17,6 +18,13 @@ MOST_CHECKS: Final = 2_000
 
 _IN_PLACE: Final = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_ONE: Final = ("not", "if", "then", "else")
+ENDLESS: Final = 1_000_000
+"""More parts than a value has that does not contain itself."""
+MOST_PATTERNS: Final = 50
+LONGEST_PATTERN: Final = 1_000
+LONGEST_REPEAT: Final = 1_000
+"""Times that a pattern may be repeated in all: `(a{90}){90}` is 8,100. What is compiled grows with it."""
+_REPEAT: Final = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -25,6 +33,7 @@ def excess(schema: Mapping[str, Any]) -> str | None:
     count = 0
     waiting: list[tuple[Any, int]] = [(schema, 0)]
     inner: list[Mapping[str, Any]] = []
+    patterns: list[str] = []
     while waiting:
         value, depth = waiting.pop()
         count += 1
@@ -34,12 +43,62 @@ def excess(schema: Mapping[str, Any]) -> str | None:
             return f"it has more than {MOST_NODES:_} parts"
         if isinstance(value, Mapping):
             inner.append(value)
+            patterns += _patterns(value)
             waiting += [(each, depth + 1) for each in value.values()]
         elif isinstance(value, list | tuple):
             waiting += [(each, depth + 1) for each in value]
+    if (why := _too_much(patterns)) is not None:
+        return why
     unfolding = _Unfolding(schema, inner)
     if any(unfolding.size(each) > MOST_CHECKS for each in inner):
         return f"its references unfold to more than {MOST_CHECKS:_} checks of one value"
+    return None
+
+
+def checks_of(schema: Mapping[str, Any], value: Any) -> int:
+    """About how many checks it takes to find everything that is wrong with a value: each part of it is held against
+    what unfolds there, and where references lead back, so is each part of that part."""
+    inner: list[Mapping[str, Any]] = []
+    refers = False
+    left: list[Any] = [schema]
+    while left and len(inner) < MOST_NODES:
+        one = left.pop()
+        if isinstance(one, Mapping):
+            inner.append(one)
+            refers = refers or any(key in one for key in _REFERENCES)
+            left += one.values()
+        elif isinstance(one, list | tuple):
+            left += one
+    unfolding = _Unfolding(schema, inner)
+    widest = max((unfolding.size(each) for each in inner), default=1)
+    parts, deepest = 0, 1
+    waiting: list[tuple[Any, int]] = [(value, 1)]
+    while waiting and parts < ENDLESS:
+        one, depth = waiting.pop()
+        parts, deepest = parts + 1, max(deepest, depth)
+        if isinstance(one, dict):
+            waiting += [(each, depth + 1) for each in one.values()]
+        elif isinstance(one, list):
+            waiting += [(each, depth + 1) for each in one]
+    return int(min(parts * widest ** (min(deepest, 64) if refers else 1), ENDLESS**2))
+
+
+def _patterns(schema: Mapping[str, Any]) -> list[str]:
+    """The regular expressions of one subschema."""
+    own, named = schema.get("pattern"), schema.get("patternProperties")
+    return [*([own] if isinstance(own, str) else []), *(map(str, named) if isinstance(named, Mapping) else [])]
+
+
+def _too_much(patterns: list[str]) -> str | None:
+    """Why regular expressions would take too much to compile."""
+    if len(patterns) > MOST_PATTERNS:
+        return f"it has more than {MOST_PATTERNS} patterns"
+    for pattern in patterns:
+        times = 1
+        for least, most in _REPEAT.findall(pattern):
+            times *= max(int(least), int(most or 0), 1)
+        if len(pattern) > LONGEST_PATTERN or times > LONGEST_REPEAT:
+            return "one of its patterns is too long, or repeats too often"
     return None
 
 
@@ -99,7 +158,8 @@ class _Unfolding:
         for part in pointer.split("/")[1:]:
             part = part.replace("~1", "/").replace("~0", "~")
             if isinstance(value, list):
-                value = value[int(part)] if part.isdecimal() and int(part) < len(value) else None
+                at = int(part) if part.isascii() and part.isdecimal() and len(part) < 9 else len(value)
+                value = value[at] if at < len(value) else None
             else:
                 value = value.get(part) if isinstance(value, Mapping) else None
         return value if isinstance(value, Mapping) else None

@@ -60,7 +60,7 @@ def _property(kind: str, described: str) -> dict[str, Any]:
 def _split(words: str) -> tuple[str, str, bool]:
     """Type, description, and whether it is marked as optional, in one of the three ways."""
     words = words.strip()
-    first, _space, rest = words.partition(" ")
+    first, rest = (*words.split(None, 1), "", "")[:2]
     kind = TYPES.get(first.removesuffix("?"))
     described = words if kind is None else rest.strip()
     optional = kind is not None and first.endswith("?")

@@ -7,7 +7,9 @@ regular expression that cannot be matched in linear time runs under a limit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from haft.contracts import BadConfig
@@ -16,6 +18,10 @@ from haft.schema.text import shortened
 BACKTRACK_LIMIT: Final = 20_000
 """Steps for patterns with look-around or back-references; others are matched in linear time anyway."""
 
+MOST_ERRORS: Final = 100
+"""Of one value: there may be more than anyone can read."""
+MOST_CHECKED: Final = 1_000_000
+"""Checks that are made to find every error, not only the first."""
 _MOST_KEPT: Final = 1_024
 
 _compiled: dict[int, tuple[Mapping[str, Any], Validator]] = {}
@@ -48,6 +54,20 @@ class Validator:
         except ValueError:
             return False
 
+    def _errors(self, value: Any) -> Iterable[Any]:
+        """What is wrong: all of it, or where that could take forever, the first."""
+        import jsonschema_rs
+
+        from haft.schema.bounds import checks_of
+
+        if checks_of(self.schema, value) <= MOST_CHECKED:
+            return itertools.islice(self._compiled.iter_errors(value), MOST_ERRORS)
+        try:
+            self._compiled.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return (error,)
+        return ()
+
     def problems(self, value: Any) -> list[str]:
         """What is wrong, a sentence each, naming every wrong argument; empty where nothing is."""
         if self.is_valid(value):
@@ -55,20 +75,33 @@ class Validator:
         from haft.schema.explain import explain, foreign_values
 
         try:
-            found = explain(self.schema, value, self._compiled.iter_errors(value))
+            found = explain(self.schema, value, self._errors(value))
         except ValueError:
             found = foreign_values(value)
         # Never empty: whoever asks here and not `is_valid` must not take a failure without words for none.
         return found or ["the arguments do not fit the schema"]
 
 
-def is_unicode(value: Any) -> bool:
-    """Whether all text in a JSON value can be written as UTF-8: a command line may bring bytes that cannot."""
-    if isinstance(value, str):
-        return value.isascii() or _encodes(value)
-    if isinstance(value, dict):
-        return all(is_unicode(key) and is_unicode(item) for key, item in value.items())
-    return not isinstance(value, list) or all(map(is_unicode, value))
+def why_not_json(value: Any) -> str | None:
+    """Why a value cannot be written as JSON, and read by everyone; None where it can. A command line may bring bytes
+    that are no text, and a program whatever Python has."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if not (one.isascii() or _encodes(one)):
+                return "a value holds bytes that are not UTF-8 (a lone surrogate), which JSON cannot carry"
+        elif isinstance(one, float):
+            if not math.isfinite(one):
+                return f"a number is {one}, which JSON cannot carry"
+        elif isinstance(one, dict):
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif one is not None and not isinstance(one, int):
+            return f"a value is a Python `{type(one).__name__}`, which JSON cannot carry"
+    return None
 
 
 def _encodes(text: str) -> bool:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from haft.contracts import BadUsage, Found, Launcher, Provenance, ToolSpec
+from haft.contracts import AskingLauncher, BadUsage, Found, Launcher, Provenance, ToolSpec
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox import Place, Separators, Toolboxes, as_found, candidate, standard_places
 from haft.sources.skills import Activations, Skill, Skills, SkillTool
@@ -72,7 +72,7 @@ class Discovery:
     def why_inactive(self, spec: ToolSpec, thread: str | None) -> str | None:
         """Why a tool of a skill has not joined a thread; None where it has."""
         skill = spec.meta.get("skill") if spec.kind == "amp-toolbox" else None
-        if skill is None or skill in self.activations.of(thread):
+        if skill is None or spec.meta.get("skillFolder") in self.activations.of(thread):
             return None
         return f"its skill `{skill}` is not active: `haft skills activate {skill}`"
 
@@ -88,7 +88,9 @@ class Discovery:
         catalogue.take(TOOLBOXES, toolboxes.found())
         return bool(toolboxes.unknown()) | (self._plugins is not None and self._plugins.fill(catalogue))
 
-    async def renew(self, catalogue: Catalogue, launcher: Launcher, told: Told = lambda _done, _all: None) -> None:
+    async def renew(
+        self, catalogue: Catalogue, launcher: AskingLauncher, told: Told = lambda _done, _all: None
+    ) -> None:
         """Look again, ask what is not known, and put in what there is."""
         import asyncio
 
@@ -98,7 +100,9 @@ class Discovery:
             seen = await asyncio.to_thread(toolboxes.look)
             unknown = toolboxes.unknown()
             if unknown:
-                await toolboxes.ask(launcher, told)
+                # Without walls, files that a clone brought are not run because someone lists tools.
+                but = frozenset() if await launcher.is_walled() else frozenset({"workspace"})
+                await toolboxes.ask(launcher, told, but=but)
             if seen or unknown:
                 catalogue.take(TOOLBOXES, toolboxes.found())
             if self._plugins is not None:
@@ -136,7 +140,7 @@ class Discovery:
         provenance: Provenance = "workspace" if inside else "user"
         if is_bash_plugin(script(path).encode()):
             return await self._plugin_at(path, provenance, launcher)
-        each = candidate(path, Place(os.path.dirname(path), provenance))
+        each = candidate(path, Place(os.path.dirname(path), provenance, self._workspace if inside else None))
         if each.problem is not None:
             raise BadUsage(f"{path} is no tool: {each.problem}")
         known = await describe(each, launcher, DESCRIBE_SECONDS)
@@ -167,7 +171,7 @@ class Discovery:
         active = self.activations.anywhere()
         for skill in self.skills.found():
             if skill.problem is None and skill.shadowed_by is None:
-                places += self._bundled(skill, is_active=skill.name in active)
+                places += self._bundled(skill, is_active=skill.folder in active)
         return places
 
     def _bundled(self, skill: Skill, *, is_active: bool) -> Iterator[Place]:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from haft.contracts import HaftError, Launcher, Listing
+from haft.contracts import AskingLauncher, BadUsage, Listing
 from haft.registry import Catalogue
 from haft.service.discovery import Discovery
 
@@ -20,7 +20,7 @@ _log = logging.getLogger("haft")
 class KeepingUp:
     """One for each service. `launcher` makes what asks tools what they are."""
 
-    def __init__(self, discovery: Discovery, catalogue: Catalogue, launcher: Callable[[], Launcher]) -> None:
+    def __init__(self, discovery: Discovery, catalogue: Catalogue, launcher: Callable[[], AskingLauncher]) -> None:
         self._discovery = discovery
         self._catalogue = catalogue
         self._launcher = launcher
@@ -51,12 +51,16 @@ class KeepingUp:
                 return listing
         found = await self._discovery.at(full, self._launcher())
         assert found.tool is not None
-        return self._catalogue.add(found.tool)
+        self._catalogue.forget(full)
+        listing = self._catalogue.add(found.tool)
+        if listing.state != "ready":
+            raise BadUsage(f"{full} cannot be used: {listing.reason}", hint="give one of them another name")
+        return listing
 
     async def _keep_looking(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
                 await self.renew()
-            except (HaftError, OSError) as error:
+            except Exception as error:  # whatever happens, the next tool is looked for
                 _log.warning("tools could not be looked for: %s", error)

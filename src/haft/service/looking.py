@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from haft.contracts import Launcher
+from haft.contracts import AskingLauncher
 
 if TYPE_CHECKING:
     from haft.service.config import Config
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def looking_launcher(workspace: str, home: StateHome, config: Config | None = None) -> Iterator[Launcher]:
+def looking_launcher(workspace: str, home: StateHome, config: Config | None = None) -> Iterator[AskingLauncher]:
     """What starts programs that may write nothing and reach nobody. Their processes end with the block."""
     from haft.files import Root
     from haft.sandbox import Sandbox

@@ -70,7 +70,8 @@ def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: st
 def _is_confined(plugin: Any) -> bool:
     """Whether it is a bash plugin of this machine, which runs behind walls."""
     if isinstance(plugin, dict):
-        return set(plugin) == {"bash_tool"}
+        told = plugin.get("bash_tool")
+        return set(plugin) == {"bash_tool"} and isinstance(told, dict) and "git" not in told
     return isinstance(plugin, str) and plugin.startswith("bash:") and not _ELSEWHERE.search(plugin)
 
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from haft.contracts import Definitions, Launcher, Provenance
 from haft.registry import Catalogue
 from haft.service.config import Config
 from haft.sources.answers import Told
 from haft.sources.bash_plugin import BashPlugins, PluginFile, PluginReference, Policy, files_of, read_reference
+from haft.sources.bash_plugin.finding import DESCRIPTOR
+
+if TYPE_CHECKING:
+    from haft.service.fetching import Fetching
 
 BASH_PLUGINS = "bash-plugin"
 
@@ -18,7 +24,7 @@ class Plugins:
     """Those of one workspace and its user."""
 
     def __init__(self, config: Config, workspace: str, definitions: Definitions) -> None:
-        self._workspace = workspace
+        self._workspace = os.path.realpath(workspace)
         self._trusted = config.trusted
         self._disabled = {name: source for source, names in config.lists.get("disabled_plugins", ()) for name in names}
         self.references = [
@@ -32,18 +38,26 @@ class Plugins:
             config.values["plugin_policy.stream_stderr"],
             config.values["config"],
         )
+        self.fetching: Fetching | None = None
+        """For git plugins, where there are any."""
+        if any(reference.git is not None for reference in self.references):
+            from haft.service.fetching import Fetching
+
+            self.fetching = Fetching(config, workspace, self._why_not_fetched)
         self._bash = BashPlugins(lambda: list(self._files()), definitions, self.policy, self._why_disabled)
 
     def fill(self, catalogue: Catalogue) -> bool:
         """Put in what is known; whether there is anything to ask."""
         self._bash.look()
         catalogue.take(BASH_PLUGINS, self._bash.found())
-        return bool(self._bash.unknown())
+        return bool(self._bash.unknown() or self._unfetched())
 
-    async def renew(self, catalogue: Catalogue, launcher: Launcher, told: Told) -> None:
-        """Look again, ask what is not known, and put in what there is."""
+    async def renew(self, catalogue: Catalogue, launcher: Launcher, told: Told, *, fetching: bool = True) -> None:
+        """Look again, ask what is not known, and put in what there is. With `fetching`, fetch what is not there."""
         import asyncio
 
+        if fetching and self.fetching is not None and (wanted := self._unfetched()):
+            await self.fetching.fetch(wanted, told)
         await asyncio.to_thread(self._bash.look)
         if self._bash.unknown():
             await self._bash.ask(launcher, told)
@@ -55,13 +69,57 @@ class Plugins:
 
     def _files(self) -> Iterator[PluginFile]:
         for reference in self.references:
-            if reference.family == "bash" and reference.path is not None:
+            if reference.family != "bash":
+                continue
+            if reference.git is not None:
+                yield from self._fetched(reference)
+            elif reference.path is not None:
                 yield from files_of(reference, reference.path, *self._standing(reference, reference.path))
+
+    def _fetched(self, reference: PluginReference) -> Iterator[PluginFile]:
+        """The files of a git plugin, or why they are not there."""
+        assert self.fetching is not None
+        standing = self.fetching.standing(reference)
+        if standing.place is None:
+            shown = standing.source.url if standing.source is not None else reference.name
+            # Where it is off, that is the reason: nobody will fetch it.
+            problem = standing.problem if standing.is_final or not self._is_off(reference) else None
+            yield PluginFile(shown, "", reference, "user", "", problem)
+            return
+        place = standing.place
+        inner = os.path.realpath(os.path.join(place, reference.subdirectory or "."))
+        if inner.startswith(f"{place}/") and os.path.exists(os.path.join(inner, DESCRIPTOR)):
+            # A plugin of its own in there; else it is where the files lie that the repository's descriptor names.
+            place, reference = inner, replace(reference, subdirectory=None)
+        yield from files_of(reference, place, "user", standing.place)
+
+    def _unfetched(self) -> list[PluginReference]:
+        """The git plugins that are to be fetched now."""
+        if self.fetching is None:
+            return []
+        return [
+            reference
+            for reference in self.references
+            if reference.git is not None and not self._is_off(reference) and self.fetching.is_wanted(reference)
+        ]
+
+    def _is_off(self, reference: PluginReference) -> bool:
+        return not self.policy.is_allowed or not self._disabled.keys().isdisjoint((reference.name, reference.written))
+
+    def _why_not_fetched(self, reference: PluginReference) -> str | None:
+        if self._is_workspaces(reference):
+            return "the workspace names it, and is not trusted to fetch anything: `haft trust`"
+        return None
+
+    def _is_workspaces(self, reference: PluginReference) -> bool:
+        """Whether a workspace names it that nobody trusts."""
+        is_file = os.path.isabs(reference.source)
+        return is_file and not self._trusted and os.path.realpath(os.path.dirname(reference.source)) == self._workspace
 
     def _standing(self, reference: PluginReference, path: str) -> tuple[Provenance, str | None]:
         """Who vouches for a plugin, and what its files may not lead out of."""
-        is_workspaces = os.path.dirname(reference.source) == self._workspace and not self._trusted
-        inside = path.startswith(self._workspace.rstrip("/") + "/")
+        is_workspaces = self._is_workspaces(reference)
+        inside = any(each.startswith(self._workspace.rstrip("/") + "/") for each in (path, os.path.realpath(path)))
         return "workspace" if inside or is_workspaces else "user", self._workspace if is_workspaces else None
 
     def _why_disabled(self, file: PluginFile) -> str | None:

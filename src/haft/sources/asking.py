@@ -45,10 +45,14 @@ class _Heard:
         self.flood = asyncio.Event()
 
     def output(self, stream: Stream, data: bytes) -> None:
-        kept, most = self.said[stream], MOST_SAID if stream == "stdout" else MOST_NOISE
-        if len(kept) + len(data) > most and stream == "stdout":
+        kept = self.said[stream]
+        if stream == "stderr":
+            kept += data
+            del kept[:-MOST_NOISE]  # What went wrong is said last.
+            return
+        if len(kept) + len(data) > MOST_SAID:
             self.flood.set()
-        kept += data[: max(0, most - len(kept))]
+        kept += data[: max(0, MOST_SAID - len(kept))]
 
     def ended(self, children: Sequence[EndedChild]) -> None:
         self.left += [child.command for child in children]

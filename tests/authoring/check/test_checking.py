@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from haft.authoring.check import check_targets, describing, targets_of
+from haft.authoring.check import check_targets, checking, describing, targets_of
 from haft.authoring.check.checking import AT_ONCE, MOST_AGAIN
 from haft.contracts import Exit
 
@@ -61,3 +61,22 @@ def test_slow_once_is_not_slow(targets, monkeypatch):
     launcher = Warming()
     ((report,),) = asyncio.run(check_targets(targets[:1], launcher))
     assert len(launcher.started) == 2 and not report.findings
+
+
+def test_those_that_hang_make_room_for_others(targets, monkeypatch):
+    class Hanging(Launcher):
+        async def run(self, command, sink):
+            self.started.append(command.argv[0])
+            if len(self.started) == len(targets):
+                self.all_there.set()
+            await asyncio.wait_for(self.all_there.wait(), 30)
+            return Exit(1)
+
+    async def ask():
+        launcher = Hanging()
+        launcher.all_there = asyncio.Event()
+        await check_targets(targets, launcher)
+        return launcher.started
+
+    monkeypatch.setattr(checking, "_PATIENCE", 0.01)
+    assert len(targets) > AT_ONCE and len(asyncio.run(ask())) == len(targets)

@@ -21,6 +21,8 @@ GOOD = [
     "Find TODO comments in the source tree. Use it before a release.",
     "Rotate the log files of the web server; refuses while a backup runs.",
     "Erzeugt einen Bericht über die Testabdeckung. Nur für dieses Projekt.",
+    "Adds a to-do to the user's Things inbox, never to a project.",
+    "Restart an Internet-of-Things device by its address; needs VPN.",
     "在数据库中执行只读查询，用于调试。",
     "Look up a ticket by its number. Read only.",
     "Add two integers.\nUse for exact sums of large numbers.",
@@ -72,6 +74,29 @@ def test_nothing_is_no_description(description):
 def test_a_clear_one_that_does_not_say_when_gets_a_note_only():
     (finding,) = check_description("Render the architecture diagrams of this repository as SVG files")
     assert (finding.code, finding.level) == ("description-without-use", "note")
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "This tool checks spelling in Markdown files.",
+        "The tool searches arXiv papers by title, author or abstract.",
+        "This tool can draw a graph of modules.",
+        "Lists files in a directory, recursively.",
+        "Deploy the current branch to staging.",
+        "Generate a UUID v4.",
+        "Script that rotates the staging credentials.",
+    ],
+)
+def test_a_short_one_that_says_what_it_does_is_not_vague(description):
+    assert vague(description) is None
+
+
+@pytest.mark.parametrize(
+    "description", ["This tool is great", "The tool has uses.", "Things to do here", "Sort things out now"]
+)
+def test_a_verb_that_says_nothing_and_things_that_are_no_name_stay_vague(description):
+    assert vague(description) is not None
 
 
 def test_no_tool_of_ours_is_vague():

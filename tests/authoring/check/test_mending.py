@@ -48,7 +48,7 @@ def test_others_lose_the_right_to_write(tmp_path):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (b"#!/bin/sh\r\necho a\r\nprintf 'b\rc\xff'\n\r\n", b"#!/bin/sh\necho a\nprintf 'b\rc\xff'\n\n"),
+        (b"#!/bin/sh\r\necho a\r\nprintf 'b\rc\xc3\xa4'\n\r\n", b"#!/bin/sh\necho a\nprintf 'b\rc\xc3\xa4'\n\n"),
         (b"\xef\xbb\xbf#!/bin/sh\necho \xef\xbb\xbf\n", b"#!/bin/sh\necho \xef\xbb\xbf\n"),
         (b"\xef\xbb\xbf#!/bin/sh\r\necho a\r\n", b"#!/bin/sh\necho a\n"),
     ],
@@ -98,6 +98,42 @@ def test_a_directory_that_is_a_link_is_not_changed(tmp_path):
     (tmp_path / "link").symlink_to("real")
     mended = mend([Finding("world-writable", "x", path=str(tmp_path / "link"), fixable=True)])
     assert len(mended.refused) == 1 and mode(tmp_path / "real") == 0o777
+
+
+def test_what_is_found_in_the_workspace_is_only_changed_in_the_workspace(tmp_path):
+    workspace, victim = tmp_path / "workspace", tmp_path / "victim"
+    victim.mkdir()
+    (victim / "tool").write_bytes(SCRIPT.replace(b"\n", b"\r\n"))
+    (victim / "tool").chmod(0o646)
+    victim.chmod(0o777)
+    (workspace / ".agents").mkdir(parents=True)
+    (workspace / ".agents/tools").symlink_to(victim)
+    mended = mend(findings(workspace / ".agents/tools/tool"), str(workspace))
+    assert not mended.done and len(mended.refused) == 4
+    assert (mode(victim), mode(victim / "tool")) == (0o777, 0o646) and b"\r\n" in (victim / "tool").read_bytes()
+    assert len(mend(findings(victim / "tool"), str(workspace)).done) == 4, "whoever names the file itself means it"
+
+
+def test_nor_through_a_link_out_of_its_directory_there(tmp_path):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "hook").write_bytes(SCRIPT)
+    (tmp_path / "hook").chmod(0o644)
+    (tmp_path / "tools/tool").symlink_to("../hook")
+    assert not mend(findings(tmp_path / "tools/tool"), str(tmp_path)).done and mode(tmp_path / "hook") == 0o644
+    (tmp_path / "tools/real").write_bytes(SCRIPT)
+    (tmp_path / "tools/real").chmod(0o644)
+    assert mend(findings(tmp_path / "tools/real"), str(tmp_path)).done and mode(tmp_path / "tools/real") == 0o755
+
+
+@pytest.mark.parametrize("payload", [b"\0\r\n\x01", b"\xff\r\n", b"\r\n" * 1_000_000])
+def test_a_script_that_carries_more_than_text_keeps_every_byte(tmp_path, payload):
+    tool = tmp_path / "tool"
+    tool.write_bytes(b"#!/bin/sh\r\n" + b"# text\r\n" * 2_000 + payload)
+    before = tool.read_bytes()
+    (finding,) = [one for one in findings(tool) if one.code == "crlf-shebang"]
+    assert not finding.fixable
+    mended = mend([Finding("crlf-shebang", "x", path=str(tool), fixable=True)])
+    assert len(mended.refused) == 1 and tool.read_bytes() == before, "nor where it became so since it was looked at"
 
 
 def test_what_is_gone_is_said(tmp_path):

@@ -1,7 +1,11 @@
 """Functions with `@tool`, by their source."""
 
+import ast
+
 import pytest
 
+from haft.authoring.check import targets_of
+from haft.authoring.check.python_source import functions
 from haft.authoring.check.python_tools import check_python
 
 GOOD = '''from typing import Annotated
@@ -72,3 +76,26 @@ def test_an_annotation_nested_without_end_is_no_trouble(tmp_path):
 def test_nothing_is_imported(tmp_path):
     found(tmp_path, GOOD + f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "words"), [("0\n" * 100_001, "more than 200_000 bytes"), (f"f'{'{a}' * 7_000}'", "a line of more than")]
+)
+def test_what_takes_python_long_is_not_parsed(tmp_path, source, words):
+    (report,) = found(tmp_path, source)
+    assert [finding.code for finding in report.findings] == ["python-parse"] and words in report.findings[0].message
+
+
+def test_a_file_is_parsed_once(tmp_path, monkeypatch):
+    parsed = []
+    parse = ast.parse
+    monkeypatch.setattr(ast, "parse", lambda source: parsed.append(source) or parse(source))
+    (tmp_path / "tools.py").write_text(GOOD + f"# {tmp_path}\n")
+    (target,) = targets_of(str(tmp_path / "tools.py"))
+    assert target.format == "python" and check_python(target.path)[0].name == "add"
+    assert len(parsed) == 1
+
+
+def test_functions_come_in_the_order_in_which_they_stand():
+    source = "def a(): 0\nclass B:\n def b(): 0\n def c(): 0\nif x:\n def d(): 0\nelse:\n def e(): 0\ndef f(): 0\n"
+    assert "".join(function.name for function in functions(ast.parse(source))) == "abcdef"

@@ -112,3 +112,10 @@ def test_the_line_and_the_file_are_said(tmp_path):
     report = made(tmp_path, "x = 1\ndef run_tool(:\n")
     (finding,) = (finding for finding in report.findings if finding.code == "python-parse")
     assert (finding.line, finding.path) == (2, str(tmp_path / "settings_file" / "tool.py"))
+
+
+@pytest.mark.parametrize("blank", ["\n", " ", "pydantic-settings \t"])
+def test_requirements_of_a_megabyte_are_read_line_by_line(tmp_path, blank):
+    blanks = blank * (1_000_000 // len(blank))
+    assert made(tmp_path, requirements=f"{blanks}\n  pydantic [email] >= 2\n").ok
+    assert made(tmp_path, requirements=blanks, name="other").has("studio-pydantic")

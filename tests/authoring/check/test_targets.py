@@ -1,5 +1,7 @@
 """What a path is, and what of a folder is checked."""
 
+import os
+
 import pytest
 
 from haft.authoring.check import target_at, targets_of
@@ -74,10 +76,40 @@ def test_a_folder_of_templates_skills_and_plugins_is_all_of_them(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"bash_tools": 3}', '{"bash_tools": [{"file": "../../x"}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"bash_tools": 3}',
+        '{"bash_tools": [{"file": "../../x"}]}',
+        '{"bash_tools": [{"file": "a\\u0000b"}]}',
+        '{"subdirectory": "a\\u0000b", "bash_tools": [{"file": "x"}]}',
+    ],
+)
 def test_a_plugins_own_file_that_makes_no_sense_or_leads_out_is_refused(tmp_path, text):
     (tmp_path / "agent_plugin.json").write_text(text)
     with pytest.raises(BadUsage, match=r"agent_plugin\.json"):
+        list(targets_of(str(tmp_path)))
+
+
+def test_nor_may_a_file_that_it_names_be_a_link_out_of_its_folder(tmp_path):
+    folder = tmp_path / "plugin"
+    folder.mkdir()
+    (folder / "agent_plugin.json").write_text('{"bash_tools": [{"file": "x.bash"}]}')
+    (tmp_path / "outside").touch()
+    (folder / "x.bash").symlink_to(tmp_path / "outside")
+    with pytest.raises(BadUsage, match="names a file outside of its folder"):
+        list(targets_of(str(folder)))
+    (folder / "real.bash").touch()
+    (folder / "x.bash").unlink()
+    (folder / "x.bash").symlink_to("real.bash")
+    assert [target.format for target in targets_of(str(folder))] == ["bash-plugin"]
+
+
+def test_a_pipe_in_place_of_a_plugins_own_file_is_said(tmp_path):
+    os.mkfifo(tmp_path / "agent_plugin.json")
+    with pytest.raises(BadUsage, match="it is a fifo"):
         list(targets_of(str(tmp_path)))
 
 

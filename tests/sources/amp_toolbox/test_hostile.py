@@ -23,6 +23,9 @@ GOOD = 300 - len(hostile.SCRIPTS) - len(hostile.NOT_FILES)
 class NoLauncher:
     """Whoever starts something has failed."""
 
+    async def is_walled(self):
+        return True
+
     async def run(self, command, sink):
         raise AssertionError(f"{command.argv} was started")
 
@@ -79,6 +82,9 @@ def test_a_tool_that_was_changed_is_asked_again_and_no_other(tmp_path):
     class Counting:
         def __init__(self, launcher):
             self._launcher = launcher
+
+        async def is_walled(self):
+            return True
 
         async def run(self, command, sink):
             asked.append(os.path.basename(command.argv[0]))

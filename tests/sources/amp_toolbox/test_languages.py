@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from haft.contracts import InvalidArguments
+
 LINE_ENDS = {"CR": "\r", "LF": "\n", "NUL": "\0", "U+0085": "\x85", "U+2028": "\u2028", "U+2029": "\u2029"}
 TEXT = {
     "plain": "hello",
@@ -217,7 +219,7 @@ def test_an_optional_parameter_that_is_null_is_left_out(box):
 
 RAW = """#!/bin/sh
 if [ "$TOOLBOX_ACTION" = describe ]; then
-    printf '%s\\n' 'name: raw' 'description: d' 'path: string' 'more: string?' 'count: integer?' 'list: array?' 'on: bool?'
+    printf '%s\\n' 'name: raw' 'description: d' 'path: string' 'more: string?' 'count: int?' 'list: array?' 'on: bool?'
 else
     touch was-run
     cat
@@ -278,6 +280,36 @@ def test_what_does_not_fit_the_description_is_refused_before_anyone_is_asked(box
     assert [outcome.error.code for outcome in box.run(body)] == ["invalid-arguments"] * 5
     assert box.asked == []
     assert not (box.workspace / "was-run").exists()
+
+
+NO_JSON = {
+    "infinity": float("inf"),
+    "infinity in an array": [float("-inf")],
+    "no number in an object": {"deep": [float("nan")]},
+    "half a character": ["\ud800"],
+    "bytes": b"x",
+    "an object of Python": [object()],
+}
+
+
+def test_what_is_no_json_is_refused_before_anyone_is_asked(box):
+    said = json.dumps({"name": "open", "inputSchema": {"type": "object", "properties": {"any": {}}}})
+    box.tool("open", f"#!/bin/sh\n[ $TOOLBOX_ACTION = execute ] && exec cat\nprintf '%s' '{said}'\n")
+
+    async def body(service):
+        return {name: await _code(service, value) for name, value in NO_JSON.items()}
+
+    async def _code(service, value):
+        try:
+            outcome = await service.call("tb__open", {"any": value})
+        except InvalidArguments as error:
+            return error.code
+        return outcome.error.code if outcome.error else f"it was given {outcome.output}"
+
+    assert box.run(body) == dict.fromkeys(NO_JSON, "invalid-arguments")
+    assert box.asked == []
+    refused = box.haft("tools", "use", "--approve", "--only", "output", "tb__open", "--args", '{"any": [1e999]}')
+    assert (refused.code, refused.out) == (2, "")
 
 
 ENDING = """#!/bin/bash

@@ -39,11 +39,6 @@ COLONS = {
             esac
         done
     """,
-    "bash, a regular expression": """
-        if [[ $line =~ ^([a-z_]+):[[:space:]]*(.*)$ ]]; then
-            args[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
-        fi
-    """,
     "grep and cut": "path=$(printf '%s' \"$input\" | grep '^path:' | cut -d: -f2- | xargs)",
     "grep and cut in quotes": "path=$(echo \"$input\" | grep '^path:' | cut -d ':' -f 2-)",
     "grep and sed": 'path=$(echo "$input" | grep "^path:" | sed \'s/^path: //\')',
@@ -150,28 +145,40 @@ def test_a_script_that_shows_both_is_given_the_protocols_own(script):
     assert separator_of(script) == COLON
 
 
-@pytest.mark.parametrize(
-    "setting",
-    ["IFS='=' read -ra parts <<<\"$option\"", "value=${option#*=}", "cut -d= -f2 /etc/os-release"],
-)
-def test_an_equals_that_is_split_elsewhere_does_not_outweigh_lines_that_are_matched_with_a_colon(setting):
-    script = f"while read -r key value; do case $key in path:) path=$value ;; esac; done\n{setting}\n"
-    assert separator_of(script) != EQUALS
+OTHER_COLONS = {
+    "bash, the word with its colon": "while read -r key value; do case $key in path:) path=$value ;; esac; done",
+    "bash, a case on one line": 'case "$line" in path:*) path="${line:6}" ;; esac',
+    "bash, a glob": 'if [[ "$line" == "path: "* ]]; then path="${line:6}"; fi',
+    "bash, a regular expression": "[[ $line =~ ^([a-z_]+):[[:space:]]*(.*)$ ]] && path=${BASH_REMATCH[2]}",
+    "sed without an anchor": 'path=$(echo "$line" | sed "s/path: //")',
+    "grep -P": "path=$(grep -oP 'path: \\K.*' <<<\"$input\")",
+    "cut with a long option": "path=$(grep '^path' | cut --delimiter=: -f2-)",
+    "awk, the word with its colon": "path=$(awk '$1 == \"path:\" {print $2}')",
+    "Python, a regular expression": "found = re.match(r'(\\w+):\\s*(.*)', line)",
+    "Python, removeprefix": "path = line.removeprefix('path: ')",
+    "node, a regular expression": "const [key, value] = line.split(/:\\s*/);",
+    "node, startsWith": "if (line.startsWith('path:')) path = line.slice(5).trim();",
+}
+
+
+@pytest.mark.parametrize("reads", OTHER_COLONS.values(), ids=OTHER_COLONS)
+def test_an_equals_that_options_are_split_at_does_not_make_a_script_one_that_reads_only_equals(reads):
+    """It follows the protocol: sent `=` it would find none of its parameters."""
+    assert separator_of(f"{reads}\nIFS='=' read -r name setting <<<\"$option\"\n") != EQUALS
 
 
 PIECES = ("IFS=", "cut -d ", "${a%%", "${aa", "^a", "awk -F ", "grep '^a ", "test ^", "[^", "find(", " =", "jq ")
 """The beginnings of every way to split, which a script may repeat on one line as often as it has room."""
 
 
-@pytest.mark.parametrize("piece", PIECES)
-def test_the_longest_script_that_is_looked_at_is_no_trouble(piece):
-    """Whatever it holds: in another process, so that one that takes for ever can be ended."""
+def test_the_longest_script_that_is_looked_at_is_no_trouble():
+    """Whatever it holds: in another process, so that one that takes for ever is ended. It prints how far it came."""
     program = (
         "import sys; from haft.sources.amp_toolbox.separator import separator_of; "
-        "from haft.sources.amp_toolbox.describing import LARGEST_SCRIPT; "
-        "separator_of(sys.argv[1] * (LARGEST_SCRIPT // len(sys.argv[1])))"
+        "from haft.sources.amp_toolbox.describing import LARGEST_SCRIPT\n"
+        "for piece in sys.argv[1:]: print(piece, flush=True), separator_of(piece * (LARGEST_SCRIPT // len(piece)))"
     )
-    subprocess.run([sys.executable, "-c", program, piece], check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", program, *PIECES], check=True, timeout=30)
 
 
 # From end to end.

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haft.contracts import InvalidArguments
@@ -34,6 +34,7 @@ def test_any_text_comes_back_when_lines_are_split_at_the_first_separator(argumen
     assert parsed(as_text(arguments, (), separator), separator) == arguments
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(names, json_values.filter(lambda value: not isinstance(value, str))))
 def test_any_other_value_is_one_line_of_json_and_null_is_left_out(arguments):
     check_text("tb__x", arguments, ": ")
@@ -43,6 +44,7 @@ def test_any_other_value_is_one_line_of_json_and_null_is_left_out(arguments):
     }
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(names, json_values))
 def test_a_value_is_refused_or_comes_back_and_forges_nothing(arguments):
     try:
@@ -53,6 +55,7 @@ def test_a_value_is_refused_or_comes_back_and_forges_nothing(arguments):
     assert set(read) == {name for name, value in arguments.items() if value is not None}
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(json_text, json_values))
 def test_any_object_is_one_json_object(arguments):
     stdin = as_json(arguments)

@@ -110,6 +110,15 @@ def test_what_is_no_name_in_it_is_passed_over(active, home):
     assert active.of(None) == {"x"} and active.anywhere() == {"x", "y"}
 
 
+def test_a_directory_in_its_place_counts_as_empty_and_cannot_be_written(active, home, caplog):
+    active.activate("a", None)
+    file_of(home).unlink()
+    (home / "skills" / active._name).mkdir()
+    assert active.of(None) == active.anywhere() == frozenset() and "cannot be read" in caplog.text
+    with pytest.raises(StorageFailed):
+        active.activate("a", None)
+
+
 def test_a_pipe_in_its_place_is_not_waited_for(active, home):
     active.activate("a", None)
     file_of(home).unlink()

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from haft.contracts import BadUsage
-from haft.sources.skills import Skills
+from haft.sources.skills import Skills, discover
+from haft.sources.skills.reading import server_names
 
 PLACES = [".agents/skills", "~/.config/agents/skills", "~/.config/amp/skills", ".claude/skills", "~/.claude/skills"]
 
@@ -150,6 +151,86 @@ def test_nor_when_it_becomes_a_link_after_it_was_found(place, tmp_path):
     folder.symlink_to(tmp_path / "private/notes")
     with pytest.raises(BadUsage, match="link out of the workspace"):
         skills.text(skill)
+
+
+@pytest.fixture
+def swapped(place, tmp_path, monkeypatch):
+    """A skill whose folder becomes a link to somebody's own, after it was looked at and before it is read."""
+    folder = place.make(".agents/skills/notes")
+    private = place.make("../private/notes", description="secret")
+    (private / "key.md").write_text("secret")
+    (private / "tools").mkdir()
+    (private / "tools/secret").write_text("x")
+
+    def swap():
+        if not folder.is_symlink():
+            folder.rename(tmp_path / "gone")
+            folder.symlink_to(private)
+
+    return swap
+
+
+@pytest.mark.parametrize("reference", [None, "key", "key.md", "tools/secret"])
+def test_nor_when_it_becomes_one_while_it_is_read(place, swapped, monkeypatch, reference):
+    skills = place.skills()
+    skill = skills.get("notes")
+    monkeypatch.setattr(skills, "_require_in_place", lambda _skill: swapped())
+    with pytest.raises(BadUsage) as caught:
+        skills.text(skill, reference)
+    assert "secret" not in f"{caught.value} {caught.value.hint}".replace("tools/secret", "")
+    assert skill.references() == [] and skill.tool_files() == []
+    with pytest.raises(BadUsage):
+        server_names(skill)
+
+
+def test_nor_while_its_front_matter_is_read(place, swapped, monkeypatch):
+    look = discover._look
+    monkeypatch.setattr(discover, "_look", lambda *words: (look(*words), swapped())[0])
+    assert "secret" not in repr(place.own()) and not place.own()[0].is_usable
+
+
+def test_a_link_that_changes_while_it_is_resolved_is_no_failure_of_ours(place, swapped, monkeypatch):
+    skills = place.skills()
+    skill = skills.get("notes")
+    swapped()
+    realpath = os.path.realpath
+
+    def changing(path, **more):
+        if os.fspath(path).startswith(skill.folder):
+            raise OSError(22, "Invalid argument")
+        return realpath(path, **more)
+
+    monkeypatch.setattr(os.path, "realpath", changing)
+    assert not skills.found()[0].is_usable and skill.tool_folders == ()
+    with pytest.raises(BadUsage, match="link out of the workspace"):
+        skills.text(skill)
+
+
+def test_what_a_workspaces_folder_of_references_links_to_is_not_listed(place, tmp_path):
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/id_secret").write_text("x")
+    place.make("docs")
+    for path in (".agents/skills/leak", "~/.claude/skills/mine"):
+        (place.make(path) / "references").symlink_to(tmp_path / ".ssh")
+    (place.make(".agents/skills/near") / "references").symlink_to(place.workspace / "docs")
+    (place.make(".agents/skills/own") / "texts").mkdir()
+    (place.workspace / ".agents/skills/own/texts/a.md").write_text("x")
+    (place.workspace / ".agents/skills/own/references").symlink_to("texts")
+    assert {skill.name: skill.references() for skill in place.own()} == {
+        "leak": [],
+        "mine": [],
+        "near": [],
+        "own": ["references/a.md", "texts/a.md"],
+    }
+
+
+def test_a_link_out_of_the_workspace_is_no_tool_of_its_skill_and_one_of_the_users_is(place, tmp_path):
+    (tmp_path / "env").write_text("x")
+    for path in (".agents/skills/theirs", "~/.claude/skills/mine"):
+        (place.make(path) / "tools").mkdir()
+    (place.workspace / ".agents/skills/theirs/tools/env").symlink_to(tmp_path / "env")
+    (place.home / ".claude/skills/mine/tools/env").symlink_to(tmp_path / "env")
+    assert {skill.name: skill.tool_files() for skill in place.own()} == {"theirs": [], "mine": ["tools/env"]}
 
 
 def test_a_link_inside_of_the_workspace_works(place):

@@ -1,5 +1,6 @@
 """Skills from elsewhere: all of them or none, and nothing but files."""
 
+import fcntl
 import gzip
 import io
 import os
@@ -243,3 +244,88 @@ def test_what_is_not_there_or_a_pipe_is_refused(here, tmp_path):
     refused(tmp_path / "nothing", here, "is not there")
     os.mkfifo(tmp_path / "pipe")
     refused(tmp_path / "pipe", here, "no regular file")
+
+
+def test_directories_on_the_way_count_and_end_somewhere(here, source, tmp_path):
+    many = [(f"one/{number}/a/b/c/file", b"") for number in range(300)]
+    refused(tar_of(tmp_path / "x.tar", ("one/SKILL.md", TEXT), *many, packed=False), here, "more than 1_000 files and")
+    deep = "/".join(["d"] * 100)
+    refused(zip_of(tmp_path / "x.zip", ("one/SKILL.md", TEXT), (f"one/{deep}/file", b"")), here, "lies too deep")
+    (source / deep).mkdir(parents=True)
+    refused(source, here, "lies too deep")
+
+
+def test_a_table_of_contents_that_points_to_another_is_refused(here, tmp_path):
+    path = zip_of(tmp_path / "x.zip", ("one/SKILL.md", TEXT))
+    content = path.read_bytes()
+    end = content.rfind(b"PK\x05\x06")
+    for comment in (b"", b"x" * 65_535):
+        last = content[end:-2] + len(comment).to_bytes(2, "little") + comment
+        path.write_bytes(content[:end] + b"PK\x06\x07" + bytes(16) + last)
+        refused(path, here, "more than 1_000 files")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_methods_that_can_ask_for_any_memory_are_not_unpacked(here, tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", method) as archive:
+        archive.writestr("one/SKILL.md", TEXT)
+    refused(tmp_path / "x.zip", here, "packed by a method that is not taken in")
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_headers_of_headers_without_end_are_refused(here, tmp_path, kind):
+    header = tarfile.TarInfo("x")
+    header.type = kind
+    (tmp_path / "x.tar.gz").write_bytes(gzip.compress(header.tobuf() * 2_000))
+    refused(tmp_path / "x.tar.gz", here, "cannot be unpacked|there is no SKILL.md")
+
+
+def test_a_linked_folder_among_the_skills_comes_only_from_within(place, here, source, tmp_path):
+    secret = place.make("../elsewhere/secret-skill")
+    (source.parent / "inno").symlink_to(secret)
+    refused(source.parent, here, "`inno` is a link out of")
+    (source.parent / "inno").unlink()
+    place.make("../source/.kept/two")
+    (source.parent / "two").symlink_to(".kept/two")
+    assert [one.name for one in install(str(source.parent), here, force=False)] == ["one", "two"]
+
+
+def test_what_an_interrupted_install_had_moved_away_comes_back(place, here, source, tmp_path):
+    staging = place.make(".agents/skills/.haft-install-x/old/mine").parent.parent
+    place.make(".agents/skills/.haft-install-x/old/there", description="older")
+    kept = place.make(".agents/skills/there", description="newer")
+    install(str(source), here, force=False)
+    assert sorted(os.listdir(here)) == ["mine", "one", "there"] and not staging.exists()
+    assert "newer" in (kept / "SKILL.md").read_text()
+
+
+def test_nothing_is_moved_from_where_a_link_in_its_place_leads_nor_from_one_at_work(place, here, source, tmp_path):
+    place.make("../victim/mine")
+    (place.workspace / ".agents/skills/.haft-install-x").mkdir()
+    (place.workspace / ".agents/skills/.haft-install-x/old").symlink_to(tmp_path / "victim")
+    (place.workspace / ".agents/skills/.haft-install-y").symlink_to(tmp_path / "victim")
+    busy = place.make(".agents/skills/.haft-install-z/old/busy").parent.parent
+    descriptor = os.open(busy, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        install(str(source), here, force=False)
+    finally:
+        os.close(descriptor)
+    assert os.listdir(tmp_path / "victim") == ["mine"] and busy.exists()
+    assert not os.path.lexists(f"{here}/busy") and not os.path.lexists(f"{here}/mine")
+
+
+def test_what_was_gathered_and_cannot_be_removed_is_said(here, source, monkeypatch, caplog):
+    monkeypatch.setattr("shutil.rmtree", lambda path, ignore_errors: None)
+    install(str(source), here, force=False)
+    assert "could not be removed" in caplog.text
+
+
+def test_what_is_installed_can_be_used_whatever_the_umask(here, source):
+    old = os.umask(0o777)
+    try:
+        (one,) = install(str(source), here, force=False)
+    finally:
+        os.umask(old)
+    modes = [stat.S_IMODE(os.stat(f"{one.folder}/{path}").st_mode) for path in ("", "tools", "tools/run", "SKILL.md")]
+    assert modes == [0o700, 0o700, 0o700, 0o600]

@@ -80,10 +80,10 @@ def test_it_gives_the_text_activates_in_the_callers_thread_and_says_which_tools_
     assert "by `reference`: references/setup.md." in answer.text
     assert answer.text.endswith("[The tools of this skill have joined, from these files: tools/publish.]")
     assert answer.result["tools"] == ["tools/publish"]
-    assert active.of("T-test") == {"deploy"} and active.of("T-other") == frozenset()
-    assert changes == [{"deploy"}]
+    assert active.of("T-test") == {str(folder)} and active.of("T-other") == frozenset()
+    assert changes == [{str(folder)}]
     call(tool, context, name="deploy")
-    assert changes == [{"deploy"}], "it was active already"
+    assert changes == [{str(folder)}], "it was active already"
 
 
 def test_it_answers_when_the_tools_are_there(place, active, context):
@@ -102,7 +102,7 @@ def test_a_reference_is_given_alone(place, tool, context, active):
     folder = place.make(".agents/skills/deploy")
     (folder / "setup.md").write_text("the set-up\n")
     assert call(tool, context, name="deploy", reference="setup").text == "the set-up"
-    assert active.of("T-test") == {"deploy"}
+    assert active.of("T-test") == {str(folder)}
 
 
 @pytest.mark.parametrize(

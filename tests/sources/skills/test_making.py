@@ -1,8 +1,11 @@
 """A fresh skill, and where it goes."""
 
+import os
+import stat
+
 import pytest
 
-from haft.authoring.skills.making import make_skill, place_for
+from haft.authoring.skills.making import made_place, make_skill, place_for
 from haft.contracts import BadUsage, PathEscapes
 
 
@@ -40,7 +43,9 @@ def test_any_description_arrives(place, here, description):
     assert place.own()[0].description == " ".join(description.split()) and place.own()[0].is_usable
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "A", "a b", "a_b", "a" * 65, "ä", "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "a/b", "A", "a b", "a_b", "a" * 65, "ä", "a\n", "-h", "--force", "-"]
+)
 def test_a_name_that_is_none_is_refused(here, name, place):
     with pytest.raises(BadUsage, match="no name for a skill"):
         make_skill(here, name, None, force=False)
@@ -79,3 +84,28 @@ def test_a_workspace_cannot_have_it_written_elsewhere(place, tmp_path):
     with pytest.raises(PathEscapes):
         make_skill(here, "one", None, force=True)
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_home_that_is_no_absolute_path_gets_nothing(place, monkeypatch):
+    monkeypatch.chdir(place.home)
+    with pytest.raises(BadUsage, match="no absolute path"):
+        place_for("", "home", is_global=True)
+    assert list(place.home.iterdir()) == []
+
+
+def test_directories_made_for_nothing_go_again_and_those_that_were_there_stay(place):
+    (place.workspace / ".agents").mkdir()
+    with pytest.raises(BadUsage), made_place(str(place.workspace), "", is_global=False) as here:
+        make_skill(here, "../x", None, force=False)
+    assert [path.name for path in place.workspace.rglob("*")] == [".agents"]
+
+
+def test_what_is_made_can_be_used_whatever_the_umask(place):
+    old = os.umask(0o777)
+    try:
+        folder = make_skill(place_for(str(place.workspace), "", is_global=False), "one", None, force=False)
+    finally:
+        os.umask(old)
+    made = [folder, f"{folder}/references", f"{folder}/tools", os.path.dirname(folder)]
+    assert [stat.S_IMODE(os.stat(path).st_mode) for path in made] == [0o700] * 4
+    assert stat.S_IMODE(os.stat(f"{folder}/SKILL.md").st_mode) == 0o600

@@ -135,6 +135,25 @@ def test_what_cannot_be_mended_is_said_and_stays_found(haft, here, tmp_path):
     assert outside.stat().st_mode & 0o777 == 0o644
 
 
+def test_nothing_is_mended_where_the_toolbox_leads_out_of_the_workspace(haft, here, tmp_path):
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    tool = made(victim / "run_tests", GOOD.replace("\n", "\r\n"), 0o646)
+    (here / ".agents/tools").rmdir()
+    (here / ".agents/tools").symlink_to(victim)
+    code, out, err = haft("--fix")
+    assert code == 1 and "leads-out" in out and "fixed" not in err
+    assert tool.stat().st_mode & 0o777 == 0o646 and b"\r\n" in tool.read_bytes()
+
+
+def test_tools_are_listed_once_for_all_names(haft, monkeypatch):
+    asked = []
+    real = command.listings
+    monkeypatch.setattr(command, "listings", lambda said, **more: asked.append(1) or real(said, **more))
+    assert haft("read_file", "write_file")[0] == 0
+    assert len(asked) == 1
+
+
 def test_a_folder_is_every_tool_in_it(haft, here):
     tools = here / "more"
     tools.mkdir()

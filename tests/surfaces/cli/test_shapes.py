@@ -139,6 +139,15 @@ def test_skills(haft):
     fits("skill", haft("skills", "show", "one", "--json").json)
 
 
+def test_plugins(haft):
+    (haft.workspace / "haft.toml").write_text('plugins = ["bash:./one.bash"]\n')
+    (haft.home.parent / "config/haft").mkdir(parents=True)
+    (haft.home.parent / "config/haft/haft.toml").write_text('plugins = ["bash+git:/nowhere#v1"]\n')
+    fits("plugins", listed := haft("plugins", "list", "--json").json)
+    fits("plugins-updated", updated := haft("plugins", "update", "--json").json)
+    assert len(listed) == 2 and len(updated) == 1
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -167,6 +167,51 @@ def test_a_skill_that_is_gone_can_still_be_deactivated(haft):
     assert haft("skills", "deactivate", "deploy").code == 2
 
 
+def test_what_is_active_is_a_skill_and_not_its_name(haft):
+    mine = haft.home / ".config/agents/skills/dep"
+    mine.mkdir(parents=True)
+    (mine / "SKILL.md").write_text("---\nname: dep\ndescription: Mine.\n---\n")
+    haft("skills", "activate", "dep")
+    assert haft("skills", "list", "--json").json[0]["active"]
+    theirs = haft.make(".agents/skills/dep")
+    (theirs / "tools").mkdir()
+    (theirs / "tools/run").write_text("x")
+    first = haft("skills", "list", "--json").json[0]
+    assert (first["folder"], first["active"], first["threads"]) == (str(theirs), False, [])
+    assert f"-  (hides the user's one in {mine}) Do dep." in haft("skills", "list").out
+    for verb in ("show", "activate"):
+        assert (
+            f"the workspace's `dep` in {theirs}, which hides the user's one in {mine}"
+            in haft("skills", verb, "dep").err
+        )
+    left = haft("skills", "deactivate", "dep", "--json").json
+    assert (left["active"], left["changed"], left["tools"]) == (False, True, ["tools/run"])
+    (theirs / "SKILL.md").unlink()
+    assert not haft("skills", "list", "--json").json[0]["active"], "whatever had that name is active no longer"
+
+
+def test_a_skill_in_front_of_the_built_in_one_says_so(haft):
+    haft.make(".agents/skills/haft-tool-creator")
+    assert "(hides the built-in one)" in haft("skills", "list").out
+    assert "which hides the built-in one" in haft("skills", "show", "haft-tool-creator").err
+    assert haft("skills", "show", "haft-tool-creator", "-q").err == ""
+
+
+def test_names_of_files_and_threads_forge_no_lines_and_no_commands(haft):
+    folder = haft.make(".agents/skills/deploy")
+    (folder / "tools").mkdir()
+    (folder / "tools/run joins\n  other").write_text("x")
+    assert haft("skills", "activate", "deploy").out.splitlines()[1:] == ["  tools/run joins\\n  other joins"]
+    haft("skills", "activate", "deploy", "--thread", "T $(touch x)")
+    assert "`--thread 'T $(touch x)'`" in haft("skills", "deactivate", "deploy").err
+
+
+def test_a_failed_install_leaves_no_folders(haft, tmp_path):
+    (tmp_path / "x.zip").write_bytes(b"PK")
+    assert haft("skills", "install", str(tmp_path / "x.zip")).code == 2
+    assert os.listdir(haft.workspace) == []
+
+
 def test_a_thread_without_a_name_is_none(haft):
     for thread in ("", "x" * 201):
         said = haft("skills", "activate", "haft-tool-creator", "--thread", thread)

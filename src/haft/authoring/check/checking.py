@@ -1,7 +1,7 @@
 """Checking many things at once, and each in the order in which it was named.
 
-Programs are asked at the same time, so many at once and no more. One that seemed slow is asked again alone: what a
-crowd did to it, or the start of the sandbox, is not its fault.
+Programs are asked at the same time, so many at once and no more; whoever is waited for makes room for others after a
+while. One that seemed slow is asked again alone: what a crowd did to it, or the start of the sandbox, is not its fault.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from haft.authoring.check.targets import Target
 from haft.contracts import Launcher
 
 AT_ONCE: Final = 16
+MOST_WAITED_FOR: Final = 64
+"""At most so many run, those that hang among them."""
+_PATIENCE: Final = 1.0
+"""Seconds after which another one may start."""
 MOST_AGAIN: Final = 10
 """Slow ones that are asked again."""
 
@@ -43,11 +47,18 @@ async def check_targets(
     targets: Sequence[Target], launcher: Launcher, reserved: Collection[str] = ()
 ) -> list[list[Report]]:
     """Everything, in order."""
-    turns = asyncio.Semaphore(AT_ONCE)
+    turns, places = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(MOST_WAITED_FOR)
 
     async def one(target: Target) -> list[Report]:
-        async with turns:
-            return await check_target(target, launcher, reserved)
+        async with places:
+            async with turns:
+                asked = asyncio.ensure_future(check_target(target, launcher, reserved))
+                try:
+                    await asyncio.wait([asked], timeout=_PATIENCE)
+                except BaseException:
+                    asked.cancel()
+                    raise
+            return await asked
 
     found = list(await asyncio.gather(*(one(target) for target in targets)))
     slow = [at for at, reports in enumerate(found) if any(report.has("describe-slow") for report in reports)]

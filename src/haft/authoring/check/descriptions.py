@@ -15,8 +15,8 @@ from haft.authoring.check.findings import Finding
 
 FEWEST_WORDS: Final = 4
 """Fewer say nothing."""
-FEW_WORDS: Final = 7
-"""With fewer, a lone sentence must also say when to use the tool."""
+FEW_WORDS: Final = 6
+"""With fewer, a lone sentence must name something particular, or say when to use the tool."""
 
 MANY_WORDS: Final = 20
 """A description with more is not vague for one loose word."""
@@ -31,6 +31,7 @@ _FILLER: Final = re.compile(
 )
 _ALLOWED_FILLER: Final = re.compile(
     r"\b(the (?:first|last|next|only|same|right|wrong) things?|among other things|all things considered)\b"
+    r"|(?<=[\w'’,)][\s-])(?-i:Things)\b"
     r"|[`'\"“][^`'\"”\n]{1,40}[`'\"”]|\b(?:todo|fixme|xxx)s?\b(?=[^.]*\b(?:comments?|markers?|notes?|items?|lists?|entries)\b)",
     re.IGNORECASE,
 )
@@ -44,7 +45,11 @@ _THING: Final = re.compile(
     r"(?:tool|utility|util|helper|script|command|function|program|wrapper|plugin|thing|executable)s?\b(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_PURPOSE: Final = re.compile(r"\b(?:that|which|to|for|who|it)\b\s+\w+", re.IGNORECASE)
+_PURPOSE: Final = re.compile(
+    r"\b(?:that|which|to|for|who|it)\b\s+\w+|^\s+(?:(?:can|will|may)\s+\w+|(?!is\b|was\b|has\b)\w+s)\s+\w+",
+    re.IGNORECASE,
+)
+_PARTICULAR: Final = re.compile(r"\w*[A-Z]\w*[A-Z]|\d|[`\"“]")
 _BARE: Final = re.compile(
     r"(?:\w+[\s-]+){0,2}(?:tool|utility|utilities|util|helper|helpers|script|command|function|wrapper|plugin|stuff"
     r"|things|management|operations|functionality)\W*",
@@ -77,7 +82,7 @@ def vague(description: str) -> str | None:
         return "it is too short to choose by" if len(text) < FEWEST_WORDS else None
     if len(words) < FEWEST_WORDS:
         return f"it has {len(words)} word{'s' * (len(words) != 1)}: too vague to choose by"
-    if len(words) < FEW_WORDS and not _says_more(text):
+    if len(words) < FEW_WORDS and not _PARTICULAR.search(text) and not _says_more(text):
         return "it is short and says neither when to use it nor what must be minded"
     return None
 

@@ -63,6 +63,17 @@ def look(path: str) -> Looked | Finding:
         return Finding("unreadable", f"it cannot be read: {error.strerror}", f"chmod u+r {shown(path)}")
 
 
+def is_all_text(content: bytes) -> bool:
+    """Whether what was read of a file is all of it, and nothing but text: a script may carry an archive at its end."""
+    if len(content) >= MOST_READ or b"\0" in content:
+        return False
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def check_inside(path: str, within: str | None) -> Iterator[Finding]:
     """Whether a file of a workspace really lies there."""
     real = os.path.realpath(path)
@@ -133,7 +144,12 @@ def check_first_line(looked: Looked) -> Iterator[Finding]:
     content = looked.content
     if content.startswith(BOM + b"#!"):
         yield Finding(
-            "bom-shebang", "a byte order mark stands before `#!`", "save it without one", 1, looked.path, fixable=True
+            "bom-shebang",
+            "a byte order mark stands before `#!`",
+            "save it without one",
+            1,
+            looked.path,
+            fixable=is_all_text(content),
         )
     first = content.removeprefix(BOM).split(b"\n", 1)[0]
     if first.startswith(b"#!") and first.endswith(b"\r"):
@@ -143,7 +159,7 @@ def check_first_line(looked: Looked) -> Iterator[Finding]:
             "save it with line ends of Unix",
             1,
             looked.path,
-            fixable=looked.is_text and len(content) < MOST_READ,
+            fixable=is_all_text(content),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import warnings
 from collections.abc import Iterator
 from typing import Final
@@ -10,7 +11,9 @@ from typing import Final
 from haft.authoring.check.files import Looked
 from haft.authoring.check.findings import Finding
 
-MOST_PARSED: Final = 1_000_000
+MOST_PARSED: Final = 200_000
+LONGEST_LINE: Final = 20_000
+"""Bytes. Python reads a line of many `{…}` in a time that grows with the square of its length."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -18,14 +21,23 @@ def parse(looked: Looked) -> ast.Module | Finding:
     """The module, or why it cannot be read."""
     if len(looked.content) > MOST_PARSED:
         return Finding("python-parse", f"it has more than {MOST_PARSED:_} bytes", "split it", path=looked.path)
+    if max(map(len, looked.content.splitlines()), default=0) > LONGEST_LINE:
+        what = f"it has a line of more than {LONGEST_LINE:_} bytes"
+        return Finding("python-parse", what, "break it", path=looked.path)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(looked.content)
+        return _module(looked.content)
     except SyntaxError as error:
         return Finding("python-parse", f"it is not valid Python: {error.msg}", None, error.lineno, looked.path)
     except (ValueError, RecursionError, MemoryError) as error:
         return Finding("python-parse", f"it cannot be parsed: {error}", None, None, looked.path)
+
+
+@functools.lru_cache(maxsize=4)
+def _module(source: bytes) -> ast.Module:
+    """What a file is, and what is in it, is asked one after the other."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
 
 
 def aliases(module: ast.Module, room: str, name: str) -> set[str]:
@@ -78,12 +90,12 @@ def mentions(node: ast.AST | None, word: str) -> bool:
 
 def functions(module: ast.Module) -> Iterator[Function]:
     """The functions of a module and of its classes, not those inside functions."""
-    waiting: list[ast.stmt] = list(module.body)
+    waiting: list[ast.stmt] = module.body[::-1]
     while waiting:
-        node = waiting.pop(0)
+        node = waiting.pop()
         if isinstance(node, Function):
             yield node
         elif isinstance(node, ast.ClassDef):
-            waiting[:0] = node.body
+            waiting += node.body[::-1]
         elif isinstance(node, ast.If | ast.Try):
-            waiting[:0] = [*node.body, *node.orelse]
+            waiting += [*node.body, *node.orelse][::-1]

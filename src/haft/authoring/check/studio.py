@@ -20,7 +20,7 @@ ENTRY: Final = "tool.py"
 REQUIREMENTS: Final = "requirements.txt"
 _NAME: Final = re.compile(r"[a-zA-Z0-9 ]+")
 _SUFFIX: Final = re.compile(r"_[a-z0-9]{6}$")
-_PYDANTIC: Final = re.compile(r"^\s*pydantic\s*(?:\[[^\]]*\]\s*)?(?:[<>=!~;@,#\s]|$)", re.MULTILINE | re.IGNORECASE)
+_PYDANTIC: Final = re.compile(r"\s*pydantic\s*(?:\[[^\]]*\]\s*)?(?:[<>=!~;@,#\s]|$)", re.IGNORECASE)
 
 
 def template_name(folder: str) -> str:
@@ -65,7 +65,7 @@ def _check_requirements(path: str) -> Iterator[Finding]:
     looked = look(path)
     if isinstance(looked, Finding):
         yield looked
-    elif not _PYDANTIC.search(looked.text):
+    elif not any(map(_PYDANTIC.match, looked.text.splitlines())):
         yield Finding("studio-pydantic", f"{REQUIREMENTS} does not name pydantic", "add a line `pydantic`", path=path)
 
 

@@ -16,7 +16,7 @@ from haft.authoring.check.studio import ENTRY
 from haft.contracts import BadUsage
 from haft.sources.bash_plugin.finding import DESCRIPTOR as PLUGINS_FILE
 from haft.sources.bash_plugin.finding import is_bash_plugin
-from haft.sources.skills.skill import SKILL_FILE, TOOL_FOLDERS
+from haft.sources.skills.skill import SKILL_FILE, TOOL_FOLDERS, lies_in
 
 Format = Literal["amp-toolbox", "bash-plugin", "agent-studio", "python", "skill"]
 
@@ -65,8 +65,10 @@ def _plugins(path: str) -> Iterator[Target]:
     """The bash tools that a plugin's own file names, as far as they lie in its folder."""
     descriptor = os.path.join(path, PLUGINS_FILE)
     looked = look(descriptor)
+    if isinstance(looked, Finding):
+        raise BadUsage(f"`{descriptor}` cannot be read: {looked.message}", hint=looked.hint)
     try:
-        said = {} if isinstance(looked, Finding) else json.loads(looked.content)
+        said = json.loads(looked.content)
         inside = os.path.join(path, str(said.get("subdirectory", "")))
         files = [os.path.join(inside, each["file"]) for each in said.get("bash_tools", [])]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -74,7 +76,11 @@ def _plugins(path: str) -> Iterator[Target]:
             f"`{descriptor}` cannot be read: {error}", hint='write {"bash_tools": [{"file": "my_tool.bash"}]}'
         ) from error
     for file in files:
-        if not os.path.abspath(file).startswith(os.path.abspath(path) + "/"):
+        if "\0" in file:
+            raise BadUsage(f"`{descriptor}` names a file with a NUL character in its name")
+        if not lies_in(os.path.abspath(file), os.path.abspath(path)) or not lies_in(
+            os.path.realpath(file), os.path.realpath(path)
+        ):
             raise BadUsage(f"`{descriptor}` names a file outside of its folder: `{file}`")
         yield Target(file, "bash-plugin")
 

@@ -8,22 +8,19 @@ and nothing is said about whether what was installed means well.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from haft.authoring.directories import make_directory
+from haft.authoring.skills.staging import OLD, STAGING, restore_interrupted, staging_in
 from haft.authoring.skills.unpacking import Filling, checked_path, unpack
 from haft.contracts import BadUsage, CallError, StorageFailed
 from haft.files import Root, shown
 from haft.sources.skills.front_matter import MOST_BYTES as MOST_FRONT_MATTER
 from haft.sources.skills.front_matter import read_front_matter
-from haft.sources.skills.skill import LARGEST_TEXT, SKILL_FILE
-
-_DEEPEST: Final = 30
-_STAGING: Final = ".haft-install-"
+from haft.sources.skills.skill import LARGEST_TEXT, SKILL_FILE, lies_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +50,16 @@ def install(source: str, place: str, *, force: bool) -> list[Installed]:
     source = os.path.abspath(os.path.expanduser(source))
     if not os.path.lexists(source):
         raise BadUsage(f"{source} is not there", hint="a folder with a SKILL.md, a .zip or a .tar.gz")
-    try:
-        staging = tempfile.mkdtemp(prefix=_STAGING, dir=place)
-    except OSError as error:
-        raise StorageFailed(f"nothing can be installed in {place}", error) from error
+    restore_interrupted(place)
+    with staging_in(place) as staging:
+        return _install(source, place, staging, force=force)
+
+
+def _install(source: str, place: str, staging: str, *, force: bool) -> list[Installed]:
     try:
         gathered, brought = os.path.join(staging, "new"), os.path.join(staging, "ready")
-        os.mkdir(gathered)
-        os.mkdir(brought)
+        make_directory(gathered)
+        make_directory(brought)
         if os.path.isdir(source):
             _copy_folders(source, gathered)
         else:
@@ -71,12 +70,10 @@ def install(source: str, place: str, *, force: bool) -> list[Installed]:
             there = ", ".join(os.path.join(place, name) for name in taken)
             raise BadUsage(f"{there}: there already, nothing is installed", hint="`--force` replaces what is there")
         found = [_looked_at(os.path.join(brought, name), name, place, replaced=name in taken) for name in names]
-        _move(names, brought, place, os.path.join(staging, "old"))
-        return found
+        _move(names, brought, place, os.path.join(staging, OLD))
     except OSError as error:
         raise StorageFailed("nothing was installed", error) from error
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+    return found
 
 
 def _copy_folders(source: str, gathered: str) -> None:
@@ -88,28 +85,32 @@ def _copy_folders(source: str, gathered: str) -> None:
     with os.scandir(source) as entries:
         names = sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
     for name in names:
-        if os.path.lexists(os.path.join(source, name, SKILL_FILE)):
-            _copy(os.path.join(source, name), filling, name)
+        folder = os.path.realpath(os.path.join(source, name))
+        if os.path.lexists(os.path.join(folder, SKILL_FILE)):
+            if not lies_in(folder, os.path.realpath(source)):
+                raise BadUsage(
+                    f"`{shown(name)}` is a link out of {source}: nothing is installed",
+                    hint=f"name the folder itself: {shown(folder)}",
+                )
+            _copy(folder, filling, name)
 
 
 def _copy(folder: str, filling: Filling, under: str) -> None:
     """Copy a folder, each file through a walk that cannot leave it."""
     root = Root(folder)
-    pending = [("", 0)]
+    pending = [""]
     filling.directory(_beneath(under, ""))
     while pending:
-        inside, depth = pending.pop()
+        inside = pending.pop()
         with os.scandir(os.path.join(root.root, inside)) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
         for entry in found:
             path = checked_path(f"{inside}/{entry.name}" if inside else entry.name)
-            if path is None or entry.name.startswith(_STAGING):
+            if path is None or entry.name.startswith(STAGING):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if depth >= _DEEPEST:
-                    raise BadUsage(f"`{shown(path[:200])}` lies too deep: it is not installed")
                 filling.directory(_beneath(under, path))
-                pending.append((path, depth + 1))
+                pending.append(path)
             else:
                 _copy_file(root, path, filling, _beneath(under, path))
 
@@ -180,7 +181,7 @@ def _looked_at(folder: str, name: str, place: str, *, replaced: bool) -> Install
 
 def _move(names: list[str], brought: str, place: str, old: str) -> None:
     """Into place, one after the other; back again where one cannot be."""
-    os.mkdir(old)
+    make_directory(old)
     try:
         for name in names:
             target = os.path.join(place, name)

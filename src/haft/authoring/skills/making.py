@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
+from haft.authoring.directories import let_owner_in, make_directories, unmake_directories
 from haft.contracts import BadUsage
 from haft.files import Root
 from haft.sources.skills.discover import USER_PLACE, WORKSPACE_PLACE
@@ -40,26 +44,39 @@ references/setup.md by the name `setup`. Executables in tools/ join its tools; m
 
 def place_for(workspace: str, home: str, *, is_global: bool) -> str:
     """Where a new skill goes: an existing directory, which really lies in the workspace unless it is the user's."""
-    if is_global:
-        place = os.path.join(home, USER_PLACE)
-        try:
-            os.makedirs(place, exist_ok=True)
-        except OSError as error:
-            raise BadUsage(f"{place} cannot be made: {(error.strerror or str(error)).lower()}") from error
+    with made_place(workspace, home, is_global=is_global) as place:
         return place
-    root = Root(workspace)
-    place = os.path.join(root.root, root.locate(WORKSPACE_PLACE))
+
+
+@contextmanager
+def made_place(workspace: str, home: str, *, is_global: bool) -> Iterator[str]:
+    """The same. The directories that had to be made for it go again where the caller fails."""
+    if is_global:
+        if not os.path.isabs(home):
+            raise BadUsage(f"your home directory is `{home[:200]}`, which is no absolute path", hint="set HOME")
+        place = os.path.join(home, USER_PLACE)
+    else:
+        root = Root(workspace)
+        place = os.path.join(root.root, root.locate(WORKSPACE_PLACE))
     try:
-        os.makedirs(place, exist_ok=True)
+        made = make_directories(place)
     except OSError as error:
         raise BadUsage(f"{place} cannot be made: {(error.strerror or str(error)).lower()}") from error
-    return place
+    if not os.path.isdir(place):
+        raise BadUsage(f"{place} cannot be made: it is no directory, or one above it is none")
+    try:
+        yield place
+    except BaseException:
+        unmake_directories(made)
+        raise
 
 
 def check_name(name: str) -> None:
     """`BadUsage` where a skill cannot be called this."""
     if not is_skill_name(name):
-        raise BadUsage(f"`{name[:80]}` is no name for a skill", hint="at most 64 of a-z, 0-9 and `-`")
+        raise BadUsage(
+            f"`{name[:80]}` is no name for a skill", hint="at most 64 of a-z, 0-9 and `-`, not beginning with `-`"
+        )
 
 
 def make_skill(place: str, name: str, description: str | None, *, force: bool) -> str:
@@ -74,10 +91,17 @@ def make_skill(place: str, name: str, description: str | None, *, force: bool) -
     text = _TEXT.format(
         name=name, description=json.dumps(about, ensure_ascii=False), title=name.replace("-", " ").capitalize()
     )
-    Root(place).replace(f"{name}/{SKILL_FILE}", text.encode("utf-8", "replace"))
+    made = [] if os.path.lexists(folder) else make_directories(folder)
+    try:
+        Root(place).replace(f"{name}/{SKILL_FILE}", text.encode("utf-8", "replace"))
+        if made:
+            let_owner_in(os.path.join(folder, SKILL_FILE), stat.S_IRUSR | stat.S_IWUSR)
+    except BaseException:
+        unmake_directories(made)
+        raise
     for inside in (REFERENCES, "tools"):
         try:
-            os.makedirs(os.path.join(folder, inside), exist_ok=True)
+            make_directories(os.path.join(folder, inside))
         except OSError as error:
             raise BadUsage(f"{folder}/{inside} cannot be made: {(error.strerror or str(error)).lower()}") from error
     return folder

@@ -12,11 +12,13 @@ import struct
 from collections.abc import Iterator
 from typing import IO, Any, Final, Protocol
 
+from haft.authoring.directories import make_directory
 from haft.contracts import BadUsage
 from haft.files import shown
 
 MOST_FILES: Final = 1_000
 MOST_BYTES: Final = 50_000_000
+DEEPEST: Final = 30
 _MOST_DIRECTORY: Final = 1_000_000
 """Bytes of a zip archive's table of contents: read whole before anything can be counted."""
 _MOST_HEADERS: Final = 10_000_000
@@ -41,33 +43,40 @@ class Filling:
         self.folder = folder
         self._files = 0
         self._bytes = 0
+        self._made = {""}
 
     def directory(self, path: str) -> None:
-        """Make a directory, and those above it."""
-        self._count()
-        self._make(path)
+        """Make a directory, and those above it: each of them counts."""
+        names = path.split("/")
+        if len(names) > DEEPEST:
+            raise BadUsage(f"`{shown(path[:200])}` lies too deep: it is not installed")
+        for end in range(1, len(names) + 1):
+            above = "/".join(names[:end])
+            if above not in self._made:
+                self._count()
+                try:
+                    make_directory(os.path.join(self.folder, above))
+                except (FileExistsError, NotADirectoryError):
+                    raise BadUsage(f"`{shown(above)}` is both a file and a directory: it is not installed") from None
+                self._made.add(above)
 
     def file(self, path: str, content: Readable, mode: int) -> None:
         """Write a file. Of its mode only the run bit is kept."""
+        if os.path.dirname(path):
+            self.directory(os.path.dirname(path))
         self._count()
-        self._make(os.path.dirname(path))
         target = os.path.join(self.folder, path)
         try:
             descriptor = os.open(target, _NEW, 0o755 if mode & stat.S_IXUSR else 0o644)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise BadUsage(f"`{shown(path)}` is in it twice: it is not installed") from None
         with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) | (mode & stat.S_IXUSR) | 0o600)
             while piece := content.read(_PIECE):
                 self._bytes += len(piece)
                 if self._bytes > MOST_BYTES:
                     raise BadUsage(f"it has more than {MOST_BYTES:_} bytes: it is not installed")
                 file.write(piece)
-
-    def _make(self, path: str) -> None:
-        try:
-            os.makedirs(os.path.join(self.folder, path), exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            raise BadUsage(f"`{shown(path)}` is both a file and a directory: it is not installed") from None
 
     def _count(self) -> None:
         self._files += 1
@@ -137,22 +146,36 @@ def _unpack_zip(archive: str, file: IO[bytes], filling: Filling) -> None:
                     filling.directory(path)
                 elif kind not in (0, stat.S_IFREG):
                     raise _is_special(info.filename)
+                elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise BadUsage(
+                        f"`{shown(info.filename[:200])}` is packed by a method that is not taken in",
+                        hint="pack it again with `zip`, or as a .tar.gz",
+                    )
                 else:
                     with opened.open(info) as content:
                         filling.file(path, content, mode)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        struct.error,
+    ) as error:
         raise _damaged(archive, error) from error
 
 
 def _require_short_directory(archive: str, file: IO[bytes]) -> None:
     file.seek(0, os.SEEK_END)
-    file.seek(max(0, file.tell() - 65_557))
+    file.seek(max(0, file.tell() - 65_600))
     end = file.read()
     file.seek(0)
     at = end.rfind(b"PK\x05\x06")
     if at < 0 or len(end) < at + 22:
         raise BadUsage(f"{archive} is damaged: it has no table of contents")
-    if struct.unpack_from("<I", end, at + 12)[0] > _MOST_DIRECTORY:
+    is_large = end[max(0, at - 20) :].startswith(b"PK\x06\x07")  # The table that counts is then another one.
+    if is_large or struct.unpack_from("<I", end, at + 12)[0] > _MOST_DIRECTORY:
         raise BadUsage(f"it has more than {MOST_FILES:_} files and directories: it is not installed")
 
 
@@ -186,7 +209,7 @@ def _unpack_tar(archive: str, file: IO[bytes], filling: Filling, *, is_packed: b
                 raise _is_special(member.name)
             else:
                 filling.file(path, content, member.mode)
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, OverflowError) as error:
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, OverflowError, RecursionError) as error:
         raise _damaged(archive, error) from error
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from haft.contracts import NO_GRANTS, Call, Conflict, Grants, LimitsApplied, Outcome, RunId, revised
+from haft.contracts import NO_GRANTS, BadUsage, Call, Conflict, Grants, LimitsApplied, Outcome, RunId, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.sandbox import IN_PROCESS, Sandbox
@@ -30,6 +30,8 @@ class Confine:
             call = revised(call, walls=IN_PROCESS)
             self._live[call.run].call = call
             return await proceed(call)
+        if tool.spec.hosting == "session":
+            return await proceed(await self._in_session(call))
         walls = await self._sandbox.confine(decision.profile, granted(call), neutral=decision.neutral)
         if call.walls is not None and not set(call.walls.identities) <= set(walls.identities):
             raise Conflict(
@@ -54,6 +56,17 @@ class Confine:
         hit = getattr(found, "limit", None)
         limits = LimitsApplied(outcome.limits.applied, hit, outcome.limits.enforced) if hit else outcome.limits
         return revised(outcome, error=found.failure(), limits=limits)
+
+    async def _in_session(self, call: Call) -> Call:
+        """Its process has stood behind its walls since before the call, and none of them can be opened for one."""
+        if granted(call) != NO_GRANTS:
+            raise BadUsage(
+                f"nothing can be granted to a single call of `{call.name}`: its process outlives its calls",
+                hint="call it without --network and --write",
+            )
+        call = revised(call, walls=await self._sandbox.confine("workspace"))
+        self._live[call.run].call = call
+        return call
 
 
 def granted(call: Call) -> Grants:

@@ -60,7 +60,7 @@ class Transact:
         """Whether walls keep it from every file that could be tracked: then there is nothing to cover."""
         assert call.tool is not None
         assert call.decision is not None
-        if call.decision.profile != "read-only" or call.tool.spec.hosting == "in-process":
+        if call.decision.profile != "read-only" or call.tool.spec.hosting != "per-call":
             return False
         walls = await self._sandbox.confine("read-only", granted(call), neutral=call.decision.neutral)
         return "namespaces" in walls.layers and not walls.writable

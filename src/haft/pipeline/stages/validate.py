@@ -11,7 +11,7 @@ from haft.contracts import Call, InvalidArguments, Outcome, RunId, ToolContext, 
 from haft.pipeline.chain import Proceed
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
-from haft.schema import is_unicode, validator_for
+from haft.schema import validator_for, why_not_json
 
 
 class Validate:
@@ -38,7 +38,6 @@ class Validate:
         validator = validator_for(tool.spec.input_schema)
         if not validator.is_valid(arguments):
             raise InvalidArguments(call.name, validator.problems(arguments))
-        if not is_unicode(arguments):
-            problem = "a value holds bytes that are not UTF-8, which JSON cannot carry"
+        if (problem := why_not_json(arguments)) is not None:
             raise InvalidArguments(call.name, [problem], hint="name the file or the text in another way")
         return call

@@ -16,7 +16,7 @@ from haft.sources.amp_toolbox.separator import separator_of
 from haft.sources.answers import FAIR_SECONDS, Known
 from haft.sources.asking import DESCRIBE_SECONDS, Said, tail_of
 
-LARGEST_SCRIPT: Final = 256_000
+LARGEST_SCRIPT: Final = 64_000
 
 
 async def describe(candidate: Candidate, launcher: Launcher, seconds: float) -> Known:
@@ -24,7 +24,12 @@ async def describe(candidate: Candidate, launcher: Launcher, seconds: float) -> 
     said = await ask(candidate.path, launcher, seconds=seconds, folder=candidate.place.folder)
     known: Known = {"identity": candidate.identity}
     try:
-        known |= read(said, candidate.path, seconds)
+        try:
+            known |= read(said, candidate.path, seconds)
+        except Unreadable:
+            raise
+        except Exception as error:  # Whatever it says, it is this tool's fault alone.
+            raise Unreadable(f"its description cannot be understood: {type(error).__name__}", "simplify it") from error
     except Unreadable as error:
         known["problem"] = f"{error.message}; {error.cure}"
         if said.stderr.strip():

@@ -13,6 +13,8 @@ from haft.sources.identity import identity_of
 
 MOST_FILES: Final = 2_000
 """Of one directory. A folder of programs is no toolbox."""
+LARGEST: Final = 256_000_000
+MOST_OWN: Final = 500
 PROJECT: Final = ".agents/tools"
 _SORTS: Final = (
     (stat.S_ISFIFO, "a fifo"),
@@ -120,9 +122,15 @@ def _problem(path: str, place: Place, found: os.stat_result) -> str | None:
         path.encode()
     except UnicodeEncodeError:
         return "its name is not UTF-8; rename it"
+    if (why := _leaves(path, place)) is not None:
+        return why
     if not os.access(path, os.X_OK):
         return f"it may not be executed; chmod +x {path}"
-    return _leaves(path, place)
+    if found.st_size > LARGEST:
+        return f"it is larger than {LARGEST // 1_000_000} MB; a tool can start a program that lies elsewhere"
+    if place.folder is not None and len(list(own_files(path, place.folder))) > MOST_OWN:
+        return f"its skill has more than {MOST_OWN} files, and an approval could not hold for all of them"
+    return None
 
 
 def _leaves(path: str, place: Place) -> str | None:
@@ -139,17 +147,16 @@ def _leaves(path: str, place: Place) -> str | None:
 
 
 def own_files(path: str, folder: str | None) -> Iterator[str]:
-    """The files that a tool is made of: itself, and what else its skill brings that is no text to read."""
+    """The files that a tool is made of: itself, and what else its skill brings. Links are not followed: what they lead
+    to is among the files, or not the skill's."""
     yield path
-    if folder is None:
-        return
     count = 0
-    for top, directories, names in os.walk(folder):
-        directories[:] = sorted(name for name in directories if not name.startswith("."))
+    for top, directories, names in os.walk(folder) if folder is not None else ():
+        directories.sort()
         for name in sorted(names):
             inner = os.path.join(top, name)
-            if inner != path and not name.lower().endswith((".md", ".txt")):
+            if inner != path and not os.path.islink(inner):
                 yield inner
                 count += 1
-                if count >= 200:
+                if count > MOST_OWN:
                     return

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NoReturn
 
 from haft.contracts import BadConfig
-from haft.schema import excess, from_compact, from_words, is_unicode, shortened, validator_for
+from haft.schema import excess, from_compact, from_words, shortened, validator_for, why_not_json
 
 Form = Literal["json", "text"]
 
@@ -82,8 +82,10 @@ def _json(text: str) -> Mapping[str, Any] | None:
         if isinstance(given, list):
             raise Unreadable("its description is a JSON array", "print one JSON object: one executable is one tool")
         return None
-    if not is_unicode(given):
-        raise Unreadable("its description holds half a character (a lone surrogate)", "print valid Unicode")
+    if (why := why_not_json(given)) is not None:
+        raise Unreadable(f"its description is no JSON: {why}", "print valid Unicode, and numbers that are finite")
+    if (why := excess(given)) is not None:
+        raise Unreadable(f"its description is too much: {why}", "describe its parameters more simply")
     return given
 
 

@@ -15,6 +15,10 @@ from haft.sources.identity import identity_at
 COLON: Final = ": "
 NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
 
+UNWALLED: Final = (
+    "it was not asked what it is, for nothing on this machine would confine it: look at it, and name it by its path"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Separators:
@@ -46,6 +50,7 @@ class Toolboxes:
         self._answers = Answers(definitions)
         self._separators = separators or Separators()
         self._seen: list[Candidate] = []
+        self._unasked: frozenset[str] = frozenset()
 
     def look(self) -> bool:
         """See what lies there now; whether that is anything else than before."""
@@ -66,11 +71,16 @@ class Toolboxes:
             if each.problem is None and each.place.is_active and self._answers.is_outdated(each)
         ]
 
-    async def ask(self, launcher: Launcher, told: Told = lambda _done, _all: None) -> None:
-        """Ask those that are not known, and keep what they say."""
+    async def ask(
+        self, launcher: Launcher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
+    ) -> None:
+        """Ask those that are not known, and keep what they say; `but` those of these provenances."""
         from haft.sources.amp_toolbox.describing import describe
 
-        await self._answers.ask(self.unknown(), self._seen, describe, launcher, told)
+        self._unasked = but
+        wanted = [each for each in self.unknown() if each.place.provenance not in but]
+        if wanted:
+            await self._answers.ask(wanted, self._seen, describe, launcher, told)
 
     def found(self) -> Iterator[Found]:
         """Every file, as the tool that it is, or why it is none."""
@@ -94,7 +104,8 @@ class Toolboxes:
             return Found(_bare(each), None, "inactive", reason)
         known = self._answers.of(each)
         if known.get("identity") != each.identity:
-            return Found(_bare(each), None, "broken", NOT_ASKED)
+            is_open = each.place.provenance in self._unasked
+            return Found(_bare(each), None, "broken", UNWALLED if is_open else NOT_ASKED)
         if "problem" in known:
             return Found(_bare(each), None, "broken", known["problem"])
         return as_found(known, each, self._separators)
@@ -109,7 +120,8 @@ def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) 
 
 def _bare(each: Candidate) -> ToolSpec:
     """What can be said of a file that has not spoken."""
-    meta = {"skill": each.place.skill} if each.place.skill is not None else {}
+    place = each.place
+    meta = {"skill": place.skill, "skillFolder": place.folder} if place.skill is not None else {}
     return ToolSpec(
         name=file_name(each.path),
         kind="amp-toolbox",

@@ -8,6 +8,8 @@ from typing import Final
 
 ENVIRONMENT: Final = {"AGENT": "amp", "CLAUDECODE": "1"}
 """What both actions get, besides the action."""
+SHARED: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108
+"""What lies beside a file here is anyone's."""
 _PROGRAMS: Final = (b"#!", b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe")
 """How files begin that a kernel can start."""
 
@@ -30,7 +32,7 @@ def own_places(path: str, folder: str | None = None) -> Iterator[str]:
     real = os.path.realpath(path)
     for file in dict.fromkeys((path, real)):
         around = os.path.dirname(file)
-        yield file if _holds(os.path.realpath(around), home) else around
+        yield file if _holds(os.path.realpath(around), home) or os.path.realpath(around) in SHARED else around
     if folder is not None and not _holds(os.path.realpath(folder), home):
         yield folder
 

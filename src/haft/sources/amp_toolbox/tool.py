@@ -37,10 +37,11 @@ class ToolboxTool:
     folder: str | None = None
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """Nothing is changed: what could not be handed over is refused before anyone is asked."""
+        """What could not be handed over is refused before anyone is asked; null is left out of a text."""
         if self.form == "text":
             from haft.sources.amp_toolbox.wire import check_text
 
+            arguments = {name: value for name, value in arguments.items() if value is not None}
             check_text(self.spec.name, arguments, self.separator)
         return arguments
 
@@ -69,11 +70,13 @@ class ToolboxTool:
 def spec_of(known: Mapping[str, Any], candidate: Candidate, separator: str) -> ToolSpec:
     """The spec of a tool from what is known of it."""
     place = candidate.place
-    meta: dict[str, Any] = {**known.get("meta", {}), "toolbox": {"form": known["form"], "describes": known["name"]}}
+    meta: dict[str, Any] = {"toolbox": {"form": known["form"], "describes": known["name"]}}
+    if known.get("meta"):
+        meta["said"] = known["meta"]  # What a tool says of itself is not what haft says of it.
     if known["form"] == "text":
         meta["toolbox"]["separator"] = separator
     if place.skill is not None:
-        meta["skill"] = place.skill
+        meta |= {"skill": place.skill, "skillFolder": place.folder}
     return ToolSpec(
         name=registered_name(known["name"]),
         kind="amp-toolbox",

@@ -21,7 +21,7 @@ _THREADS: Final = uuid.UUID("6b1f1d0e-7f0a-5b64-9d7e-2f4c4b1f9a11")
 
 def as_json(arguments: Mapping[str, Any]) -> bytes:
     """One JSON object."""
-    return json.dumps(arguments, ensure_ascii=False).encode()
+    return json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
 
 
 def as_text(arguments: Mapping[str, Any], order: Iterable[str], separator: str) -> bytes:

@@ -86,13 +86,13 @@ class _Maker:
         """Those that its descriptor names."""
         descriptor = os.path.join(folder, DESCRIPTOR)
         try:
-            told = _descriptor(descriptor)
+            told = descriptor_at(descriptor)
         except ValueError as error:
             yield self.broken(descriptor, str(error))
             return
         inner = self._reference.subdirectory or told.get("subdirectory") or "."
         tools = told.get("bash_tools", [])
-        if not isinstance(inner, str) or not _is_inside(inner):
+        if not isinstance(inner, str) or not is_inside(inner):
             yield self.broken(descriptor, f"its `subdirectory` is no folder inside of {folder}")
             return
         if not isinstance(tools, list) or not tools or len(tools) > MOST_TOOLS:
@@ -101,7 +101,7 @@ class _Maker:
         belonging = tuple(sorted(_belonging(folder)))
         for tool in tools:
             file = tool.get("file") if isinstance(tool, dict) else None
-            if not isinstance(file, str) or not file or not _is_inside(file):
+            if not isinstance(file, str) or not file or not is_inside(file):
                 yield self.broken(descriptor, f'{tool!r} is no {{"file": …}} with a path inside of the folder'[:300])
                 continue
             yield self.of_file(os.path.normpath(os.path.join(folder, inner, file)), folder, belonging)
@@ -113,7 +113,7 @@ class _Maker:
         return f"it leads out of the workspace, to {real}; name it in your own configuration to have it all the same"
 
 
-def _descriptor(path: str) -> dict[str, Any]:
+def descriptor_at(path: str) -> dict[str, Any]:
     """What a folder says of itself; `ValueError` with a sentence where it says nothing."""
     cure = 'write {"bash_tools": [{"file": "my_tool.bash"}]} into it'
     try:
@@ -136,7 +136,8 @@ def _descriptor(path: str) -> dict[str, Any]:
     return told
 
 
-def _is_inside(path: str) -> bool:
+def is_inside(path: str) -> bool:
+    """Whether a relative path stays in its folder, as far as its words say."""
     return not os.path.isabs(path) and ".." not in path.split("/") and "\0" not in path
 
 

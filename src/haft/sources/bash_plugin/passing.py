@@ -41,7 +41,9 @@ def words_of(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[li
 
 
 def check_words(tool: str, arguments: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Refuse what cannot be handed over as words."""
+    """Refuse what cannot be handed over as words. On stdin goes whatever is valid."""
+    if known["mode"] == "json":
+        return
     words, _stdin = words_of(arguments, known)
     total = 0
     for word in words:

@@ -15,6 +15,7 @@ from haft.contracts import BadConfig, near_miss
 Family = Literal["bash", "python"]
 
 _FORMS: Final = ("bash:", "bash+git:", "path:", "python:")
+_ENDINGS: Final = (".git", ".bash", ".sh", ".py")
 _KEYS: Final = ("file", "path", "git", "ref", "subdirectory")
 
 
@@ -42,7 +43,9 @@ class PluginReference:
     def name(self) -> str:
         """By which it can be disabled: the last word of where it lies."""
         place = self.path or self.git or self.dotted or self.written
-        return os.path.splitext(os.path.basename(place.rstrip("/")).removesuffix(".git"))[0]
+        name = os.path.basename(place.rstrip("/"))
+        stem, ending = os.path.splitext(name)
+        return stem if ending in _ENDINGS else name
 
 
 def read_reference(entry: Any, source: str, base: str) -> PluginReference:

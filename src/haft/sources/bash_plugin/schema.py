@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.contracts import BadConfig, is_tool_name
-from haft.schema import excess, is_unicode, shortened, validator_for
+from haft.schema import excess, shortened, validator_for, why_not_json
 
 MODES: Final = ("flags", "positional", "json")
 
@@ -74,8 +74,10 @@ def _object(said: bytes) -> dict[str, Any]:
         raise BadSchema(what, cure) from None
     if not isinstance(schema, dict):
         raise BadSchema("`schema` prints no JSON object", cure)
-    if not is_unicode(schema):
-        raise BadSchema("its schema holds half a character (a lone surrogate)", "print valid Unicode")
+    if (why := why_not_json(schema)) is not None:
+        raise BadSchema(f"its schema is no JSON: {why}", "print valid Unicode, and numbers that are finite")
+    if (why := excess(schema)) is not None:
+        raise BadSchema(f"its schema is too much: {why}", "describe its parameters more simply")
     return schema
 
 

@@ -53,6 +53,11 @@ async def invoke_isolated(
     context: ToolContext,
 ) -> Answer:
     """Run a function in a worker process and answer for it. The launcher's own errors go through as they are."""
+    return await run_in_worker(name, home, _call(name, function, signature, arguments), context)
+
+
+async def run_in_worker(name: str, home: Home, call: Mapping[str, Any], context: ToolContext) -> Answer:
+    """The same, for a function that the host itself has not loaded: its arguments are bound in the worker."""
     refuse_while_loading()
     marker = new_marker()
     request = {
@@ -60,7 +65,7 @@ async def invoke_isolated(
         "path": search_path(),
         "tool": name,
         "home": asdict(home),
-        "call": _call(name, function, signature, arguments),
+        "call": dict(call),
         "context": {
             "run": context.run,
             "thread": context.thread,

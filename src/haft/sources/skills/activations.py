@@ -2,7 +2,8 @@
 
 HAFT_HOME/skills/<digest of the workspace's path>.json    workspace, active, threads (oldest first)
 
-A name in it says nothing about whether there is such a skill. A file that cannot be read counts as empty: the worst is
+A skill is kept by its folder, not by its name: another one of that name, which came later, is not active for it. What
+is in it says nothing about whether there is such a skill. A file that cannot be read counts as empty: the worst is
 that a skill has to be activated again.
 """
 
@@ -37,35 +38,35 @@ class Activations:
         self._state = _State()
 
     def of(self, thread: str | None) -> frozenset[str]:
-        """Active in the workspace, and in that thread."""
+        """The folders of the skills that are active in the workspace, and in that thread."""
         state = self._current()
         return frozenset(state.active) | frozenset(state.threads.get(thread, ()) if thread is not None else ())
 
     def anywhere(self) -> frozenset[str]:
-        """Active in the workspace or in any thread."""
+        """The folders of those that are active in the workspace or in any thread."""
         state = self._current()
         return frozenset(state.active).union(*state.threads.values())
 
-    def threads(self, name: str) -> list[str]:
+    def threads(self, folder: str) -> list[str]:
         """The threads in which a skill is active, the newest last."""
-        return [thread for thread, names in self._current().threads.items() if name in names]
+        return [thread for thread, folders in self._current().threads.items() if folder in folders]
 
-    def activate(self, name: str, thread: str | None) -> bool:
+    def activate(self, folder: str, thread: str | None) -> bool:
         """Make a skill active in a thread, or in the workspace. False where it was."""
         with self._changing() as state:
-            names = list(state.active if thread is None else state.threads.get(thread, ()))
-            is_new = name not in names
+            folders = list(state.active if thread is None else state.threads.get(thread, ()))
+            is_new = folder not in folders
             if is_new:
-                _set(state, thread, [*names, name])
+                _set(state, thread, [*folders, folder])
         return is_new
 
-    def deactivate(self, name: str, thread: str | None) -> bool:
+    def deactivate(self, folder: str, thread: str | None) -> bool:
         """Make it inactive there. False where it was not active."""
         with self._changing() as state:
-            names = list(state.active if thread is None else state.threads.get(thread, ()))
-            was_active = name in names
+            folders = list(state.active if thread is None else state.threads.get(thread, ()))
+            was_active = folder in folders
             if was_active:
-                _set(state, thread, [one for one in names if one != name])
+                _set(state, thread, [one for one in folders if one != folder])
         return was_active
 
     def stamp(self) -> tuple[int, ...] | None:
@@ -93,12 +94,14 @@ class Activations:
             return _State()
         except OSError as error:
             return _unreadable(path, error)
-        with open(descriptor, "rb") as file:
-            try:
+        try:
+            with open(descriptor, "rb", closefd=False) as file:
                 data = file.read(MOST_BYTES + 1)
-                return _state_from(json.loads(data[:MOST_BYTES]))
-            except (OSError, ValueError, RecursionError) as error:
-                return _unreadable(path, error)
+            return _state_from(json.loads(data[:MOST_BYTES]))
+        except (OSError, ValueError, RecursionError) as error:
+            return _unreadable(path, error)
+        finally:
+            os.close(descriptor)
 
     @contextmanager
     def _changing(self) -> Iterator[_State]:
@@ -142,13 +145,13 @@ class _State:
         return {"workspace": workspace, "active": list(self.active), "threads": dict(self.threads)}
 
 
-def _set(state: _State, thread: str | None, names: list[str]) -> None:
+def _set(state: _State, thread: str | None, folders: list[str]) -> None:
     if thread is None:
-        state.active = names
+        state.active = folders
         return
     state.threads.pop(thread, None)
-    if names:
-        state.threads[thread] = names  # last: the newest
+    if folders:
+        state.threads[thread] = folders  # last: the newest
     for oldest in list(state.threads)[:-MOST_THREADS]:
         del state.threads[oldest]
 

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Final
 
 from haft.contracts import BadUsage, Definitions, near_miss
-from haft.sources.skills.skill import LARGEST_TEXT, SKILL_FILE, Skill, SkillProvenance, lies_in
+from haft.sources.skills.skill import LARGEST_TEXT, SKILL_FILE, Skill, SkillProvenance, lies_in, real_path
 
 SHIPPED: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shipped")
 WORKSPACE_PLACE: Final = ".agents/skills"
@@ -100,7 +100,7 @@ class Skills:
 
     def _require_in_place(self, skill: Skill) -> None:
         """It may have become a link since it was found."""
-        problem = self._link_problem(os.path.realpath(skill.folder), skill.provenance)
+        problem = self._link_problem(real_path(skill.folder), skill.provenance)
         if problem is not None:
             raise BadUsage(f"the skill `{skill.name}` in {skill.folder} cannot be used: {problem}")
 
@@ -110,9 +110,9 @@ class Skills:
             return
         known = self._known_in(place)
         now: dict[str, Any] = {}
-        real_place = os.path.realpath(place)
+        real_place = real_path(place)
         for name, is_link in folders:
-            real = os.path.realpath(os.path.join(place, name)) if is_link else os.path.join(real_place, name)
+            real = real_path(os.path.join(place, name)) if is_link else os.path.join(real_place, name)
             yield self._skill(os.path.join(place, name), real, provenance, known, now)
         if now != known:
             self._known[place] = now
@@ -130,16 +130,22 @@ class Skills:
         name = os.path.basename(folder)
         if provenance == "user" and lies_in(real, self.workspace):
             provenance = "workspace"  # whoever can write there can change it
-        problem = self._link_problem(real, provenance)
-        if problem is None:
-            path = os.path.join(folder, SKILL_FILE)
-            status, problem = _look(path, real)
-            if status is not None:
-                identity = [path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-                kept: Any = known.get(name)
-                now[name] = said = kept if _is_kept(kept, identity) else _read(folder, name, identity)
-                return Skill(said["name"], said["description"], folder, provenance, said["problem"])
-        return Skill(name, "", folder, provenance, problem)
+        within = self._within(folder, real) if provenance == "workspace" else None
+        skill = Skill(name, "", folder, provenance, self._link_problem(real, provenance), within=within)
+        if skill.problem is not None:
+            return skill
+        path = os.path.join(folder, SKILL_FILE)
+        status, problem = _look(path, real)
+        if status is None:
+            return replace(skill, problem=problem)
+        identity = [path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+        kept: Any = known.get(name)
+        now[name] = said = kept if _is_kept(kept, identity) else _read(skill, identity)
+        return replace(skill, name=said["name"], description=said["description"], problem=said["problem"])
+
+    def _within(self, folder: str, real: str) -> tuple[str, str]:
+        """The path from the workspace on; where a link of the user leads into the workspace, that of its end."""
+        return self.workspace, os.path.relpath(folder if lies_in(folder, self.workspace) else real, self.workspace)
 
     def _link_problem(self, real: str, provenance: SkillProvenance) -> str | None:
         if provenance != "workspace" or lies_in(real, self.workspace):
@@ -178,7 +184,7 @@ def _look(path: str, real_folder: str) -> tuple[os.stat_result | None, str | Non
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
             status = os.stat(path)
-            if not lies_in(os.path.realpath(path), real_folder):
+            if not lies_in(real_path(path), real_folder):
                 return None, f"its {SKILL_FILE} is a link out of its folder; copy the file, or link the whole folder"
     except FileNotFoundError:
         return None, f"it has no {SKILL_FILE}; write one, or remove the folder"
@@ -198,32 +204,29 @@ def _is_kept(kept: Any, identity: list[Any]) -> bool:
     return isinstance(kept, dict) and kept.get("identity") == identity and kept.keys() >= _WORDS
 
 
-def _read(folder: str, name: str, identity: list[Any]) -> dict[str, Any]:
+def _read(skill: Skill, identity: list[Any]) -> dict[str, Any]:
     """Read the front matter, and hold it against the folder's name."""
     from haft.contracts import HaftError
-    from haft.files import Root
     from haft.sources.skills.front_matter import MOST_BYTES, read_front_matter
 
     try:
-        with Root(folder).open(SKILL_FILE) as file:
+        with skill.files().open(SKILL_FILE) as file:
             beginning = file.read(MOST_BYTES)
     except HaftError as error:
-        return {
-            "identity": None,
-            "name": name,
-            "description": "",
-            "problem": f"{error.message}; see to its permissions",
-        }
+        return _unread(skill, f"{error.message}; see to its permissions")
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        return {"identity": None, "name": name, "description": "", "problem": f"it cannot be read: {why}; try again"}
+        return _unread(skill, f"it cannot be read: {(error.strerror or str(error)).lower()}; try again")
     said = read_front_matter(beginning)
     problem = said.problem
-    if problem is None and said.name != name:
-        problem = f"it calls itself `{said.name}` and its folder `{name}`; give both one name"
+    if problem is None and said.name != skill.name:
+        problem = f"it calls itself `{said.name}` and its folder `{skill.name}`; give both one name"
     return {
         "identity": identity,
-        "name": said.name or name,
+        "name": said.name or skill.name,
         "description": said.description,
         "problem": problem,
     }
+
+
+def _unread(skill: Skill, problem: str) -> dict[str, Any]:
+    return {"identity": None, "name": skill.name, "description": "", "problem": problem}

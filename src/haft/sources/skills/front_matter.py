@@ -17,7 +17,7 @@ MOST_BYTES: Final = 65_536
 LONGEST_NAME: Final = 64
 LONGEST_DESCRIPTION: Final = 1024
 
-_NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _WANTED: Final = re.compile(r"[\"']?(?:name|description)[\"']?\s*:")
 _LINE: Final = re.compile(r"[\"']?(?P<key>name|description)[\"']?\s*:(?P<rest>.*)")
 _SIMPLE: Final = re.compile(r"(?:name|description): +[A-Za-z0-9][^\x00-\x1f:#\x7f\x85\u2028\u2029]*")
@@ -130,7 +130,7 @@ def _name_problem(name: Any) -> str | None:
     if len(name.strip()) > LONGEST_NAME:
         return f"its name has {len(name.strip())} characters; a name has at most {LONGEST_NAME}"
     if not is_skill_name(name.strip()):
-        return f"`{_short(name)}` is no name for a skill; use only a-z, 0-9 and `-`, the same as its folder"
+        return f"`{_short(name)}` is no name for a skill; use only a-z, 0-9 and inner `-`, the same as its folder"
     return None
 
 

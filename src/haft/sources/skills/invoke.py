@@ -65,7 +65,7 @@ class SkillTool:
         except BadUsage as error:
             raise InvalidArguments(NAME, [error.message], hint=error.hint) from error
         tools = skill.tool_files()
-        if self._activations.activate(skill.name, context.thread):
+        if self._activations.activate(skill.folder, context.thread):
             news = self._changed()
             if news is not None:
                 await news

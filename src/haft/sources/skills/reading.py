@@ -6,7 +6,8 @@ import json
 from typing import Final
 
 from haft.contracts import BadUsage, CallError, PathEscapes, near_miss
-from haft.files import Root, shown
+from haft.files import shown
+from haft.sources.skills.own_files import OwnFiles
 from haft.sources.skills.skill import LARGEST_TEXT, REFERENCES, SERVERS_FILE, SKILL_FILE, Skill
 
 _MOST_NAMED: Final = 30
@@ -15,15 +16,19 @@ _MOST_SERVERS: Final = 100
 
 def read_text(skill: Skill, reference: str | None) -> str:
     """The text; `BadUsage` where there is none such, with what there is."""
-    root = Root(skill.folder)
-    path = SKILL_FILE if reference is None else _found(skill, root, reference)
+    path = reference or SKILL_FILE
     try:
-        with root.open(path) as file:
+        files = skill.files()
+        path = SKILL_FILE if reference is None else _found(skill, files, reference)
+        with files.open(path) as file:
             content = file.read(LARGEST_TEXT + 1)
     except PathEscapes as error:
         raise _leads_out(skill, path) from error
     except CallError as error:
         raise BadUsage(f"{error.message} (of the skill `{skill.name}`)") from error
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise BadUsage(f"`{shown(path[:200])}` of the skill `{skill.name}` cannot be read: {why}") from error
     if len(content) > LARGEST_TEXT:
         raise BadUsage(f"`{shown(path)}` of the skill `{skill.name}` has more than {LARGEST_TEXT:_} bytes")
     try:
@@ -39,13 +44,13 @@ def read_text(skill: Skill, reference: str | None) -> str:
 
 def server_names(skill: Skill) -> list[str]:
     """The servers that its mcp.json names. They are not started."""
-    root = Root(skill.folder)
     try:
-        if root.identity(SERVERS_FILE) is None:
+        files = skill.files()
+        if files.identity(SERVERS_FILE) is None:
             return []
-        with root.open(SERVERS_FILE) as file:
+        with files.open(SERVERS_FILE) as file:
             servers = json.loads(file.read(LARGEST_TEXT))
-    except (CallError, ValueError, RecursionError) as error:
+    except (CallError, OSError, ValueError, RecursionError) as error:
         raise BadUsage(f"{SERVERS_FILE} of the skill `{skill.name}` cannot be read: {error}") from error
     if not isinstance(servers, dict):
         raise BadUsage(
@@ -55,7 +60,7 @@ def server_names(skill: Skill) -> list[str]:
     return sorted(servers)[:_MOST_SERVERS]
 
 
-def _found(skill: Skill, root: Root, reference: str) -> str:
+def _found(skill: Skill, files: OwnFiles, reference: str) -> str:
     """The path that is meant: as it was given, or a file of references/ with or without its ending."""
     wanted = reference.strip().removeprefix("@").removeprefix("./")
     candidates = [wanted, f"{wanted}.md"]
@@ -64,23 +69,13 @@ def _found(skill: Skill, root: Root, reference: str) -> str:
     if wanted and "\0" not in wanted:
         for path in candidates:
             try:
-                if root.identity(path) is not None and not _is_directory(root, path):
+                if files.identity(path) is not None and not files.is_directory(path):
                     return path
             except PathEscapes as error:
                 raise _leads_out(skill, reference) from error
             except CallError:
                 continue
     raise _unknown(skill, reference)
-
-
-def _is_directory(root: Root, path: str) -> bool:
-    import os
-
-    try:
-        os.close(root.open_directory(path))
-    except CallError:
-        return False
-    return True
 
 
 def _unknown(skill: Skill, reference: str) -> BadUsage:

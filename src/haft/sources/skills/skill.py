@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from haft.contracts import CallError
+
+if TYPE_CHECKING:
+    from haft.sources.skills.own_files import OwnFiles
 
 SKILL_FILE: Final = "SKILL.md"
 TOOL_FOLDERS: Final = ("tools", "toolbox")
@@ -40,6 +45,8 @@ class Skill:
     """Why it cannot be used, and the cure. Such a skill is listed and never active."""
     shadowed_by: str | None = None
     """The folder of the earlier skill of the same name."""
+    within: tuple[str, str] | None = None
+    """For a skill of the workspace: the workspace, and the path to the folder from there."""
 
     @property
     def is_usable(self) -> bool:
@@ -59,30 +66,43 @@ class Skill:
     def tool_folders(self) -> tuple[str, ...]:
         """Where its own tools lie, absolute. A folder that is a link out of the skill is none of its own."""
         found: dict[str, str] = {}
-        root = os.path.realpath(self.folder)
-        for name in TOOL_FOLDERS:
+        root = real_path(self.folder)
+        for name in TOOL_FOLDERS if root else ():
             path = os.path.join(self.folder, name)
-            real = os.path.realpath(path)
+            real = real_path(path)
             if os.path.isdir(real) and lies_in(real, root) and real != root:
                 found.setdefault(real, path)
         return tuple(found.values())
 
+    def files(self) -> OwnFiles:
+        """Its files, for reading."""
+        from haft.sources.skills.own_files import OwnFiles
+
+        return OwnFiles(self.folder, self.within)
+
     def tool_files(self) -> list[str]:
         """The files that may be tools, relative to the skill's folder."""
         found = []
-        for folder in self.tool_folders:
-            with suppress(OSError), os.scandir(folder) as entries:
+        files = self.files()
+        for folder in map(os.path.basename, self.tool_folders):
+            with suppress(OSError, CallError), files.directory(folder) as opened, os.scandir(opened) as entries:
                 names = sorted(entry.name for entry in islice(entries, _MOST_LOOKED_AT) if _may_be_tool(entry))
-                found += [f"{os.path.basename(folder)}/{name}" for name in names]
+                paths = [f"{folder}/{name}" for name in names]
+                found += [path for path in paths if self.within is None or files.stays(path)]
         return found[:_MOST_LISTED]
 
     def references(self) -> list[str]:
         """Its other texts, relative to its folder, those of `references/` first; at most 200."""
-        found = sorted(
-            (path for path in _regular_files(self.folder) if _is_text(os.path.join(self.folder, path))),
-            key=lambda path: (not path.startswith(f"{REFERENCES}/"), path),
-        )
+        found = sorted(_texts(self.files()), key=lambda path: (not path.startswith(f"{REFERENCES}/"), path))
         return found[:_MOST_LISTED]
+
+
+def real_path(path: str) -> str:
+    """A path with its links resolved; empty where that changes while it is looked at."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return ""
 
 
 def lies_in(path: str, directory: str) -> bool:
@@ -94,43 +114,39 @@ def _may_be_tool(entry: os.DirEntry[str]) -> bool:
     return not entry.name.startswith(".") and not entry.name.endswith(".md") and entry.is_file()
 
 
-def _regular_files(folder: str) -> Iterator[str]:
-    """Paths beneath the folder: no links, nothing hidden, none of what is no reference. However large it is, only so
+def _texts(files: OwnFiles) -> Iterator[str]:
+    """Texts beneath the folder: no links, nothing hidden, none of what is no reference. However large it is, only so
     much is looked at; `references/` before the rest."""
     left = _MOST_LOOKED_AT
     pending = [("", 0), (REFERENCES, 1)]
     while pending and left > 0:
         inside, depth = pending.pop()
-        try:
-            with os.scandir(os.path.join(folder, inside)) as entries:
-                found = sorted(islice(entries, left), key=lambda entry: entry.name)
-        except OSError:
-            continue
-        left -= len(found)
-        for entry in found:
-            path = f"{inside}/{entry.name}" if inside else entry.name
-            if entry.name.startswith(".") or path in _NO_REFERENCES:
-                continue
-            with suppress(OSError):
-                if entry.is_dir(follow_symlinks=False):
-                    if depth < _DEEPEST and path != REFERENCES:
-                        pending.append((path, depth + 1))
-                elif entry.is_file(follow_symlinks=False):
-                    yield path
+        with (
+            suppress(OSError, CallError),
+            files.directory(inside or os.curdir) as opened,
+            os.scandir(opened) as entries,
+        ):
+            found = sorted(islice(entries, left), key=lambda entry: entry.name)
+            left -= len(found)
+            for entry in found:
+                path = f"{inside}/{entry.name}" if inside else entry.name
+                if entry.name.startswith(".") or path in _NO_REFERENCES:
+                    continue
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        if depth < _DEEPEST and path != REFERENCES:
+                            pending.append((path, depth + 1))
+                    elif entry.is_file(follow_symlinks=False) and _is_text(entry.name, opened):
+                        yield path
 
 
-def _is_text(path: str) -> bool:
+def _is_text(name: str, directory: int) -> bool:
     """Whether a file begins like text, and is not too long to be one."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
+    descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_TEXT:
             return False
         return b"\0" not in os.read(descriptor, _SNIFFED)
-    except OSError:
-        return False
     finally:
         os.close(descriptor)

@@ -140,6 +140,15 @@ SKILLS: Final = LazyGroup(
     },
 )
 
+PLUGINS: Final = LazyGroup(
+    "plugins",
+    "Plugins: those that are configured, and what git plugins are pinned to.",
+    {
+        "list": ("plugins:list_plugins", "The plugins there are, and where each comes from."),
+        "update": ("plugins:update_plugins", "Fetch git plugins anew, and pin them."),
+    },
+)
+
 STORE: Final = LazyGroup(
     "store",
     "What is kept of runs: before-images and outputs.",
@@ -168,6 +177,7 @@ HAFT: Final = LazyGroup(
         "reject": ("inbox:reject_request", "Say no to a call that waits."),
         "permissions": PERMISSIONS,
         "skills": SKILLS,
+        "plugins": PLUGINS,
         "store": STORE,
         "audit": AUDIT,
         "config": CONFIG,

@@ -81,12 +81,14 @@ def _wanted(words: Sequence[str], said: Globals) -> tuple[list[Target], list[Lis
 
     targets: list[Target] = []
     loaded: list[Listing] = []
+    known: list[Listing] | None = None
     workspace = workspace_of(said)
     for word in words:
         if os.sep in word or word in (os.curdir, os.pardir):
             targets += targets_of(os.path.expanduser(word), workspace)
             continue
-        listing = _named(word, said)
+        known = listings(said) if known is None else known
+        listing = _named(word, known)
         if listing is not None:
             _sort_in(listing, workspace, targets, loaded)
         else:
@@ -103,9 +105,8 @@ def _wanted(words: Sequence[str], said: Globals) -> tuple[list[Target], list[Lis
     return list(once.values()), loaded
 
 
-def _named(word: str, said: Globals) -> Listing | None:
+def _named(word: str, found: Sequence[Listing]) -> Listing | None:
     """The loaded tool of this name; None where the word is a path."""
-    found = listings(said)
     for listing in sorted(found, key=lambda one: not one.enabled):
         if listing.spec.name == word:
             return listing
@@ -151,7 +152,7 @@ async def _check_and_mend(targets: Sequence[Target], launcher: Launcher, said: G
     found = await check_targets(targets, launcher, RESERVED)
     changed: dict[int, list[str]] = {}
     for at, reports in enumerate(found) if fix else ():
-        mended = mend(finding for report in reports for finding in report.findings)
+        mended = mend((finding for report in reports for finding in report.findings), workspace_of(said))
         for finding, done in mended.done:
             changed.setdefault(at, []).append(finding.code)
             if not said.quiet:

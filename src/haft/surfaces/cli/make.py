@@ -18,6 +18,7 @@ from haft.authoring.making import (
     check_name,
     global_toolbox,
     make,
+    project_folder,
     skill_toolbox,
 )
 from haft.contracts import BadUsage
@@ -117,7 +118,7 @@ def _directory(kind: ToolKind, workspace: str, *, is_global: bool, skill: str | 
         )
     if skill is not None:
         return skill_toolbox(skill, workspace, os.environ)
-    return global_toolbox(os.environ) if is_global else os.path.join(workspace, kind.home)
+    return global_toolbox(os.environ) if is_global else project_folder(kind, workspace)
 
 
 def _toolbox(kind: ToolKind, directory: str, workspace: str) -> Place | None:
@@ -145,13 +146,19 @@ def _notes(
     made: Made, kind: ToolKind, directory: str, workspace: str, skill: str | None, *, is_found: bool
 ) -> Iterator[str]:
     if kind.format == "bash-plugin":
-        yield f"to load it, in haft.toml: plugins = [{json.dumps('bash:' + _setting(made.path, workspace))}]"
+        yield f"to load it, in haft.toml: plugins = [{_toml('bash:' + _setting(made.path, workspace))}]"
+        yield "and: [plugin_policy] allow_bash_tools = true"
     elif kind.format == "agent-studio":
-        yield f"to load it, in haft.toml: [templates] paths = [{json.dumps(_setting(directory, workspace))}]"
+        yield f"to load it, in haft.toml: [templates] paths = [{_toml(_setting(directory, workspace))}]"
     elif skill is not None:
         yield f"it joins when the skill is active: haft skills activate {shlex.quote(skill)}"
     elif not is_found:
-        yield f"to load it, in haft.toml: [toolbox] paths = [{json.dumps(_setting(directory, workspace))}]"
+        yield f"to load it, in haft.toml: [toolbox] paths = [{_toml(_setting(directory, workspace))}]"
+
+
+def _toml(text: str) -> str:
+    """A text as TOML takes it: as JSON has it, but nothing as two halves, and DEL as an escape."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _command(said: Globals, verb: str, called: str) -> str:

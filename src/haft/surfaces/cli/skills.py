@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +17,8 @@ from haft.contracts import BadUsage, HaftError
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import state_home, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.printing import data, facts, lines, say, table, warn
-from haft.surfaces.cli.terminal import is_terminal, visible
+from haft.surfaces.cli.skill_words import change_of, fact_of, hides, moving, state_of, summary, told, why_not
+from haft.surfaces.cli.terminal import is_terminal, one_line, visible
 
 if TYPE_CHECKING:
     from haft.sources.skills import Activations, Skill, Skills
@@ -41,7 +42,7 @@ def complete_skills(_ctx: click.Context, _parameter: click.Parameter, incomplete
     with contextlib.suppress(HaftError):
         found = _opened(Globals(quiet=True))[0].found()
     return [
-        CompletionItem(skill.name, help=_summary(skill))
+        CompletionItem(skill.name, help=summary(skill))
         for skill in found
         if skill.is_usable and skill.name.startswith(incomplete)
     ]
@@ -56,10 +57,13 @@ def list_skills(said: Globals, everything: bool) -> None:
     found = skills.found()
     shown = [skill for skill in found if everything or skill.is_usable]
     if said.json:
-        facts([_fact(skill, activations) for skill in shown])
+        facts([fact_of(skill, activations) for skill in shown])
         return
     table(
-        [(skill.name, skill.provenance, _state(skill, activations), _why(skill) or _summary(skill)) for skill in shown],
+        [
+            (skill.name, skill.provenance, state_of(skill, activations), why_not(skill) or told(skill, found))
+            for skill in shown
+        ],
         style_first="bold",
         cut=not everything,  # a reason is of use only whole
     )
@@ -80,6 +84,7 @@ def show_skill(said: Globals, name: str, reference: str | None) -> None:
     text = skills.text(skill, reference)
     if not said.json:
         data(visible(text) if is_terminal(sys.stdout) else text)
+        _tell_hidden(skill, skills, said)
         return
     servers: list[str] = []
     try:
@@ -88,7 +93,7 @@ def show_skill(said: Globals, name: str, reference: str | None) -> None:
         warn(error.message)
     facts(
         {
-            **_fact(skill, activations),
+            **fact_of(skill, activations),
             "references": skill.references(),
             "tools": skill.tool_files(),
             "mcpServers": servers,
@@ -107,13 +112,14 @@ def activate_skill(said: Globals, name: str, thread: str | None) -> None:
     skills, activations = _opened(said)
     skill = skills.get(name)
     _require_thread(thread)
-    changed = activations.activate(name, thread)
+    changed = activations.activate(skill.folder, thread)
     if said.json:
-        facts(_changed(name, thread, skill.tool_files(), active=True, changed=changed))
+        facts(change_of(name, thread, skill.tool_files(), active=True, changed=changed))
         return
     where = _where(thread)
-    lines([visible(f"{name} is {'now' if changed else 'already'} active in {where}")])
-    lines(_moving(skill.tool_files(), "joins" if changed else "is there"))
+    lines([one_line(f"{name} is {'now' if changed else 'already'} active in {where}")])
+    lines(moving(skill.tool_files(), "joins" if changed else "is there"))
+    _tell_hidden(skill, skills, said)
 
 
 @click.command("deactivate", cls=HaftCommand)
@@ -124,21 +130,28 @@ def deactivate_skill(said: Globals, name: str, thread: str | None) -> None:
     """Let a skill's tools leave."""
     skills, activations = _opened(said)
     _require_thread(thread)
-    # A skill that is gone, or broken by now, can still be taken off the list.
-    skill = None if name in activations.anywhere() and not _is_there(skills, name) else skills.get(name)
-    changed = activations.deactivate(name, thread)
-    files = [] if skill is None else skill.tool_files()
+    # Whatever is active under that name, also what is gone, broken or hidden by now.
+    active = {folder for folder in activations.anywhere() if os.path.basename(folder) == name}
+    skill = None if active and not _is_there(skills, name) else skills.get(name)
+    if skill is not None:
+        active.add(skill.folder)
+    gone = [folder for folder in sorted(active) if activations.deactivate(folder, thread)]
+    changed = bool(gone)
+    files = [file for one in skills.last_found() if one.folder in gone for file in one.tool_files()]
     if said.json:
-        facts(_changed(name, thread, files, active=name in activations.of(thread), changed=changed))
+        is_active = bool(active & activations.of(thread))
+        facts(change_of(name, thread, files, active=is_active, changed=changed))
         return
     where = _where(thread)
-    lines([visible(f"{name} is no longer active in {where}" if changed else f"{name} was not active in {where}")])
+    lines([one_line(f"{name} is no longer active in {where}" if changed else f"{name} was not active in {where}")])
     if changed:
-        lines(_moving(files, "leaves"))
-    if thread is not None and name in activations.of(None):
+        lines(moving(files, "leaves"))
+    left = [each for folder in active for each in activations.threads(folder)]
+    if thread is not None and active & activations.of(None):
         say(f"it is active in the workspace, so in every thread: `haft skills deactivate {name}`")
-    elif thread is None and (left := activations.threads(name)):
-        say(f"it is still active in {len(left)} thread{'s' * (len(left) > 1)}: `--thread {left[-1]}`")
+    elif thread is None and left:
+        count = f"{len(left)} thread{'s' * (len(left) > 1)}"
+        say(f"it is still active in {count}: `--thread {one_line(shlex.quote(left[-1]))}`")
 
 
 @click.command("make", cls=HaftCommand)
@@ -152,14 +165,15 @@ def make_skill(said: Globals, name: str, is_global: bool, description: str | Non
     from haft.authoring.skills import making
 
     making.check_name(name)
-    folder = making.make_skill(_place(said, is_global=is_global), name, description, force=force)
+    with _place(said, is_global=is_global) as place:
+        folder = making.make_skill(place, name, description, force=force)
     if said.json:
         facts({"name": name, "folder": folder})
         return
     lines(
         [
-            visible(f"made {folder}"),
-            visible(f"write: {os.path.join(folder, 'SKILL.md')}"),
+            one_line(f"made {folder}"),
+            one_line(f"write: {os.path.join(folder, 'SKILL.md')}"),
             f"look:  haft skills show {name}",
             f"tools: haft tools make NAME --skill {name}, then haft skills activate {name}",
         ]
@@ -177,24 +191,26 @@ def install_skill(said: Globals, source: str, is_global: bool, force: bool) -> N
 
     if not source:
         raise BadUsage("the source has an empty name", hint="a folder with a SKILL.md, a .zip or a .tar.gz")
-    done = install(source, _place(said, is_global=is_global), force=force)
+    tell_what_is_logged(said)
+    with _place(said, is_global=is_global) as place:
+        done = install(source, place, force=force)
     if said.json:
         facts([one.to_json() for one in done])
         return
     for one in done:
-        lines([visible(f"{'replaced' if one.replaced else 'installed'} {one.name} in {one.folder}")])
-        lines(visible(f"  brought the executable {path}") for path in one.executables)
+        lines([one_line(f"{'replaced' if one.replaced else 'installed'} {one.name} in {one.folder}")])
+        lines(one_line(f"  brought the executable {path}") for path in one.executables)
     if any(one.executables for one in done) and not said.quiet:
         say("its tools join when it is activated, and ask before they run")
 
 
-def _place(said: Globals, *, is_global: bool) -> str:
-    from haft.authoring.skills.making import place_for
+def _place(said: Globals, *, is_global: bool) -> contextlib.AbstractContextManager[str]:
+    from haft.authoring.skills.making import made_place
     from haft.service import check_workspace
 
     home = os.path.expanduser("~")
     workspace = "" if is_global else check_workspace(workspace_of(said), state_home().path)
-    return place_for(workspace, home, is_global=is_global)
+    return made_place(workspace, home, is_global=is_global)
 
 
 def _is_there(skills: Skills, name: str) -> bool:
@@ -210,43 +226,7 @@ def _where(thread: str | None) -> str:
     return "the workspace" if thread is None else f"the thread {thread}"
 
 
-def _moving(files: Sequence[str], verb: str) -> Iterator[str]:
-    for file in files:
-        yield visible(f"  {file} {verb}")
-    if not files:
-        yield "  it has no tools of its own"
-
-
-def _summary(skill: Skill) -> str:
-    return skill.description.split("\n", 1)[0]
-
-
-def _state(skill: Skill, activations: Activations) -> str:
-    if skill.problem is not None:
-        return "broken"
-    if skill.shadowed_by is not None:
-        return "shadowed"
-    if skill.name in activations.of(None):
-        return "active"
-    count = len(activations.threads(skill.name))
-    return f"in {count} thread{'s' * (count > 1)}" if count else "-"
-
-
-def _why(skill: Skill) -> str | None:
-    if skill.problem is not None:
-        return f"{skill.problem} ({skill.folder})"
-    if skill.shadowed_by is not None:
-        return f"{skill.folder} comes after {skill.shadowed_by}, which has the same name"
-    return None
-
-
-def _fact(skill: Skill, activations: Activations) -> dict[str, Any]:
-    return {
-        **skill.to_json(),
-        "active": skill.is_usable and skill.name in activations.of(None),
-        "threads": activations.threads(skill.name) if skill.is_usable else [],
-    }
-
-
-def _changed(name: str, thread: str | None, files: Sequence[str], *, active: bool, changed: bool) -> dict[str, Any]:
-    return {"name": name, "thread": thread, "active": active, "changed": changed, "tools": list(files)}
+def _tell_hidden(skill: Skill, skills: Skills, said: Globals) -> None:
+    hidden = hides(skill, skills.last_found())
+    if hidden is not None and not said.quiet:
+        say(one_line(f"this is the workspace's `{skill.name}` in {skill.folder}, which {hidden}"))

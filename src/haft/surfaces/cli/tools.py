@@ -84,7 +84,9 @@ def is_path(name: str) -> bool:
 
 def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
     """The tool at a path, whether a toolbox has it or not."""
+    from haft.service.config import load_config
     from haft.service.discovery import Discovery
+    from haft.service.standing import is_configured
     from haft.surfaces.cli.asking import ask_one
     from haft.surfaces.cli.place import state_home, workspace_of
 
@@ -93,7 +95,10 @@ def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
         if listing.spec.origin == full and listing.enabled:
             return listing
     workspace, home = workspace_of(said), state_home()
-    one = ask_one(Discovery(workspace, home, os.environ), full, workspace, home)
+    discovery = Discovery(workspace, home, os.environ)
+    if is_configured(workspace, os.environ):
+        discovery.configure(load_config(workspace, os.environ, trust_home=home.path))
+    one = ask_one(discovery, full, workspace, home)
     return Listing(one.spec, one.state, one.reason)
 
 

@@ -1,0 +1,73 @@
+"""The hidden folder beside the skills in which new ones are gathered, and what is left of one that was interrupted.
+
+Whoever works in one holds its lock, which ends with the process: a folder that can be locked is nobody's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Final
+
+from haft.contracts import StorageFailed
+from haft.files import locked
+from haft.sources.skills.front_matter import is_skill_name
+
+STAGING: Final = ".haft-install-"
+"""How its name begins."""
+OLD: Final = "old"
+"""Where skills wait in it that are being replaced."""
+_PATIENCE: Final = 10.0
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def restore_interrupted(place: str) -> None:
+    """Put back what an install that was ended in the middle had moved away, and remove what it had gathered."""
+    with suppress(OSError):
+        for name in os.listdir(place):
+            if name.startswith(STAGING):
+                _restore(os.path.join(place, name), place)
+
+
+def _restore(staging: str, place: str) -> None:
+    """Nothing is followed here: a workspace that was cloned can hold a folder of this name, with links in it."""
+    with suppress(OSError, TimeoutError), ExitStack() as stack:
+        above = os.open(staging, _DIRECTORY)
+        stack.callback(os.close, above)
+        stack.enter_context(locked(above, 0))  # Whoever is at work there holds it.
+        with suppress(FileNotFoundError):
+            old = os.open(OLD, _DIRECTORY, dir_fd=above)
+            stack.callback(os.close, old)
+            for name in filter(is_skill_name, os.listdir(old)):
+                if not os.path.lexists(os.path.join(place, name)):
+                    os.rename(name, os.path.join(place, name), src_dir_fd=old)
+        _remove(staging)
+
+
+@contextmanager
+def staging_in(place: str) -> Iterator[str]:
+    """A hidden folder beside the skills, held as long as it is used."""
+    try:
+        staging = tempfile.mkdtemp(prefix=STAGING, dir=place)
+        os.chmod(staging, stat.S_IRWXU)
+        descriptor = os.open(staging, _DIRECTORY)
+    except OSError as error:
+        raise StorageFailed(f"nothing can be installed in {place}", error) from error
+    try:
+        with locked(descriptor, _PATIENCE):
+            yield staging
+    finally:
+        os.close(descriptor)
+        _remove(staging)
+
+
+def _remove(staging: str) -> None:
+    shutil.rmtree(staging, ignore_errors=True)
+    if os.path.lexists(staging):
+        import logging
+
+        logging.getLogger("haft").warning("%s could not be removed: remove it yourself", staging)

@@ -1,0 +1,266 @@
+"""Checks out one commit of a foreign repository, behind walls of its own.
+
+Git is foreign code's way in: it gets an empty directory, the network only where the repository is elsewhere, and a
+configuration that knows one transport, no hooks, no filters and nobody's credentials. What comes out is a plain
+directory without history. What the files in it say is not looked at here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from haft.contracts import NO_GRANTS, Command, Grants, Launcher, near_miss
+from haft.service.git_source import GitSource, is_commit
+
+if TYPE_CHECKING:
+    from haft.service.config import Config
+    from haft.sources.asking import Said
+
+MOST_BYTES: Final = 200_000_000
+MOST_FILES: Final = 20_000
+MAKING: Final = ".making-"
+_STORE: Final = "store"
+_TREE: Final = "tree"
+_CONFIG: Final = """\
+[protocol]
+	allow = never
+[protocol "{scheme}"]
+	allow = always
+[core]
+	hooksPath = /dev/null
+	attributesFile = /dev/null
+	fsmonitor = false
+	protectHFS = true
+	protectNTFS = true
+	autocrlf = false
+[credential]
+	helper =
+[safe]
+	directory = *
+[submodule]
+	recurse = false
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+"""
+_ENVIRONMENT: Final = {
+    "GIT_ASKPASS": "",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_LFS_SKIP_SMUDGE": "1",
+    "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+    "SSH_ASKPASS": "",
+}
+
+
+class NotFetched(Exception):
+    """Why a repository could not be fetched, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkouts:
+    """Makes checkouts in one cache directory."""
+
+    cache: str
+    state_home: str
+    config: Config
+    env: Mapping[str, str]
+
+    def place(self, source: GitSource, commit: str) -> str:
+        """Where a checkout lies, once it is there."""
+        return os.path.join(self.cache, source.folder, commit)
+
+    async def check_out(self, source: GitSource, commit: str | None, seconds: float) -> str:
+        """The commit that is there afterwards: the given one, or the one that the ref means now."""
+        import asyncio
+
+        with self._git(source, seconds) as git:
+            commit = await git.take(commit)
+            place = self.place(source, commit)
+            if not os.path.isdir(place):
+                await git.require_reasonable(commit)
+                await git.write(commit)
+                await asyncio.to_thread(_require_inside, git.tree)
+                _put(git.tree, place)
+            return commit
+
+    async def resolve(self, source: GitSource, seconds: float) -> str:
+        """The commit that the ref means now; nothing is fetched, but for a commit that was shortened."""
+        with self._git(source, seconds) as git:
+            return await git.take(None) if source.may_be_short else await git.remote()
+
+    @contextlib.contextmanager
+    def _git(self, source: GitSource, seconds: float) -> Iterator[_Git]:
+        from haft.files import Root
+        from haft.sandbox import Sandbox
+        from haft.storage import StateHome
+
+        _make_private(self.cache)
+        StateHome(self.state_home).prepare()
+        folder = tempfile.mkdtemp(prefix=MAKING, dir=self.cache)
+        limits = replace(self.config.limits, max_written_file_bytes=MOST_BYTES, max_changed_files=2 * MOST_FILES)
+        sandbox = Sandbox(
+            folder, self.state_home, self.env, Root(folder).open_directory, limits, self.config.sandbox_mode
+        )
+        grants = Grants(network=True) if source.path is None else NO_GRANTS
+        try:
+            with open(os.path.join(folder, "config"), "w", encoding="utf-8") as file:
+                file.write(_CONFIG.format(scheme=source.scheme))
+            yield _Git(source, folder, sandbox.launcher("workspace", grants), time.monotonic() + seconds)
+        finally:
+            sandbox.close()
+            for kept, _target in sandbox.site.caches:
+                shutil.rmtree(os.path.dirname(kept), ignore_errors=True)  # of a workspace that will not come again
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Git:
+    """The commands for one source, in one directory, all within one deadline."""
+
+    def __init__(self, source: GitSource, folder: str, launcher: Launcher, until: float) -> None:
+        self._source = source
+        self._folder = folder
+        self._launcher = launcher
+        self._until = until
+        self.tree = os.path.join(folder, _TREE)
+
+    async def take(self, commit: str | None) -> str:
+        """Fetch a commit, or the one that the ref means."""
+        source = self._source
+        if source.path is not None and not os.path.exists(source.path):
+            raise NotFetched(f"there is no repository at {source.path}")
+        await self._do("init", "--quiet", "--bare", "--template=", _STORE)
+        wanted = commit or source.commit
+        if wanted is None:
+            with contextlib.suppress(_NoSuchRef) if source.may_be_short else contextlib.nullcontext():
+                wanted = await self.remote()
+        fetch = (*self._at_store, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
+        if wanted is not None:
+            said = await self._run(*fetch, "--depth=1", source.address, wanted)
+            if said.exit_code == 0:
+                return await self._whole(wanted)
+        # Some servers give only what a tag or a branch names; and a shortened commit has to be looked for.
+        await self._do(*fetch, source.address, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+        return await self._whole(wanted or source.ref or "HEAD")
+
+    async def remote(self) -> str:
+        """What the ref means in the repository now: a tag before a branch."""
+        source = self._source
+        if source.commit is not None:
+            return source.commit
+        ref = source.ref or "HEAD"
+        names = [ref] if source.ref is None or ref.startswith("refs/") else [f"refs/tags/{ref}", f"refs/heads/{ref}"]
+        wanted = [form for name in names for form in (f"{name}^{{}}", name)]
+        said = await self._do("ls-remote", "--quiet", source.address, *wanted)
+        found = _refs(said.stdout)
+        for name in wanted:
+            if is_commit(found.get(name, "")):
+                return found[name]
+        raise _NoSuchRef(f"{source.url} has no tag, branch or commit `{ref}`{await self._near(ref)}")
+
+    async def _near(self, ref: str) -> str:
+        said = await self._run("ls-remote", "--quiet", "--heads", "--tags", "--refs", self._source.address)
+        names = [name.split("/", 2)[-1] for name in _refs(said.stdout)]
+        near = near_miss(ref, names)
+        return f"; did you mean `{near}`?" if near else ""
+
+    async def _whole(self, name: str) -> str:
+        said = await self._run(*self._at_store, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        found = said.stdout.decode("ascii", "replace").strip()
+        if said.exit_code != 0 or not is_commit(found):
+            raise NotFetched(f"{self._source.url} has no commit `{name}`")
+        return found
+
+    async def require_reasonable(self, commit: str) -> None:
+        """Before a file of it is written: small things can unfold to very many."""
+        said = await self._run(*self._at_store, "ls-tree", "-r", "-l", "--abbrev=4", "--full-tree", commit)
+        if not said.is_flood and said.exit_code != 0:
+            raise self._failed(said)
+        sizes = [line.split(b"\t")[0].split()[-1] for line in said.stdout.splitlines()]
+        if said.is_flood or len(sizes) > MOST_FILES:
+            raise NotFetched(f"it has more files than a plugin may have ({MOST_FILES:_})")
+        if sum(int(size) for size in sizes if size.isdigit()) > MOST_BYTES:
+            raise NotFetched(f"it is larger than a plugin may be ({MOST_BYTES:_} bytes)")
+
+    async def write(self, commit: str) -> None:
+        os.mkdir(self.tree, 0o700)
+        await self._do(*self._at_store, f"--work-tree={_TREE}", "checkout", "--quiet", "--force", "--detach", commit)
+
+    @property
+    def _at_store(self) -> tuple[str, ...]:
+        return (f"--git-dir={_STORE}",)
+
+    async def _do(self, *words: str) -> Said:
+        said = await self._run(*words)
+        if said.exit_code != 0:
+            raise self._failed(said)
+        return said
+
+    async def _run(self, *words: str) -> Said:
+        from haft.sources.asking import ask
+
+        env = {**_ENVIRONMENT, "GIT_CONFIG_GLOBAL": os.path.join(self._folder, "config")}
+        readable = () if self._source.path is None else (self._source.path,)
+        left = self._until - time.monotonic()
+        return await ask(Command(["git", *words], env=env, readable=readable), self._launcher, seconds=max(left, 0.001))
+
+    def _failed(self, said: Said) -> NotFetched:
+        from haft.sources.asking import tail_of
+
+        if said.failure is not None:
+            cure = "; install git" if said.failure.startswith("`git`") else ""
+            return NotFetched(f"git could not be started: {said.failure}{cure}")
+        if said.is_late:
+            return NotFetched(f"{self._source.url} did not answer in time")
+        hint = ""
+        if self._source.scheme == "ssh":
+            hint = "; no keys are seen behind the walls: clone it yourself, and write `bash:` and its path"
+        words = tail_of(said.stderr.replace(self._source.address.encode(), self._source.url.encode()))
+        return NotFetched(f"git failed: {words or f'it exited {said.exit_code}'}{hint}")
+
+
+class _NoSuchRef(NotFetched):
+    """The repository answered, and knows no such ref."""
+
+
+def _refs(listed: bytes) -> dict[str, str]:
+    """Commits by name, from what `ls-remote` prints."""
+    pairs = (line.split("\t", 1) for line in listed.decode("utf-8", "replace").splitlines() if "\t" in line)
+    return {name: commit for commit, name in pairs}
+
+
+def _require_inside(tree: str) -> None:
+    """No link may lead out: a plugin reads its own folder and nothing else."""
+    root = os.path.realpath(tree)
+    for top, directories, names in os.walk(tree):
+        for name in (*directories, *names):
+            path = os.path.join(top, name)
+            if not os.path.islink(path):
+                continue
+            target, real = os.readlink(path), os.path.realpath(path)
+            if os.path.isabs(target) or (real != root and not real.startswith(root + "/")):
+                raise NotFetched(f"its link {os.path.relpath(path, tree)} leads out of it, to {target}"[:300])
+
+
+def _put(tree: str, place: str) -> None:
+    """In one step: nobody sees half of it. Whoever came first has the same."""
+    _make_private(os.path.dirname(place))
+    try:
+        os.rename(tree, place)
+    except OSError:
+        if not os.path.isdir(place):
+            raise
+
+
+def _make_private(folder: str) -> None:
+    os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -1,0 +1,112 @@
+"""Where a plugin is fetched from: a repository and a ref, in words that git cannot take for anything else.
+
+Only words are looked at. Who may name a repository is decided before; what git may do is `checkouts`' matter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from haft.contracts import BadConfig
+from haft.sources.bash_plugin import PluginReference
+
+LOCK: Final = "haft.lock"
+_SCHEMES: Final = ("https", "ssh", "git", "file")
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_TRANSPORT: Final = re.compile(r"[a-z0-9+.-]+::", re.IGNORECASE)
+_SCP: Final = re.compile(r"(?:[\w.-]+@)?[\w][\w.-]*:(?!//)")
+"""`git@host:path`, which is ssh."""
+_REF: Final = re.compile(r"[\w+][\w./+@-]{0,199}")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SHORT: Final = re.compile(r"[0-9a-f]{7,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class GitSource:
+    """A repository at a ref, and the file that pins it."""
+
+    address: str
+    """As git is told it."""
+    url: str
+    """The same without what may be secret in it: what is shown and written down."""
+    ref: str | None
+    """A tag, a branch or a commit; None: the default branch."""
+    lock: str
+    """The lock file."""
+    scheme: str
+    path: str | None = None
+    """Of a repository on this machine."""
+
+    @property
+    def words(self) -> str:
+        return f"{self.url}#{self.ref}" if self.ref else self.url
+
+    @property
+    def folder(self) -> str:
+        """The name of the directory that holds its checkouts."""
+        return hashlib.sha256(self.url.encode()).hexdigest()[:24]
+
+    @property
+    def commit(self) -> str | None:
+        """The ref, where it is a whole commit: then nothing can move."""
+        return self.ref if self.ref is not None and is_commit(self.ref) else None
+
+    @property
+    def may_be_short(self) -> bool:
+        """Whether the ref can be the beginning of a commit."""
+        return self.ref is not None and _SHORT.fullmatch(self.ref) is not None
+
+
+def is_commit(text: str) -> bool:
+    """Whether it names a commit in full."""
+    return _COMMIT.fullmatch(text) is not None
+
+
+def source_of(reference: PluginReference, lock: str, base: str) -> GitSource:
+    """What a reference names; relative paths begin at `base`. `BadConfig` where git could take it for more."""
+    url, ref = reference.git or "", reference.ref
+    if ref is not None and (not _REF.fullmatch(ref) or ".." in ref or "@{" in ref):
+        raise _refused(reference, f"`{ref[:80]}` is no tag, branch or commit")
+    if url.startswith("-") or any(character.isspace() or not character.isprintable() for character in url):
+        raise _refused(reference, "its address begins with a dash, or holds blanks")
+    if _TRANSPORT.match(url):
+        raise _refused(reference, "git would run a program for an address of this form")
+    if _URL.match(url):
+        return _from_url(reference, url, lock)
+    if _SCP.match(url) and not os.path.exists(os.path.join(base, url)):
+        return GitSource(url, url, ref, lock, "ssh")
+    path = os.path.normpath(os.path.join(base, os.path.expanduser(url)))
+    return GitSource(path, path, ref, lock, "file", path)
+
+
+def _from_url(reference: PluginReference, url: str, lock: str) -> GitSource:
+    try:
+        parts = urlsplit(url)
+        host, user = parts.hostname or "", parts.username
+    except ValueError as error:
+        raise _refused(reference, f"its address cannot be understood: {error}") from None
+    scheme = parts.scheme.lower()
+    if scheme not in _SCHEMES:
+        raise _refused(reference, f"`{scheme}` is none of {', '.join(_SCHEMES)}")
+    if scheme == "file":
+        if host not in ("", "localhost") or not parts.path.startswith("/"):
+            raise _refused(reference, "a file:// address needs a whole path of this machine")
+        return GitSource(url, url, reference.ref, lock, scheme, os.path.normpath(parts.path))
+    if not host or host.startswith("-") or (user or "").startswith("-"):
+        raise _refused(reference, "its address names no host")
+    shown = url
+    if user is not None and (scheme != "ssh" or parts.password is not None):
+        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return GitSource(url, shown, reference.ref, lock, scheme)
+
+
+def _refused(reference: PluginReference, why: str) -> BadConfig:
+    return BadConfig(
+        f"{reference.source}: the plugin `{reference.name[:80]}` is not fetched: {why}",
+        hint="write `bash+git:https://HOST/PATH.git#REF`, with a tag, a branch or a commit",
+    )

@@ -1,0 +1,95 @@
+"""`haft.lock`: which commit each git plugin of a configuration was resolved to. It stands beside that configuration.
+
+Pins are read whole and written whole. What is wrong with the file is said: a pin that is passed over would be followed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from haft.contracts import BadConfig, HaftError
+from haft.service.config_files import read_config
+from haft.service.git_source import GitSource, is_commit
+
+FORM: Final = 1
+WAIT_SECONDS: Final = 10.0
+
+Key = tuple[str, str | None]
+Pins = Mapping[Key, str]
+"""Commits by url and ref."""
+
+
+def key_of(source: GitSource) -> Key:
+    """What its pin is found by."""
+    return source.url, source.ref
+
+
+def read_pins(path: str) -> dict[Key, str]:
+    """What is pinned; nothing where there is no file."""
+    if not os.path.lexists(path):
+        return {}
+    cure = "`haft plugins update` writes it anew, once it is removed"
+    try:
+        told = json.loads(read_config(path))
+        if not isinstance(told, dict) or told.get("version") != FORM:
+            raise BadConfig(f"{path} is of a form that is not known here", hint=cure)
+        return dict(map(_pin, told["plugins"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadConfig(f"{path} cannot be understood: {error!r}"[:300], hint=cure) from error
+
+
+def _pin(told: Any) -> tuple[Key, str]:
+    url, ref, commit = told["url"], told["ref"], told["commit"]
+    if not isinstance(url, str) or not isinstance(ref, str | None):
+        raise ValueError("a pin has a `url` and a `ref`")  # noqa: TRY004  all are told the same way
+    if not isinstance(commit, str) or not is_commit(commit):
+        raise ValueError(f"{commit!r} is no commit")
+    return (url, ref), commit
+
+
+def pin(source: GitSource, commit: str, guard: str, *, replacing: bool) -> str:
+    """Pin a source, and return what is pinned: without `replacing`, that is whatever someone else pinned before.
+    `guard` is a file that all who write this one lock."""
+    with _guarded(guard):
+        pins = read_pins(source.lock)
+        key = key_of(source)
+        if key in pins and (not replacing or pins[key] == commit):
+            return pins[key]
+        pins[key] = commit
+        _write(source.lock, pins)
+        return commit
+
+
+def _write(path: str, pins: Pins) -> None:
+    from haft.files import Root
+
+    entries = [
+        {"url": url, "ref": ref, "commit": commit}
+        for (url, ref), commit in sorted(pins.items(), key=lambda item: (item[0][0], item[0][1] or ""))
+    ]
+    text = json.dumps({"version": FORM, "plugins": entries}, indent=2, ensure_ascii=False) + "\n"
+    folder, name = os.path.split(path)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        Root(folder).replace(name, text.encode())
+    except (OSError, HaftError) as error:
+        why = error.message if isinstance(error, HaftError) else error.strerror
+        raise BadConfig(f"{path} cannot be written, so nothing can be pinned: {why}") from error
+
+
+@contextmanager
+def _guarded(path: str) -> Iterator[None]:
+    from haft.files import locked
+
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with locked(descriptor, WAIT_SECONDS):
+            yield
+    except TimeoutError as error:
+        raise BadConfig(f"{path} is held by someone else", hint="try again") from error
+    finally:
+        os.close(descriptor)

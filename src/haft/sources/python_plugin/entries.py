@@ -1,0 +1,146 @@
+"""What a Python plugin is made of: a class in a file or in an installed package, or a file of functions.
+
+Nothing is imported here: this is read in the host, and the plugin runs elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.contracts import Provenance
+from haft.sources.bash_plugin.finding import DESCRIPTOR, descriptor_at, is_inside
+from haft.sources.bash_plugin.references import PluginReference
+from haft.sources.identity import identity_at
+
+MOST_FILES: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PluginEntry:
+    """One plugin, or why there is none."""
+
+    path: str
+    """The file that it is loaded from; the dotted name where it is installed."""
+    folder: str | None
+    """What it is part of: it may read it, and import from it."""
+    reference: PluginReference
+    provenance: Provenance
+    class_name: str | None = None
+    """None: the one that there is."""
+    is_functions: bool = False
+    """Whether it is a file of `@tool` functions."""
+    identity: str = ""
+    problem: str | None = None
+    files: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """What it is kept with."""
+        return f"python-plugin:{self.folder or self.path}"
+
+
+def entries_of(
+    reference: PluginReference, place: str | None, provenance: Provenance, config: Mapping[str, Any]
+) -> list[PluginEntry]:
+    """The plugins that a reference means. `config` is part of what they are: they may describe themselves by it."""
+    told = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    if reference.dotted is not None or place is None:
+        name, _colon, inner = (reference.dotted or "").replace(":", ".").rpartition(".")
+        return [PluginEntry(name, None, reference, provenance, inner, identity=f"{_version()}:{told}")]
+    if not os.path.lexists(place):
+        return [_broken(place, reference, provenance, f"there is no {place}; see to the path in {reference.source}")]
+    if not os.path.isdir(place):
+        return [_at(place, os.path.dirname(place), None, reference, provenance, told)]
+    if reference.is_file:
+        return [_broken(place, reference, provenance, "it is a folder; `python:` names a file")]
+    return list(_of_folder(place, reference, provenance, told))
+
+
+def _of_folder(folder: str, reference: PluginReference, provenance: Provenance, told: str) -> Iterator[PluginEntry]:
+    path = os.path.join(folder, DESCRIPTOR)
+    try:
+        descriptor = descriptor_at(path)
+    except ValueError as error:
+        yield _broken(path, reference, provenance, str(error))
+        return
+    entries = descriptor.get("entries")
+    if not entries and descriptor.get("bash_tools"):
+        cure = f"it is a plugin of bash tools; write `bash:{reference.written.removeprefix('path:')}`"
+        yield _broken(path, reference, provenance, cure)
+        return
+    inner = descriptor.get("subdirectory") or "."
+    if not isinstance(entries, list) or not entries or not isinstance(inner, str) or not is_inside(inner):
+        cure = 'it names no plugin; write {"entries": ["plugin.py:MyPlugin"]}'
+        yield _broken(path, reference, provenance, cure)
+        return
+    base = os.path.normpath(os.path.join(folder, inner))
+    for entry in entries:
+        said = entry.get("entry") or entry.get("path") if isinstance(entry, dict) else entry
+        if not isinstance(said, str) or not said:
+            yield _broken(path, reference, provenance, f"{entry!r} is no entry such as `plugin.py:MyPlugin`"[:300])
+            continue
+        said = said.removeprefix("path:")
+        file, _colon, class_name = said.partition(":") if ".py" in said else _dotted(said)
+        if not is_inside(file):
+            yield _broken(path, reference, provenance, f"`{said}` lies outside of the folder"[:300])
+            continue
+        yield _at(os.path.normpath(os.path.join(base, file)), base, class_name or None, reference, provenance, told)
+
+
+def _dotted(said: str) -> tuple[str, str, str]:
+    """`package.module:Class` or `package.module.Class` as a file of the folder."""
+    module, _point, class_name = said.replace(":", ".").rpartition(".")
+    return f"{module.replace('.', '/')}.py", ":", class_name
+
+
+def _at(
+    path: str, folder: str, class_name: str | None, reference: PluginReference, provenance: Provenance, told: str
+) -> PluginEntry:
+    if not os.path.isfile(path):
+        return _broken(path, reference, provenance, f"there is no file {path}")
+    files = tuple(_files(path, folder))
+    # Of all its files: any of them may be imported.
+    identities = hashlib.sha256("\0".join(f"{each}\0{identity_at(each)}" for each in files).encode()).hexdigest()
+    return PluginEntry(
+        path,
+        folder,
+        reference,
+        provenance,
+        class_name,
+        reference.written.startswith("python:"),
+        f"{identities[:24]}:{told}",
+        files=files,
+    )
+
+
+def _files(path: str, folder: str) -> Iterator[str]:
+    yield path
+    count = 0
+    for top, directories, names in os.walk(folder):
+        directories[:] = sorted(
+            name for name in directories if not name.startswith(".") and name not in ("__pycache__", "node_modules")
+        )
+        for name in sorted(names):
+            inner = os.path.join(top, name)
+            if inner != path and name.endswith((".py", ".json", ".toml")):
+                yield inner
+                count += 1
+                if count >= MOST_FILES:
+                    return
+
+
+def _broken(path: str, reference: PluginReference, provenance: Provenance, problem: str) -> PluginEntry:
+    return PluginEntry(path, None, reference, provenance, problem=problem)
+
+
+def _version() -> str:
+    """What changes when installed packages do, as far as a look tells."""
+    import sys
+
+    places = [path for path in sys.path if path.endswith("site-packages")]
+    return ":".join(str(os.stat(path).st_mtime_ns) for path in places if os.path.isdir(path))

@@ -1,0 +1,174 @@
+"""The program of a plugin's worker process: loads it once, says what tools it has, and calls them one after another.
+
+It runs behind walls, from its first line. What the plugin keeps in its state lasts as long as this process.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from haft.sources.python.failures import sentence_of, traceback_of
+from haft.sources.python.frames import Voice
+from haft.sources.python.results import to_json
+
+
+def main(request: Mapping[str, Any]) -> NoReturn:
+    """Load the plugin, then answer calls until there is no more input."""
+    voice = Voice(bytes.fromhex(request["marker"]), os.dup(1))
+    asked = _input()
+    _speak_plainly(voice)
+    try:
+        tools = _Functions(request) if request["functions"] else _Plugin(request)
+        voice.message({"ready": tools.described()})
+    except BaseException as error:  # importing runs foreign code, and that may even exit
+        voice.stderr(traceback_of(error).encode("utf-8", "replace"))
+        voice.message({"failed": sentence_of(error)})
+        os._exit(1)
+    if request["describe"]:
+        os._exit(0)
+    for line in asked:
+        voice.message({"answer": _answered(tools, json.loads(line), request["root"])})
+    os._exit(0)
+
+
+def _input() -> Iterator[bytes]:
+    """The host's words, from a descriptor that the plugin does not know."""
+    own = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return iter(open(own, "rb").readline, b"")
+
+
+def _speak_plainly(voice: Voice) -> None:
+    """What is printed is there at once; what goes to stderr keeps its place among the answers."""
+    sys.stdout = io.TextIOWrapper(io.FileIO(1, "w"), "utf-8", "replace", write_through=True)
+
+    class Errors(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            written = bytes(memoryview(data))
+            voice.stderr(written)
+            return len(written)
+
+    sys.stderr = io.TextIOWrapper(Errors(), "utf-8", "backslashreplace", write_through=True)
+
+
+def _answered(tools: _Plugin | _Functions, call: Mapping[str, Any], root: str) -> dict[str, Any]:
+    try:
+        os.chdir(os.path.join(root, call["cwd"]))
+        value = tools.call(call["tool"], call["arguments"])
+        return {"result": to_json(value), "failure": None}
+    except BaseException as error:
+        sys.stderr.write(traceback_of(error))
+        return {"result": None, "failure": sentence_of(error)}
+
+
+def _loaded(request: Mapping[str, Any]) -> Any:
+    """The module that the plugin is in."""
+    import importlib
+    import importlib.util
+
+    if request["folder"] is None:
+        return importlib.import_module(request["path"])
+    sys.path.insert(0, request["folder"])
+    name = os.path.relpath(request["path"], request["folder"]).removesuffix(".py").replace(os.sep, ".")
+    if all(part.isidentifier() for part in name.split(".")):
+        return importlib.import_module(name)
+    spec = importlib.util.spec_from_file_location("haft_plugin", request["path"])
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class _Plugin:
+    """An object with `init`, `prepare`, `get_tool_schemas` and `execute_tool`, each sync or async."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        import asyncio
+
+        self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+        self._plugin = self._made(_loaded(request), request["class"])
+        init = getattr(self._plugin, "init", None)
+        self._state = None if init is None else self._done(init(request["config"]))
+        prepare = getattr(self._plugin, "prepare", None)
+        if prepare is not None:
+            takes = len(inspect.signature(prepare).parameters)
+            prepared = self._done(prepare(self._state) if takes else prepare())
+            self._state = self._state if prepared is None else prepared
+
+    @staticmethod
+    def _made(module: Any, name: str | None) -> Any:
+        if name is not None:
+            found = getattr(module, name, None)
+            if found is None:
+                raise LookupError(f"there is no `{name}` in {module.__file__}")
+        else:
+            classes = [
+                one
+                for one in vars(module).values()
+                if inspect.isclass(one) and one.__module__ == module.__name__ and hasattr(one, "execute_tool")
+            ]
+            if len(classes) > 1:
+                names = ", ".join(one.__name__ for one in classes)
+                raise LookupError(
+                    f"there are several plugins, {names}: say which, as in `plugin.py:{names.split(',')[0]}`"
+                )
+            found = classes[0] if classes else module
+        made = found() if inspect.isclass(found) else found
+        for method in ("get_tool_schemas", "execute_tool"):
+            if not callable(getattr(made, method, None)):
+                raise LookupError(f"{module.__file__} has no plugin: nothing in it has `{method}`")  # noqa: TRY004
+        return made
+
+    def _done(self, value: Any) -> Any:
+        return self._loop.run_until_complete(value) if inspect.isawaitable(value) else value
+
+    def described(self) -> list[Any]:
+        """What it says of its tools."""
+        return [to_json(schema) for schema in self._done(self._plugin.get_tool_schemas(self._state))]
+
+    def call(self, tool: str, arguments: Any) -> Any:
+        return self._done(self._plugin.execute_tool(tool, arguments, self._state))
+
+
+class _Functions:
+    """A file of `@tool` functions, as far as they are described: they run in processes of their own."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        from haft.sources.python import PythonTool
+        from haft.sources.python.found import Home, load
+
+        module = load(Home("", "", "file", request["path"]))
+        self._tools = {name: one for name, one in vars(module).items() if isinstance(one, PythonTool)}
+        if not self._tools:
+            raise LookupError(f"{request['path']} has no function with `@tool`")
+
+    def described(self) -> list[Any]:
+        """Their specs, and the names of the functions."""
+        return [
+            {
+                "name": tool.spec.name,
+                "description": tool.spec.description,
+                "parameters": dict(tool.spec.input_schema),
+                "outputSchema": tool.spec.output_schema,
+                "effects": tool.spec.effects.to_json(),
+                "timeout": tool.spec.timeout,
+                "function": name,
+            }
+            for name, tool in self._tools.items()
+        ]
+
+    def call(self, tool: str, arguments: Any) -> Any:
+        raise NotImplementedError

@@ -1,0 +1,237 @@
+"""The Python plugins of one workspace: what they say of their tools, and the tools that come of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from haft.contracts import (
+    Answer,
+    Definitions,
+    Effects,
+    Found,
+    Launcher,
+    SessionLauncher,
+    State,
+    ToolContext,
+    ToolName,
+    ToolSpec,
+    clean_tool_name,
+    is_tool_name,
+)
+from haft.sources.answers import FAIR_SECONDS, Answers, Known, Told
+from haft.sources.python_plugin.entries import PluginEntry
+
+if TYPE_CHECKING:
+    from haft.sources.python_plugin.worker import PluginWorker
+
+NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
+MOST_TOOLS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PluginTool:
+    """One tool of a plugin that keeps a state."""
+
+    spec: ToolSpec
+    worker: PluginWorker
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        return arguments
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        return await self.worker.call(self.spec.meta["plugin"]["tool"], arguments, context)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool:
+    """One `@tool` function of a file, run in a process of its own for each call."""
+
+    spec: ToolSpec
+    path: str
+    function: str
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        return arguments
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        from haft.sources.python.found import Home
+        from haft.sources.python.isolated import run_in_worker
+
+        home = Home(self.function, "", "file", self.path)
+        return await run_in_worker(self.spec.name, home, {"arguments": arguments}, context)
+
+
+class PythonPlugins:
+    """The source of Python plugins."""
+
+    def __init__(
+        self,
+        entries: Callable[[], Sequence[PluginEntry]],
+        definitions: Definitions,
+        config: Mapping[str, Any],
+        root: str,
+        sessions: SessionLauncher | None,
+        why_disabled: Callable[[PluginEntry], str | None] = lambda _entry: None,
+    ) -> None:
+        self._entries = entries
+        self._answers = Answers(definitions)
+        self._config = config
+        self._root = root
+        self._sessions = sessions
+        self._why_disabled = why_disabled
+        self._seen: list[PluginEntry] = []
+        self._workers: dict[PluginEntry, PluginWorker] = {}
+
+    def look(self) -> bool:
+        """See what lies there now; whether that is anything else than before."""
+        before, self._seen = self._seen, list(self._entries())
+        return self._seen != before
+
+    def is_current(self, path: str) -> bool:
+        """Whether a plugin is still what was seen."""
+        return [one for one in self._entries() if one.path == path] == [one for one in self._seen if one.path == path]
+
+    def unknown(self) -> list[PluginEntry]:
+        """The plugins that have to be asked what they are."""
+        return [each for each in self._seen if self._why_not(each) is None and self._answers.is_outdated(each)]
+
+    async def ask(self, launcher: Launcher, told: Told = lambda _done, _all: None) -> None:
+        """Ask those that are not known, and keep what they say."""
+
+        async def describe(entry: PluginEntry, launcher: Launcher, seconds: float) -> Known:
+            return await self._described(entry, launcher, seconds)
+
+        await self._answers.ask(self.unknown(), self._seen, describe, launcher, told)
+
+    async def _described(self, entry: PluginEntry, launcher: Launcher, seconds: float) -> Known:
+        from haft.sources.asking import ask, tail_of
+        from haft.sources.python.frames import new_marker
+        from haft.sources.python_plugin.worker import Hearing, request_of, worker_command
+
+        marker = new_marker()
+        request = request_of(entry, marker, self._config, self._root, describe=True)
+        said = await ask(worker_command(entry, request), launcher, seconds=seconds)
+        hearing = Hearing(marker)
+        hearing.output("stdout", said.stdout)
+        known: Known = {"identity": entry.identity}
+        ready = next((one["ready"] for one in hearing.said if isinstance(one.get("ready"), list)), None)
+        if ready is not None and not said.is_flood:
+            return {**known, "tools": ready[:MOST_TOOLS]}
+        failed = next((str(one["failed"]) for one in hearing.said if "failed" in one), None)
+        if said.failure is not None:
+            known["problem"] = f"it could not be asked what it is: {said.failure}"
+        elif said.is_late:
+            known["problem"] = f"it did not say what tools it has within {seconds:.2g} s"
+        elif said.is_flood:
+            known["problem"] = "it said more than anyone reads when asked what tools it has"
+        else:
+            known["problem"] = f"it could not be loaded: {failed or tail_of(said.stderr) or 'it said nothing'}"
+        known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
+        return known
+
+    def found(self) -> Iterator[Found]:
+        """Every tool of every plugin, or why there is none."""
+        for each in self._seen:
+            why_not = self._why_not(each)
+            if why_not is not None:
+                yield Found(_bare(each), None, *why_not)
+                continue
+            known = self._answers.of(each)
+            if known.get("identity") != each.identity:
+                yield Found(_bare(each), None, "broken", NOT_ASKED)
+            elif "problem" in known:
+                yield Found(_bare(each), None, "broken", f"{each.path}: {known['problem']}")
+            else:
+                for schema in known["tools"]:
+                    yield self._tool(each, schema)
+
+    async def close(self) -> None:
+        """End every worker."""
+        for worker in self._workers.values():
+            await worker.end()
+        self._workers.clear()
+
+    async def end_outdated(self) -> None:
+        """End the workers of plugins that are not what they were."""
+        for entry in [one for one in self._workers if one not in self._seen]:
+            await self._workers.pop(entry).end()
+
+    def _tool(self, each: PluginEntry, schema: Any) -> Found:
+        try:
+            spec = _spec(each, schema)
+        except ValueError as error:
+            return Found(_bare(each), None, "broken", f"{each.path}: {error}")
+        if each.is_functions:
+            return Found(spec, FunctionTool(spec, each.path, schema["function"]))
+        if each not in self._workers:
+            from haft.sources.python_plugin.worker import PluginWorker
+
+            self._workers[each] = PluginWorker(each, self._config, self._root, self._sessions)
+        return Found(spec, PluginTool(spec, self._workers[each]))
+
+    def _why_not(self, each: PluginEntry) -> tuple[State, str] | None:
+        if each.problem is not None:
+            return "broken", f"{each.path}: {each.problem}"
+        why = self._why_disabled(each)
+        return None if why is None else ("disabled", why)
+
+
+def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
+    """The spec of what a plugin calls a tool; `ValueError` with a sentence where it is none."""
+    from haft.contracts import BadConfig
+    from haft.schema import excess, validator_for
+
+    if isinstance(schema, dict) and isinstance(schema.get("function"), dict):
+        schema = {**schema["function"]}
+    if not isinstance(schema, dict) or not isinstance(schema.get("name"), str) or not is_tool_name(schema["name"]):
+        raise ValueError("a tool that it has has no name that a tool may have")
+    name = schema["name"]
+    description = schema.get("description", "")
+    parameters = schema.get("parameters") or schema.get("input_schema") or schema.get("inputSchema") or {}
+    if not isinstance(description, str) or not isinstance(parameters, dict):
+        raise ValueError(f"`{name}` needs a text as description, and a JSON Schema as parameters")  # noqa: TRY004  all the same
+    parameters = {"type": "object", "properties": {}, **parameters}
+    if (why := excess(parameters)) is not None:
+        raise ValueError(f"the parameters of `{name}` are too much: {why}")
+    try:
+        validator_for(parameters)
+    except BadConfig as error:
+        raise ValueError(f"the parameters of `{name}`: {error.message}") from None
+    definition = json.dumps([name, description, parameters], sort_keys=True)
+    effects = schema.get("effects")
+    timeout = schema.get("timeout")
+    return ToolSpec(
+        name=ToolName(name),
+        kind="python",
+        description=description.strip(),
+        input_schema=parameters,
+        output_schema=schema.get("outputSchema") if isinstance(schema.get("outputSchema"), dict) else None,
+        effects=Effects(**effects) if each.is_functions and isinstance(effects, dict) else Effects(),
+        provenance=each.provenance,
+        origin=each.path,
+        digest=hashlib.sha256(definition.encode()).hexdigest(),
+        hosting="per-call" if each.is_functions else "session",
+        timeout=timeout if isinstance(timeout, int | float) else None,
+        files=each.files,
+        meta={"plugin": {"reference": each.reference.written, "tool": name}},
+    )
+
+
+def _bare(each: PluginEntry) -> ToolSpec:
+    """What can be said of a plugin that has not spoken."""
+    stem = os.path.splitext(os.path.basename(each.path))[0]
+    return ToolSpec(
+        name=clean_tool_name(stem),
+        kind="python",
+        description="",
+        input_schema={"type": "object", "properties": {}},
+        provenance=each.provenance,
+        origin=each.path,
+        hosting="session",
+        meta={"plugin": {"reference": each.reference.written}},
+    )

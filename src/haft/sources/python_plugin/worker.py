@@ -1,0 +1,174 @@
+"""The host's side of a plugin's worker: starts it, hands it one call after another, and hears what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from haft.contracts import Answer, Command, EndedChild, Failure, Session, SessionLauncher, Stream, ToolContext
+from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
+from haft.sources.python.isolated import LARGEST_MESSAGE, search_path, worker_argv
+from haft.sources.python.results import to_json, to_text
+from haft.sources.python_plugin.entries import PluginEntry
+
+PROGRAM: Final = (
+    "import json, sys; request = json.loads(sys.stdin.buffer.readline()); sys.path[:] = request['path_of_host']; "
+    "from haft.sources.python_plugin.program import main; main(request)"
+)
+
+
+def request_of(entry: PluginEntry, marker: bytes, config: Mapping[str, Any], root: str, *, describe: bool) -> bytes:
+    """The first line that a worker reads."""
+    request = {
+        "marker": marker.hex(),
+        "path_of_host": search_path(),
+        "path": entry.path,
+        "folder": entry.folder,
+        "class": entry.class_name,
+        "functions": entry.is_functions,
+        "config": to_json(dict(config)),
+        "root": root,
+        "describe": describe,
+    }
+    return json.dumps(request).encode("ascii") + b"\n"
+
+
+def worker_command(entry: PluginEntry, stdin: bytes) -> Command:
+    """What starts a worker."""
+    return Command([*worker_argv()[:-1], PROGRAM], stdin=stdin, readable=tuple(dict.fromkeys(_readable(entry))))
+
+
+def _readable(entry: PluginEntry) -> Iterator[str]:
+    """Python, haft, and the plugin's own files."""
+    yield from (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable))
+    yield from sys.modules[__name__.partition(".")[0]].__path__
+    home = os.path.realpath(os.path.expanduser("~")) + "/"
+    for place in (entry.folder, *search_path()):
+        if place and os.path.exists(place) and not home.startswith(os.path.realpath(place).rstrip("/") + "/"):
+            yield place
+
+
+class Hearing:
+    """The sink of a worker's output: messages are kept, the rest goes to whoever's call it is."""
+
+    def __init__(self, marker: bytes) -> None:
+        self.context: ToolContext | None = None
+        self.answer: asyncio.Future[Mapping[str, Any]] | None = None
+        self.said: list[Mapping[str, Any]] = []
+        self._frames = Frames(marker, lambda data: self._output("stdout", data), self._piece)
+        self._message = bytearray()
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        if stream == "stdout":
+            self._frames.feed(data)
+        else:
+            self._output(stream, data)
+
+    def ended(self, children: Sequence[EndedChild]) -> None:
+        if self.context is not None:
+            self.context.ended(children)
+
+    def _output(self, stream: Stream, data: bytes) -> None:
+        if self.context is not None:
+            self.context.output(stream, data)
+
+    def _piece(self, kind: bytes, data: bytes) -> None:
+        if kind == STDERR:
+            self._output("stderr", data)
+        elif kind in (PART, END) and len(self._message) + len(data) <= LARGEST_MESSAGE:
+            self._message += data
+            if kind == END:
+                message = bytes(self._message)
+                self._message.clear()
+                self._hear(message)
+
+    def _hear(self, message: bytes) -> None:
+        # What a plugin does to its own process it can also do to these messages: nothing is taken on trust.
+        try:
+            said = json.loads(message)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(said, dict):
+            return
+        if "answer" in said and self.answer is not None and not self.answer.done():
+            self.answer.set_result(said["answer"] if isinstance(said["answer"], dict) else {})
+        elif len(self.said) < 10:
+            self.said.append(said)
+
+
+class PluginWorker:
+    """One process for one plugin, started at its first call. Its calls come one after another."""
+
+    def __init__(
+        self, entry: PluginEntry, config: Mapping[str, Any], root: str, launcher: SessionLauncher | None
+    ) -> None:
+        self._entry = entry
+        self._config = config
+        self._root = root
+        self._launcher = launcher
+        self._turn: asyncio.Lock | None = None
+        self._session: Session | None = None
+        self._hearing: Hearing | None = None
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> Answer:
+        """Have one tool called. A call that is cancelled takes the process with it, and what it kept in its state."""
+        self._turn = self._turn or asyncio.Lock()
+        async with self._turn:
+            session, hearing = await self._alive()
+            hearing.context = context
+            hearing.answer = asyncio.get_running_loop().create_future()
+            request = {"tool": tool, "arguments": dict(arguments), "cwd": context.workspace.locate(context.cwd)}
+            over = asyncio.ensure_future(session.ended())
+            try:
+                session.send(json.dumps(request).encode("ascii") + b"\n")
+                await asyncio.wait((over, hearing.answer), return_when=asyncio.FIRST_COMPLETED)
+                if not hearing.answer.done():
+                    return await self._died(tool, over)
+                for _ in range(3):  # What it wrote before is heard before.
+                    await asyncio.sleep(0)
+                return _answer(hearing.answer.result())
+            except asyncio.CancelledError:
+                await self.end()
+                raise
+            finally:
+                over.cancel()
+                hearing.context = None
+                hearing.answer = None
+
+    async def _alive(self) -> tuple[Session, Hearing]:
+        if self._session is not None and self._hearing is not None and not self._session.is_over:
+            return self._session, self._hearing
+        assert self._launcher is not None
+        marker = new_marker()
+        self._hearing = Hearing(marker)
+        first = request_of(self._entry, marker, self._config, self._root, describe=False)
+        self._session = await self._launcher.start(worker_command(self._entry, first), self._hearing)
+        return self._session, self._hearing
+
+    async def _died(self, tool: str, over: asyncio.Future[Any]) -> Answer:
+        assert self._hearing is not None
+        why = next((said["failed"] for said in self._hearing.said if isinstance(said.get("failed"), str)), None)
+        self._session = None
+        try:
+            code = (await over).code
+        except Exception as error:
+            return Answer(failure=Failure("tool-failed", f"the worker process of `{tool}` ended: {error}"))
+        what = f"could not be loaded: {why}" if why else f"exited {code} before it answered"
+        return Answer(exit_code=code, failure=Failure("tool-failed", f"the worker process of `{tool}` {what}"))
+
+    async def end(self) -> None:
+        """End the process, if there is one."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.end()
+
+
+def _answer(said: Mapping[str, Any]) -> Answer:
+    if said.get("failure") is not None:
+        return Answer(failure=Failure("tool-failed", str(said["failure"])))
+    result = to_json(said.get("result"))
+    return Answer(text=to_text(result), result=None if isinstance(result, str) else result)

@@ -1,0 +1,101 @@
+"""The fixture for tool writers, held against what its docstring says."""
+
+import subprocess
+import sys
+
+import pytest
+
+from haft.contracts import BadUsage
+from haft.testing import haft_tools
+
+__all__ = ["haft_tools"]
+
+PLUGIN = """case "$1" in
+schema) printf '%s' '{"id": "NAME", "version": "1", "args_mode": "json", "config_keys": ["word"],
+"tools": [{"type": "function", "function": {"name": "NAME"}}]}' ;;
+preview) echo "would run NAME" ;;
+run) cat; echo "$AGENT_TOOL_CONFIG_WORD"; echo made >made ;;
+esac
+"""
+TOOLBOX = """#!/bin/sh
+[ "$TOOLBOX_ACTION" = execute ] && exec cat
+printf 'name: box\\na: string any\\n'
+"""
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_plugins_and_toolbox_executables_are_loaded_one_after_the_other_and_called(haft_tools, tmp_path):
+    file = write(tmp_path / "outside/one.bash", PLUGIN.replace("NAME", "one"))
+    write(tmp_path / "folder/two.bash", PLUGIN.replace("NAME", "two"))
+    write(tmp_path / "folder/agent_plugin.json", '{"bash_tools": [{"file": "two.bash"}, {"file": "three.bash"}]}')
+    (box,) = haft_tools.load(write(tmp_path / "outside/box", TOOLBOX))
+    (one,) = haft_tools.load(str(file))
+    found = [box, one, *haft_tools.load(tmp_path / "folder")]
+    assert {listing.spec.name: listing.state for listing in found} == {
+        **dict.fromkeys(("tb__box", "one", "two"), "ready"),
+        "three": "broken",
+    }
+    haft_tools.close()
+    haft_tools.settings["config"] = {"word": "configured"}
+    for name, output in (("one", '{"name": "x"}configured\n'), ("two", '{"name": "x"}configured\n')):
+        outcome = haft_tools.call(name, name="x")
+        assert (outcome.status, outcome.output) == ("done", output)
+    assert haft_tools.call("tb__box", a="b").output == "a: b\n", "what was loaded stays when the service opens anew"
+    assert (haft_tools.workspace / "made").read_text() == "made\n"
+    assert [(request.tool, request.preview) for request in haft_tools.asked] == [
+        ("one", "would run one"),
+        ("two", "would run two"),
+        ("tb__box", None),
+    ]
+    assert haft_tools.call("missing").error.code == "unknown-tool"
+
+
+def test_what_is_no_tool_is_said_at_once(haft_tools, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        haft_tools.load(tmp_path / "nowhere")
+    with pytest.raises(BadUsage, match="is no tool"):
+        haft_tools.load(write(tmp_path / "empty", ""))
+
+
+def test_it_is_named_in_a_conftest_and_knows_nothing_of_whoever_runs_it(tmp_path):
+    write(tmp_path / "conftest.py", 'pytest_plugins = ["haft.testing"]\n')
+    write(tmp_path / "config/haft/haft.toml", "this is no configuration\n")
+    write(tmp_path / "box/own", TOOLBOX)
+    write(
+        tmp_path / "test_mine.py",
+        "def test_it(haft_tools):\n"
+        "    assert haft_tools.call('shell', command='pwd').output.strip() == str(haft_tools.workspace)\n"
+        "    assert 'tb__box' not in haft_tools.tools()\n"
+        "    assert list(haft_tools.workspace.iterdir()) == []\n",
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-W",
+            "error",
+            "--rootdir",
+            tmp_path,
+            tmp_path,
+        ],
+        cwd=tmp_path,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "XDG_CONFIG_HOME": str(tmp_path / "config"),
+            "AMP_TOOLBOX": str(tmp_path / "box"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
