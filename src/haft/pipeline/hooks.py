@@ -30,8 +30,8 @@ async def preview_of(call: Call, context: ToolContext) -> str | None:
     return (line if len(line) <= LONGEST_PREVIEW else f"{line[:LONGEST_PREVIEW]}…") or None
 
 
-async def explained(call: Call, outcome: Outcome, context: ToolContext, seconds: float) -> Outcome:
-    """The outcome of a call that failed or ran out of time, in the words that its tool has for it."""
+async def explained(call: Call, outcome: Outcome, context: ToolContext, seconds: float, most: int) -> Outcome:
+    """The outcome of a call that failed or ran out of time, in the words that its tool has for it; `most` bytes."""
     tool: Any = call.tool
     error = outcome.error
     if not tool.spec.explains or error is None or error.code not in ("tool-failed", "timed-out"):
@@ -42,4 +42,8 @@ async def explained(call: Call, outcome: Outcome, context: ToolContext, seconds:
             text: str | None = await tool.explain(own_copy(call.arguments), context, outcome.exit_code, timed_out)
     except (TimeoutError, HaftError, OSError):
         return outcome
-    return outcome if not text else revised(outcome, output=text)
+    if not text:
+        return outcome
+    data = text.encode("utf-8", "replace")
+    shown = data[:most].decode("utf-8", "ignore")
+    return revised(outcome, output=shown, output_bytes=len(data), truncated=len(data) > most)

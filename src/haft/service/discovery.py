@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from haft.contracts import AskingLauncher, BadUsage, Found, Launcher, Provenance, ToolSpec
+from haft.contracts import AskingLauncher, BadUsage, Found, Launcher, Provenance, SessionLauncher, ToolSpec
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox import Place, Separators, Toolboxes, as_found, candidate, standard_places
 from haft.sources.skills import Activations, Skill, Skills, SkillTool
@@ -31,11 +31,15 @@ Told = Callable[[int, int], None]
 class Discovery:
     """What one workspace and its user have on disk. Use it from one loop."""
 
-    def __init__(self, workspace: str, home: StateHome, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, workspace: str, home: StateHome, env: Mapping[str, str], sessions: SessionLauncher | None = None
+    ) -> None:
+        """`sessions` starts what outlives a call; without it such tools are listed, and cannot be called."""
         from haft import __version__
 
         self._workspace = os.path.realpath(workspace)
         self._env = env
+        self._sessions = sessions
         self._definitions = KeptDefinitions(home.definitions, __version__)
         self.skills = Skills(self._workspace, self._definitions, env)
         self.activations = Activations(home.path, self._workspace)
@@ -58,7 +62,7 @@ class Discovery:
         if config.values["plugins"]:
             from haft.service.plugins import Plugins
 
-            self._plugins = Plugins(config, self._workspace, self._definitions)
+            self._plugins = Plugins(config, self._workspace, self._definitions, self._sessions)
 
     def _directories(self, config: Config) -> Iterator[str]:
         for source, paths in config.lists.get("toolbox.paths", ()):
@@ -111,8 +115,8 @@ class Discovery:
 
     def is_current(self, spec: ToolSpec) -> bool:
         """Whether a tool is still what it was when its file was last looked at."""
-        if spec.kind == "bash-plugin":
-            return self._plugins is None or self._plugins.is_current(spec.origin)
+        if "plugin" in spec.meta:
+            return self._plugins is None or self._plugins.is_current(spec.origin, spec.kind)
         return spec.kind != "amp-toolbox" or self._boxes().is_current(spec.origin)
 
     def forget_failures(self, paths: Iterable[str]) -> None:
@@ -160,6 +164,11 @@ class Discovery:
         if "problem" in known:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
         return as_found(known, file, Policy(is_allowed=True) if self._plugins is None else self._plugins.policy)
+
+    async def close(self) -> None:
+        """End what outlived its calls."""
+        if self._plugins is not None:
+            await self._plugins.close()
 
     def _boxes(self) -> Toolboxes:
         if self._toolboxes is None:

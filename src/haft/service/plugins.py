@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from haft.contracts import Definitions, Launcher, Provenance
+from haft.contracts import Definitions, Launcher, Provenance, SessionLauncher
 from haft.registry import Catalogue
 from haft.service.config import Config
 from haft.sources.answers import Told
@@ -16,14 +16,19 @@ from haft.sources.bash_plugin.finding import DESCRIPTOR
 
 if TYPE_CHECKING:
     from haft.service.fetching import Fetching
+    from haft.sources.python_plugin import PluginEntry, PythonPlugins
 
 BASH_PLUGINS = "bash-plugin"
+PYTHON_PLUGINS = "python-plugin"
 
 
 class Plugins:
     """Those of one workspace and its user."""
 
-    def __init__(self, config: Config, workspace: str, definitions: Definitions) -> None:
+    def __init__(
+        self, config: Config, workspace: str, definitions: Definitions, sessions: SessionLauncher | None = None
+    ) -> None:
+        """`sessions` starts the workers of Python plugins; without it their tools are listed and cannot be called."""
         self._workspace = os.path.realpath(workspace)
         self._trusted = config.trusted
         self._disabled = {name: source for source, names in config.lists.get("disabled_plugins", ()) for name in names}
@@ -45,12 +50,27 @@ class Plugins:
 
             self.fetching = Fetching(config, workspace, self._why_not_fetched)
         self._bash = BashPlugins(lambda: list(self._files()), definitions, self.policy, self._why_disabled)
+        self._python: PythonPlugins | None = None
+        if any(reference.family == "python" for reference in self.references):
+            from haft.sources.python_plugin import PythonPlugins
+
+            self._python = PythonPlugins(
+                lambda: list(self._entries()),
+                definitions,
+                self.policy.config,
+                self._workspace,
+                sessions,
+                self._why_disabled,
+            )
 
     def fill(self, catalogue: Catalogue) -> bool:
         """Put in what is known; whether there is anything to ask."""
-        self._bash.look()
-        catalogue.take(BASH_PLUGINS, self._bash.found())
-        return bool(self._bash.unknown() or self._unfetched())
+        unknown: list[object] = []
+        for name, source in self._sources():
+            source.look()
+            catalogue.take(name, source.found())
+            unknown += source.unknown()
+        return bool(unknown or self._unfetched())
 
     async def renew(self, catalogue: Catalogue, launcher: Launcher, told: Told, *, fetching: bool = True) -> None:
         """Look again, ask what is not known, and put in what there is. With `fetching`, fetch what is not there."""
@@ -58,14 +78,37 @@ class Plugins:
 
         if fetching and self.fetching is not None and (wanted := self._unfetched()):
             await self.fetching.fetch(wanted, told)
-        await asyncio.to_thread(self._bash.look)
-        if self._bash.unknown():
-            await self._bash.ask(launcher, told)
-        catalogue.take(BASH_PLUGINS, self._bash.found())
+        for name, source in self._sources():
+            await asyncio.to_thread(source.look)
+            if source.unknown():
+                await source.ask(launcher, told)
+            catalogue.take(name, source.found())
+        if self._python is not None:
+            await self._python.end_outdated()
 
-    def is_current(self, path: str) -> bool:
+    def _sources(self) -> Iterator[tuple[str, BashPlugins | PythonPlugins]]:
+        yield BASH_PLUGINS, self._bash
+        if self._python is not None:
+            yield PYTHON_PLUGINS, self._python
+
+    def is_current(self, path: str, kind: str) -> bool:
         """Whether a file is still what it was when it was last looked at."""
-        return self._bash.is_current(path)
+        if kind == "bash-plugin":
+            return self._bash.is_current(path)
+        return self._python is None or self._python.is_current(path)
+
+    async def close(self) -> None:
+        """End the workers."""
+        if self._python is not None:
+            await self._python.close()
+
+    def _entries(self) -> Iterator[PluginEntry]:
+        from haft.sources.python_plugin import entries_of
+
+        for reference in self.references:
+            if reference.family == "python":
+                provenance, _within = self._standing(reference, reference.path or "")
+                yield from entries_of(reference, reference.path, provenance, self.policy.config)
 
     def _files(self) -> Iterator[PluginFile]:
         for reference in self.references:
@@ -122,7 +165,7 @@ class Plugins:
         inside = any(each.startswith(self._workspace.rstrip("/") + "/") for each in (path, os.path.realpath(path)))
         return "workspace" if inside or is_workspaces else "user", self._workspace if is_workspaces else None
 
-    def _why_disabled(self, file: PluginFile) -> str | None:
+    def _why_disabled(self, file: PluginFile | PluginEntry) -> str | None:
         stem = os.path.splitext(os.path.basename(file.path))[0]
         for name in (file.reference.name, file.reference.written, stem):
             if name in self._disabled:

@@ -13,7 +13,7 @@ import functools
 import os
 import pwd
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,11 +30,14 @@ from haft.contracts import (
     BadConfig,
     BadUsage,
     Call,
+    Command,
     Decision,
     Grants,
     Listing,
+    OutputSink,
     RunId,
     Scope,
+    Session,
     ThreadId,
     ToolName,
     ToolSpec,
@@ -82,6 +85,16 @@ BY_NAME = Decision(
 )
 
 
+class _Sessions:
+    """Starts what outlives a call, once the service is open."""
+
+    def __init__(self, sandbox: Callable[[], Sandbox]) -> None:
+        self._sandbox = sandbox
+
+    async def start(self, command: Command, sink: OutputSink) -> Session:
+        return await self._sandbox().start_session(command, sink)
+
+
 def user_name() -> str:
     """Whoever runs this process."""
     try:
@@ -110,7 +123,7 @@ class ToolService:
         self.workspace = check_workspace(os.fspath(workspace), self.home.path)
         self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
         enablement = self.config.enablement
-        self.discovery = Discovery(self.workspace, self.home, os.environ)
+        self.discovery = Discovery(self.workspace, self.home, os.environ, _Sessions(lambda: self._sandbox))
         self.discovery.configure(self.config)
         self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
         self._directory = working_directory(self.config, self.workspace)
@@ -172,6 +185,7 @@ class ToolService:
     async def __aenter__(self) -> Self:
         try:
             self._start()
+            self._ending.push_async_callback(self.discovery.close)
             self._ending.push_async_callback(self._disk.stop)
             await self._disk.start(is_incomplete=self._is_incomplete)
         except BaseException:

@@ -90,7 +90,7 @@ class Shape:
             self._clocks.stop(deadline)
         if outcome.error is None or not explains:
             return outcome
-        return await explained(call, outcome, self._context(run), late)
+        return await explained(call, outcome, self._context(run), late, self._limits.max_output_bytes)
 
     def _show(self, run: RunId) -> ShownOutput:
         return ShownOutput(self._limits.max_output_bytes, self._keep(run))

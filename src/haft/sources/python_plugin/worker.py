@@ -16,9 +16,11 @@ from haft.sources.python.results import to_json, to_text
 from haft.sources.python_plugin.entries import PluginEntry
 
 PROGRAM: Final = (
-    "import json, sys; request = json.loads(sys.stdin.buffer.readline()); sys.path[:] = request['path_of_host']; "
+    "import io, json, sys; request = json.loads(io.FileIO(0, closefd=False).readline()); "
+    "sys.path[:] = request['path_of_host']; "
     "from haft.sources.python_plugin.program import main; main(request)"
 )
+"""Its first line is read byte by byte: what follows is for whoever reads then."""
 
 
 def request_of(entry: PluginEntry, marker: bytes, config: Mapping[str, Any], root: str, *, describe: bool) -> bytes:
