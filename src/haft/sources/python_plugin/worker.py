@@ -41,7 +41,10 @@ def request_of(entry: PluginEntry, marker: bytes, config: Mapping[str, Any], roo
 
 def worker_command(entry: PluginEntry, stdin: bytes) -> Command:
     """What starts a worker."""
-    return Command([*worker_argv()[:-1], PROGRAM], stdin=stdin, readable=tuple(dict.fromkeys(_readable(entry))))
+    # The last word is for whoever looks at what runs.
+    return Command(
+        [*worker_argv()[:-1], PROGRAM, entry.path], stdin=stdin, readable=tuple(dict.fromkeys(_readable(entry)))
+    )
 
 
 def _readable(entry: PluginEntry) -> Iterator[str]:

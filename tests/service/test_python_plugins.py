@@ -1,0 +1,252 @@
+"""Python plugins: a worker behind walls that keeps their state, and files of functions. None of it runs in the host."""
+
+import asyncio
+import functools
+import json
+import os
+import sys
+
+import pytest
+
+from haft import ToolService
+
+COUNTER = """
+import os, sys
+import words
+
+sys.modules["haft_plugin_was_here"] = sys
+
+
+class Counter:
+    def init(self, config):
+        return {"count": config.get("start", 0), "pid": os.getpid()}
+
+    async def prepare(self, state):
+        state["prepared"] = True
+
+    async def get_tool_schemas(self, state):
+        assert state["prepared"]
+        parameters = {"type": "object", "properties": {"by": {"type": "integer"}, "do": {"type": "string"}}}
+        return [
+            {"type": "function", "function": {"name": "count", "description": "Count on.", "parameters": parameters}},
+            {"name": "tell", "description": "Tell the count.", "input_schema": {"type": "object", "properties": {}}},
+        ]
+
+    async def execute_tool(self, name, arguments, state):
+        if name == "tell":
+            return f"it is {state['count']}"
+        if arguments.get("do") == "write":
+            with open("made.txt", "w") as file:
+                file.write("by the plugin")
+        if arguments.get("do") == "hang":
+            import time
+            time.sleep(1000)
+        if arguments.get("do") == "die":
+            os._exit(7)
+        if arguments.get("do") == "fail":
+            raise ValueError("it cannot")
+        print("counting")
+        print("quietly", file=sys.stderr)
+        state["count"] += arguments.get("by", 1)
+        return {"count": state["count"], "pid": state["pid"], "word": words.WORD, "cwd": os.getcwd()}
+"""
+
+FUNCTIONS = '''
+from haft import Context, tool
+
+
+@tool(readonly=True)
+def double(number: int) -> int:
+    """Double a number. Use it instead of adding."""
+    return number * 2
+
+
+@tool
+def note(text: str, context: Context) -> str:
+    """Write a note."""
+    with open("note.txt", "w") as file:
+        file.write(text)
+    return "noted"
+
+
+def helper():
+    """No tool."""
+'''
+
+
+def in_a_loop(test):
+    @functools.wraps(test)
+    def run(*arguments, **named):
+        asyncio.run(test(*arguments, **named))
+
+    return run
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    folder = tmp_path / "plugin"
+    folder.mkdir()
+    (folder / "counter.py").write_text(COUNTER)
+    (folder / "words.py").write_text("WORD = 'hello'\n")
+    (folder / "functions.py").write_text(FUNCTIONS)
+    return folder
+
+
+def opened(tmp_path, *plugins, **settings):
+    (tmp_path / "workspace").mkdir(exist_ok=True)
+
+    async def yes(_request):
+        return True
+
+    return ToolService.open(
+        tmp_path / "workspace",
+        home=tmp_path / "state",
+        approver=yes,
+        installed=False,
+        settings={"plugins": list(plugins), **settings},
+    )
+
+
+def states(service):
+    return {one.spec.name: one.state for one in service.tools(all=True) if one.spec.kind == "python"}
+
+
+@in_a_loop
+async def test_a_plugin_keeps_its_state_from_call_to_call_in_one_process_that_is_not_the_host(
+    tmp_path, plugin, left_of
+):
+    async with opened(tmp_path, f"path:{plugin}/counter.py", config={"start": 40}) as service:
+        assert states(service) == {"count": "ready", "tell": "ready"}
+        assert "haft_plugin_was_here" not in sys.modules and "counter" not in sys.modules
+        first = await service.call("count", {})
+        second = await service.call("count", {"by": 5})
+        assert [first.result["count"], second.result["count"]] == [41, 46], "its configuration, and its state"
+        assert first.result["pid"] == second.result["pid"] and first.result["word"] == "hello"
+        assert first.result["cwd"] == os.path.realpath(tmp_path / "workspace")
+        assert (first.output, first.stderr) == ("counting\nquietly\n" + first.output[17:], "quietly\n")
+        assert (await service.call("tell")).output == "it is 46"
+        outcome = await service.call("count", {"do": "fail"})
+        assert (outcome.status, outcome.error.message) == ("error", "ValueError: it cannot")
+        assert (await service.call("tell")).output == "it is 46", "a failure is no end"
+        assert left_of(str(plugin))
+    assert not left_of(str(plugin)), "it ends with the service"
+
+
+@in_a_loop
+async def test_what_a_plugin_changes_is_known_and_can_be_undone(tmp_path, plugin):
+    made = tmp_path / "workspace/made.txt"
+    async with opened(tmp_path, f"path:{plugin}/counter.py") as service:
+        outcome = await service.call("count", {"do": "write"})
+        assert made.read_text() == "by the plugin"
+        assert (outcome.changes.engine, outcome.changes.complete) == ("snapshot", True)
+        assert [one.path for one in outcome.changes.files] == ["made.txt"]
+        assert (await service.undo(outcome.run_id)).status == "done"
+        assert not made.exists()
+        outcome = await service.call("count", {}, grants={"network": True})
+        assert outcome.error.code == "bad-usage" or "granted" in outcome.error.message
+
+
+@in_a_loop
+async def test_a_call_that_hangs_or_dies_takes_its_process_and_not_the_next_call(tmp_path, plugin):
+    async with opened(tmp_path, f"path:{plugin}/counter.py") as service:
+        await service.call("count", {"by": 3})
+        outcome = await service.call("count", {"do": "hang"}, timeout=1)
+        assert outcome.error.code == "timed-out"
+        assert (await service.call("tell")).output == "it is 0", "a new process, and a new state"
+        outcome = await service.call("count", {"do": "die"})
+        assert "exited 7 before it answered" in outcome.error.message
+        assert (await service.call("tell")).output == "it is 0"
+        run = service.call("count", {"do": "hang"})
+        async for event in run:
+            if event.status == "in-progress":
+                run.cancel()
+        assert (await run).status == "cancelled"
+        assert (await service.call("tell")).output == "it is 0"
+
+
+@in_a_loop
+async def test_a_plugin_that_was_changed_is_asked_and_started_anew(tmp_path, plugin):
+    async with opened(tmp_path, f"path:{plugin}/counter.py") as service:
+        assert (await service.call("count", {})).result["word"] == "hello"
+        (plugin / "words.py").write_text("WORD = 'other'\n")
+        assert (await service.call("count", {})).result == {
+            **(await service.call("count", {"by": 0})).result,
+            "count": 1,
+            "word": "other",
+        }
+
+
+@in_a_loop
+async def test_functions_of_a_file_run_in_a_process_for_each_call(tmp_path, plugin):
+    async with opened(tmp_path, f"python:{plugin}/functions.py") as service:
+        assert states(service) == {"double": "ready", "note": "ready"}
+        assert (await service.call("double", {"number": 21})).result == 42
+        outcome = await service.call("note", {"text": "x"})
+        assert (outcome.result, outcome.changes.engine) == (
+            "noted",
+            "overlay" if sys.platform == "linux" else "snapshot",
+        )
+        assert (await service.call("double", {"number": "x"})).error.code == "invalid-arguments"
+
+
+@in_a_loop
+async def test_a_folder_names_its_plugins_and_one_of_bash_tools_is_refused_with_the_form_to_write(tmp_path, plugin):
+    (plugin / "agent_plugin.json").write_text(json.dumps({"entries": ["counter.py:Counter"]}))
+    bash = tmp_path / "bashes"
+    bash.mkdir()
+    (bash / "agent_plugin.json").write_text(json.dumps({"bash_tools": [{"file": "x.bash"}]}))
+    async with opened(tmp_path, f"path:{plugin}", f"path:{bash}") as service:
+        assert (await service.call("tell")).output == "it is 0"
+        (broken,) = [one for one in service.tools(all=True) if one.state == "broken"]
+        assert f"write `bash:{bash}`" in broken.reason
+
+
+BROKEN = {
+    "no such file": (None, "there is no"),
+    "raises": ("raise RuntimeError('not today')", "RuntimeError: not today"),
+    "exits": ("import sys; sys.exit(3)", "SystemExit"),
+    "no plugin": ("x = 1", "has no plugin"),
+    "two plugins": (
+        "class A:\n    def execute_tool(self): ...\nclass B:\n    def execute_tool(self): ...",
+        "several plugins, A, B",
+    ),
+    "bad schemas": (
+        "class A:\n"
+        "    def get_tool_schemas(self, state): return [{'name': 'a b'}]\n"
+        "    def execute_tool(self, name, arguments, state): ...",
+        "no name that a tool may have",
+    ),
+    "hangs": ("import time; time.sleep(100)", "within 5 s"),
+}
+
+
+@in_a_loop
+async def test_what_is_wrong_with_a_plugin_is_said_and_disturbs_no_other(tmp_path, plugin):
+    names = {}
+    for number, (name, (text, _why)) in enumerate(BROKEN.items()):
+        file = tmp_path / f"broken{number}.py"
+        names[name] = f"path:{file}"
+        if text is not None:
+            folder = tmp_path / f"folder{number}"
+            folder.mkdir()
+            file = folder / "plugin.py"
+            file.write_text(text)
+            names[name] = f"path:{file}"
+    async with opened(tmp_path, *names.values(), f"path:{plugin}/counter.py") as service:
+        listed = {
+            one.spec.meta["plugin"]["reference"]: one for one in service.tools(all=True) if "plugin" in one.spec.meta
+        }
+        for name, (_text, why) in BROKEN.items():
+            assert listed[names[name]].state == "broken" and why in listed[names[name]].reason, name
+        assert (await service.call("tell")).output == "it is 0"
+
+
+@in_a_loop
+async def test_a_workspace_brings_python_plugins_only_once_it_is_trusted(tmp_path, plugin):
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "plugin.py").write_text(COUNTER)
+    (workspace / "haft.toml").write_text('plugins = ["path:./plugin.py", "python:./plugin.py", "os.path"]\n')
+    async with opened(tmp_path) as service:
+        assert states(service) == {}
+        assert [one.name for one in service.config.ignored] == ["plugins"]
