@@ -211,9 +211,7 @@ BROKEN = {
         "several plugins, A, B",
     ),
     "bad schemas": (
-        "class A:\n"
-        "    def get_tool_schemas(self, state): return [{'name': 'a b'}]\n"
-        "    def execute_tool(self, name, arguments, state): ...",
+        "class A:\n    def get_tool_schemas(self, s): return [{'name': 'a b'}]\n    def execute_tool(self, n, a, s): 0",
         "no name that a tool may have",
     ),
     "hangs": ("import time; time.sleep(100)", "within 5 s"),

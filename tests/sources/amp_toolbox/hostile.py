@@ -13,8 +13,8 @@ DEEP = (
     '{"name": "deep", "description": "d", "inputSchema": ' + '{"properties": {"a": ' * 3000 + "{}" + "}}" * 3000 + "}"
 )
 BOMB = (
-    '{"name": "bomb", "description": "d", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, '
-    '"$defs": {'
+    '{"name": "bomb", "description": "d", "inputSchema": {"type": "object", "properties": '
+    '{"a": {"$ref": "#/$defs/d0"}}, "$defs": {'
     + ", ".join(
         f'"d{i}": {{"allOf": [{{"$ref": "#/$defs/d{i + 1}"}}, {{"$ref": "#/$defs/d{i + 1}"}}]}}' for i in range(60)
     )
