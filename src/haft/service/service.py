@@ -66,6 +66,7 @@ from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
 from haft.service.keeping_up import KeepingUp
 from haft.service.misuse import check_call
+from haft.service.previewing import Nobody, preview
 from haft.service.record import RecordFacade
 from haft.service.recovering import recover_into
 from haft.service.sync import SyncToolService
@@ -205,7 +206,7 @@ class ToolService:
         journal = Journal(home.hosts, lease.host, synced=self.config.durability == "full")
         scribe = Scribe(journal, home.database, trail.append, trail.sync)
         ending.push_async_callback(asyncio.to_thread, scribe.close)
-        root = Root(self.workspace)
+        self._root = root = Root(self.workspace)
         limits = self.config.limits
         layers: list[Coverage] = []
         sandbox = Sandbox(
@@ -345,6 +346,23 @@ class ToolService:
                 trial=trial,
             )
         )
+
+    async def preview(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, config: Mapping[str, Any] | None = None
+    ) -> str | None:
+        """What a tool says that a call would do, without calling it; None where it says nothing."""
+        self._running()
+        await self._disk.renew(name)
+        context = Nobody(
+            self._root,
+            self._sandbox.asking_launcher(),
+            self.config.limits,
+            thread=self.thread,
+            who=self.who,
+            cwd=self._directory,
+            config=dict(config or {}),
+        )
+        return await preview(self.catalogue.get(name, self.thread), arguments or {}, context)
 
     # Permissions.
 

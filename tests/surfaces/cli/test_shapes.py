@@ -130,6 +130,16 @@ def test_tools_that_are_made_and_checked(haft):
     fits("check-code", haft("tools", "check", "--explain", "no-shebang", "--json").json)
 
 
+def test_what_a_tool_says_that_it_would_do(haft):
+    assert haft("tools", "make", "fresh", "--bash-plugin").code == 0
+    shown = haft("tools", "use", "plugins/fresh", "--path", "a $(touch x)", "--preview", "--json")
+    fits("preview", shown.json)
+    assert shown.json == {"preview": "fresh path=a\\ \\$\\(touch\\ x\\) limit=10"}
+    assert haft("tools", "use", "read_file", "--path", "x", "--preview", "--json").json == {"preview": None}
+    assert haft("tools", "use", "plugins/fresh", "--limit", "5", "--preview").code == 2, "it could not be called so"
+    assert haft("log", "--json").json == [], "nothing was called"
+
+
 def test_skills(haft):
     fits("skill-made", haft("skills", "make", "one", "--json").json)
     fits("skill-change", haft("skills", "activate", "one", "--thread", "T-1", "--json").json)

@@ -105,6 +105,7 @@ def _refuse_version(name: str | None) -> None:
 @click.option("--wait", metavar="SECONDS", help="Wait this long for an answer in the inbox: `haft approve`.")
 @click.option("--try", "trial", is_flag=True, help="Run first, without network; then show the changes, and ask.")
 @click.option("--timeout", metavar="SECONDS", help="End the call after this long.")
+@click.option("--preview", is_flag=True, help="Print what the tool says that it would do, and do not call it.")
 @click.option("--thread", metavar="T", help="The conversation that the call belongs to.")
 @click.option("--config", metavar="K=V", multiple=True, help="A value for the tool; JSON, else text.")
 @click.option("--network", is_flag=True, help="Let this call use the network.")
@@ -138,6 +139,9 @@ def use_tool(context: click.Context, line: Line) -> None:
     tell_what_is_logged(said)
     waiting = Waiting(service.home, quiet=said.quiet or approver is not None)
     outcome = asyncio.run(_perform(service, wanted, line, display, interrupts, waiting))
+    if not isinstance(outcome, Outcome):
+        _show_preview(outcome, said)
+        return
     _tell(outcome, display, said, interrupts)
     context.exit(outcome.process_exit_code)
 
@@ -156,10 +160,13 @@ async def _perform(
     display: Display,
     interrupts: Interrupts,
     waiting: Waiting,
-) -> Outcome:
+) -> Outcome | str | None:
+    """The outcome; or, where only that is wanted, what the tool says that it would do."""
     async with service, waiting:
         name, schema = await _found(service, wanted.tool)
         given = arguments(line, name, schema)
+        if wanted.preview:
+            return await service.preview(name, given, config=wanted.config)
         with interrupts:
             run = service.call(
                 name,
@@ -204,6 +211,18 @@ def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interru
     if outcome.error is not None and not ended_by_us:
         tell_failure(outcome)
     tell_changes(outcome, for_a_person=display.for_a_person)
+
+
+def _show_preview(line: str | None, said: Globals) -> None:
+    from haft.surfaces.cli.printing import facts, lines, say
+    from haft.surfaces.cli.terminal import one_line
+
+    if said.json:
+        facts({"preview": line})
+    elif line is not None:
+        lines([one_line(line)])
+    elif not said.quiet:
+        say("the tool has no preview of this call")
 
 
 def _display(wanted: Wanted, said: Globals) -> Display:

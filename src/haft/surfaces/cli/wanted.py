@@ -23,6 +23,8 @@ class Wanted:
     approve: bool
     trial: bool
     """Run first, ask then."""
+    preview: bool
+    """Only say what it would do."""
     wait: float | None
     """How long an answer in the inbox is waited for."""
     timeout: float | None
@@ -39,6 +41,7 @@ class Wanted:
             stream=line.flag("--stream"),
             approve=line.flag("--approve"),
             trial=line.flag("--try"),
+            preview=line.flag("--preview"),
             wait=_seconds("--wait", line.value("--wait")),
             timeout=_seconds("--timeout", line.value("--timeout")),
             thread=line.value("--thread"),

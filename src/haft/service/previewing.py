@@ -1,0 +1,73 @@
+"""What a call would do, in the words of its tool, without calling it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from haft.contracts import (
+    Call,
+    EndedChild,
+    InvalidArguments,
+    Launcher,
+    Limits,
+    RunId,
+    Stream,
+    ThreadId,
+    Tool,
+    ToolName,
+    Workspace,
+    own_copy,
+)
+from haft.pipeline.hooks import preview_of
+from haft.schema import validator_for, why_not_json
+
+
+class Nobody:
+    """The context of a call that is not made: what is said goes nowhere."""
+
+    cancelled = False
+    run = RunId("")
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        launcher: Launcher,
+        limits: Limits,
+        *,
+        thread: ThreadId,
+        who: str,
+        cwd: str,
+        config: Mapping[str, Any],
+    ) -> None:
+        self.workspace = workspace
+        self.launcher = launcher
+        self.limits = limits
+        self.thread = thread
+        self.who = who
+        self.cwd = cwd
+        self.config = config
+        self.env: Mapping[str, str] = {}
+
+    def output(self, stream: Stream, data: bytes) -> None: ...
+
+    def aside(self, data: bytes) -> None: ...
+
+    def ended(self, children: Sequence[EndedChild]) -> None: ...
+
+    def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None: ...
+
+
+async def preview(tool: Tool, arguments: Mapping[str, Any], context: Nobody) -> str | None:
+    """The line that a tool has for these arguments; None where it has none. `InvalidArguments` where it could not be
+    called with them."""
+    given = own_copy(arguments)
+    if tool.spec.preprocesses:
+        given = await tool.preprocess(given, context)
+    validator = validator_for(tool.spec.input_schema)
+    if not validator.is_valid(given):
+        raise InvalidArguments(tool.spec.name, validator.problems(given))
+    if (problem := why_not_json(given)) is not None:
+        raise InvalidArguments(tool.spec.name, [problem])
+    call = Call(RunId(""), ToolName(tool.spec.name), given, context.who, context.thread, tool=tool)
+    return await preview_of(call, context)
