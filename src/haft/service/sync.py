@@ -32,6 +32,10 @@ class Service(Protocol):
     @property
     def call(self) -> Callable[..., Run]: ...
     @property
+    def preview(self) -> Callable[..., Coroutine[Any, Any, str | None]]: ...
+    @property
+    def load(self) -> Callable[..., Coroutine[Any, Any, Listing]]: ...
+    @property
     def undo(self) -> Callable[..., Run]: ...
     @property
     def redo(self) -> Callable[..., Run]: ...
@@ -164,6 +168,14 @@ class SyncToolService:
         run = self._on_loop(start)
         assert self._loop is not None
         return SyncRun(run, self._loop)
+
+    def preview(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> str | None:
+        """What a tool says that a call would do, without calling it."""
+        return self._wait(self._service.preview(name, arguments, **options))
+
+    def load(self, path: str) -> Listing:
+        """Take in the tool at a path, or find the one that has it."""
+        return self._wait(self._service.load(path))
 
     def undo(self, *runs: str, thread: str | None = None, force: bool = False, who: str | None = None) -> SyncRun:
         """Take back what runs changed, all of them or none; without any, the last of this user."""

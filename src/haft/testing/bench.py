@@ -30,7 +30,7 @@ class ToolBench:
         self._home = home
         self._plugins: list[str] = []
         self._files: list[str] = []
-        self._service: _Service | None = None
+        self._service: SyncToolService | None = None
 
     def load(self, path: str | os.PathLike[str]) -> list[Listing]:
         """Take in a bash plugin, as a file or a folder, or a toolbox executable. Its tools, or why they are none."""
@@ -56,17 +56,16 @@ class ToolBench:
         """The service itself, for whatever is not here: events of a run, its record, settings of one call."""
         return self._opened()
 
-    def _opened(self) -> _Service:
+    def _opened(self) -> SyncToolService:
         if self._service is None:
             loaded = {"plugins": self._plugins, "plugin_policy.allow_bash_tools": True} if self._plugins else {}
-            service = ToolService.open(
+            self._service = ToolService.open_sync(
                 self.workspace,
                 home=self._home,
                 approver=self._yes,
                 settings={**loaded, **self.settings},
                 installed=False,
-            )
-            self._service = _Service(service).__enter__()
+            ).__enter__()
             for file in self._files:
                 self._service.load(file)
         return self._service
@@ -88,17 +87,6 @@ class ToolBench:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class _Service(SyncToolService):
-    """The blocking service, which also takes in a file by its path."""
-
-    def __init__(self, service: ToolService) -> None:
-        super().__init__(service)
-        self._tools = service
-
-    def load(self, path: str) -> Listing:
-        return self._wait(self._tools.load(path))
 
 
 def _is_part(listing: Listing, path: str) -> bool:
