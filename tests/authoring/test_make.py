@@ -112,7 +112,7 @@ def test_plugins_and_templates_say_what_loads_them(command):
     command("fresh", "--bash-plugin")
     assert 'plugins = ["bash:./plugins/fresh"]' in command.err
     command("fresh", "--studio")
-    assert '[templates] paths = ["./templates"]' in command.err
+    assert 'templates.paths = ["./templates"]' in command.err
 
 
 def test_quiet_says_only_where_it_is(command):
@@ -146,14 +146,14 @@ def test_where_amp_toolbox_is_empty_a_global_tool_is_not_found_and_that_is_said(
     path = str(command.home / ".config/amp/tools/fresh")
     assert (command.json["path"], command.json["registered"]) == (path, None)
     assert command.json["inspect"] == f"haft tools show {path}"
-    assert "[toolbox] paths = [" in command.err
+    assert "toolbox.paths = [" in command.err
 
 
 def test_a_tool_may_go_anywhere(command):
     command("fresh", "--to", "some/tools", "--json")
     assert command.json["path"] == str(command.workspace / "some/tools/fresh")
     assert command.json["registered"] is None
-    assert '[toolbox] paths = ["./some/tools"]' in command.err
+    assert 'toolbox.paths = ["./some/tools"]' in command.err
     command("other", "--to", ".agents/tools", "--json")
     assert command.json["registered"] == "tb__other"
     command("fresh", "--to", "", "--json")
@@ -364,7 +364,7 @@ def test_nor_through_one_out_of_a_skill(command, tmp_path):
 def test_a_path_of_any_letters_is_printed_as_toml_has_it(command):
     for folder in ("e\U0001f600", 'q"uote', "b\\ack", "ünï"):
         command("fresh", "--to", str(command.workspace / folder))
-        setting = next(line for line in command.err.splitlines() if "[toolbox] paths" in line).partition("paths = ")[2]
+        setting = next(line for line in command.err.splitlines() if "toolbox.paths" in line).partition("paths = ")[2]
         assert tomllib.loads(f"paths = {setting}") == {"paths": [f"./{folder}"]}
     assert _toml("a\x7f") == '"a\\u007f"'
 

@@ -16,6 +16,7 @@ AT_ONCE: Final = 48
 FAIR_SECONDS: Final = 2.0
 """Who had less time than this, because many were asked, is asked again next time."""
 LEAST_SECONDS: Final = 0.5
+NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
 
 Known = dict[str, Any]
 """What is kept of one file: its identity, and its description or its problem.

@@ -10,7 +10,7 @@ import pytest
 from haft.registry import Catalogue
 from haft.service import looking_launcher
 from haft.service.discovery import Discovery
-from haft.sources.amp_toolbox.source import NOT_ASKED
+from haft.sources.answers import NOT_ASKED
 from haft.storage import StateHome
 
 _spec = importlib.util.spec_from_file_location("hostile", os.path.join(os.path.dirname(__file__), "hostile.py"))

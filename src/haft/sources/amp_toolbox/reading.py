@@ -123,6 +123,8 @@ def _from_text(text: str) -> Description:
             about.append(words)
         elif key == "name" and name is None:
             name = words
+        elif not words and key in ("parameters", "params", "args"):
+            continue  # A heading, as in YAML.
         else:
             parameters[key] = words
     if name is None:

@@ -9,11 +9,10 @@ from typing import Any, Final
 from haft.contracts import Definitions, Found, Launcher, ToolSpec
 from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, spec_of
-from haft.sources.answers import Answers, Told
+from haft.sources.answers import NOT_ASKED, Answers, Told
 from haft.sources.identity import identity_at
 
 COLON: Final = ": "
-NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
 
 UNWALLED: Final = (
     "it was not asked what it is, for nothing on this machine would confine it: look at it, and name it by its path"

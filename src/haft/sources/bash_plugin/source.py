@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from haft.contracts import Command, Definitions, Found, Launcher, State, ToolSpec, clean_tool_name
-from haft.sources.answers import FAIR_SECONDS, Answers, Known, Told
+from haft.sources.answers import FAIR_SECONDS, NOT_ASKED, Answers, Known, Told
 from haft.sources.bash_plugin.finding import PluginFile
 from haft.sources.bash_plugin.tool import BashPluginTool, Policy, spec_of
 from haft.sources.identity import identity_at
 
-NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
 NOT_ALLOWED: Final = "bash tools are not allowed: set `plugin_policy.allow_bash_tools = true`"
 
 

@@ -23,13 +23,12 @@ from haft.contracts import (
     clean_tool_name,
     is_tool_name,
 )
-from haft.sources.answers import FAIR_SECONDS, Answers, Known, Told
+from haft.sources.answers import FAIR_SECONDS, NOT_ASKED, Answers, Known, Told
 from haft.sources.python_plugin.entries import PluginEntry
 
 if TYPE_CHECKING:
     from haft.sources.python_plugin.worker import PluginWorker
 
-NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
 MOST_TOOLS: Final = 200
 
 

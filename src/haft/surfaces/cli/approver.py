@@ -22,9 +22,9 @@ from typing import Any, Final
 from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage, Grants, HaftError, Scope
 from haft.surfaces.cli.display import Display
 from haft.surfaces.cli.interrupts import Interrupts
-from haft.surfaces.cli.printing import complain, say, to_json_text
+from haft.surfaces.cli.printing import complain, say, to_json_text, warn
 from haft.surfaces.cli.questions import shown_call, shown_choices, shown_trial
-from haft.surfaces.cli.terminal import is_terminal, visible
+from haft.surfaces.cli.terminal import is_terminal, one_line, visible
 from haft.surfaces.cli.written_json import parse_json
 
 QUESTION: Final = "Approve {tool}? [{choices}] "
@@ -35,8 +35,10 @@ SAID_YES: Final = "the person at the terminal said yes"
 SAID_NO: Final = "the person at the terminal said no"
 
 
-async def approve_all(_request: ApprovalRequest) -> ApprovalAnswer:
+async def approve_all(request: ApprovalRequest) -> ApprovalAnswer:
     """`--approve`: the person calling has said so beforehand."""
+    if request.definition_diff is not None:
+        warn(f"{one_line(request.tool)} is not what was agreed to before, and is now")
     return ApprovalAnswer(approved=True, message="approved beforehand, by --approve")
 
 

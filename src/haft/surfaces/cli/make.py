@@ -146,14 +146,15 @@ def _notes(
     made: Made, kind: ToolKind, directory: str, workspace: str, skill: str | None, *, is_found: bool
 ) -> Iterator[str]:
     if kind.format == "bash-plugin":
-        yield f"to load it, in haft.toml: plugins = [{_toml('bash:' + _setting(made.path, workspace))}]"
-        yield "and: [plugin_policy] allow_bash_tools = true"
+        yield "to load it, in haft.toml:"
+        yield f"    plugins = [{_toml('bash:' + _setting(made.path, workspace))}]"
+        yield "    plugin_policy.allow_bash_tools = true"
     elif kind.format == "agent-studio":
-        yield f"to load it, in haft.toml: [templates] paths = [{_toml(_setting(directory, workspace))}]"
+        yield f"to load it once haft can, in haft.toml: templates.paths = [{_toml(_setting(directory, workspace))}]"
     elif skill is not None:
         yield f"it joins when the skill is active: haft skills activate {shlex.quote(skill)}"
     elif not is_found:
-        yield f"to load it, in haft.toml: [toolbox] paths = [{_toml(_setting(directory, workspace))}]"
+        yield f"to load it, in haft.toml: toolbox.paths = [{_toml(_setting(directory, workspace))}]"
 
 
 def _toml(text: str) -> str:

@@ -19,7 +19,7 @@ from haft.contracts import BadUsage, HaftError, Kind, Listing, ToolSpec, Unknown
 from haft.surfaces.cli.definitions import FORMS, parameter_lines
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.printing import facts, lines, say, table
-from haft.surfaces.cli.terminal import styled, visible
+from haft.surfaces.cli.terminal import one_line, styled, visible
 
 
 def listings(said: Globals | None = None, *, asking: bool = True, thread: str | None = None) -> list[Listing]:
@@ -128,14 +128,19 @@ def list_tools(said: Globals, source: str | None, everything: bool) -> None:
 def search_tools(said: Globals, words: tuple[str, ...]) -> None:
     """Find tools by name, description and parameters, the best first."""
     from haft.registry import search
+    from haft.sources.answers import NOT_ASKED
 
-    found = search((listing for listing in listings(said, asking=False) if listing.enabled), " ".join(words))
+    every = listings(said, asking=False)
+    found = search((listing for listing in every if listing.enabled), " ".join(words))
     if said.json:
         facts([listing.to_json() for listing in found])
     elif found:
         _print(found, with_state=False)
     elif not said.quiet:
         say("no tool fits these words: `haft tools list` shows all")
+    unasked = sum(one.reason == NOT_ASKED for one in every)
+    if unasked and not said.quiet:
+        say(f"{unasked} more {'is' if unasked == 1 else 'are'} not known yet: `haft tools list` asks what they are")
 
 
 @click.command("show", cls=HaftCommand)
@@ -154,14 +159,18 @@ def show_tool(said: Globals, name: str, form: str | None) -> None:
 
 
 def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
-    rows = []
-    for listing in shown:
-        about = listing.spec.summary
-        if with_state and listing.reason:
-            about = listing.reason
-        state = (listing.state,) if with_state else ()
-        rows.append((listing.spec.name, listing.spec.kind, *state, about))
-    table(rows, style_first="bold")
+    shown = list(shown)
+    rows = [(one.spec.name, one.spec.kind, *((one.state,) if with_state else ()), one.spec.summary) for one in shown]
+    if not with_state:
+        table(rows, style_first="bold")
+        return
+    # Why something cannot be called is never cut: what to do about it stands at its end.
+    widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
+    for listing, row in zip(shown, rows, strict=True):
+        padded = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
+        table([(*padded, row[3] if listing.enabled else "")], style_first="bold")
+        if listing.reason:
+            lines([f"    {one_line(listing.reason)}"])
 
 
 def _described(listing: Listing) -> Iterable[str]:

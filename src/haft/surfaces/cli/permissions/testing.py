@@ -65,8 +65,7 @@ def test_rules(
         asyncio.run(_batch(trial, batch))
         return
     assert tool is not None
-    given = _arguments(service, tool, args, context.args)
-    explained = asyncio.run(_one(trial, tool, given, cwd))
+    explained = asyncio.run(_one(trial, tool, args, context.args, cwd))
     if said.json:
         facts(_shape(explained, verbose=verbose))
     else:
@@ -101,9 +100,10 @@ def _arguments(service: ToolService, tool: str, args: str | None, words: list[st
     return arguments(Line(tool, options, pieces_of(words)), tool, schema)
 
 
-async def _one(trial: _Trial, tool: str, given: Mapping[str, Any], cwd: str) -> Explained:
-    async with trial.service:
-        return await trial.explain(tool, given, cwd)
+async def _one(trial: _Trial, tool: str, args: str | None, words: list[str], cwd: str) -> Explained:
+    """Once the service is open, which knows the tools that are new."""
+    async with trial.service as service:
+        return await trial.explain(tool, _arguments(service, tool, args, words), cwd)
 
 
 async def _batch(trial: _Trial, place: str) -> None:
