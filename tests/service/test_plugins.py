@@ -319,7 +319,7 @@ async def test_a_timeout_is_the_policys_and_the_hook_hears_of_it(places, mark, l
         )
     assert (late.status, late.error.code) == (mute.status, mute.error.code) == ("error", "timed-out")
     assert late.output == '124|--args-json|1|0.75|{"a": 1}'
-    assert "`late` did not end within 0.75 s" in late.error.message
+    assert "`late` timed out after 0.75 s" in late.error.message
     assert mute.output == "begun\n" and "`mute`" in mute.error.message
     assert left_of(mark) == [], "what ignores TERM is ended all the same"
 

@@ -8,12 +8,14 @@ failed, never for the failure.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, Final
 
 from haft.contracts import Call, HaftError, Outcome, ToolContext, own_copy, revised
 
 HOOK_SECONDS: Final = 5.0
 LONGEST_PREVIEW: Final = 500
+LONGEST_TAIL: Final = 300
 
 
 async def preview_of(call: Call, context: ToolContext) -> str | None:
@@ -37,6 +39,10 @@ async def explained(call: Call, outcome: Outcome, context: ToolContext, seconds:
     if not tool.spec.explains or error is None or error.code not in ("tool-failed", "timed-out"):
         return outcome
     timed_out = seconds if error.code == "timed-out" else None
+    if timed_out is not None:
+        tail = " ".join(outcome.stderr.strip().splitlines()[-3:])[-LONGEST_TAIL:]
+        words = f"`{call.name}` timed out after {timed_out:g} s" + (f": {tail}" if tail else "")
+        outcome = revised(outcome, error=replace(error, message=words))
     try:
         async with asyncio.timeout(2 * HOOK_SECONDS):
             text: str | None = await tool.explain(own_copy(call.arguments), context, outcome.exit_code, timed_out)
