@@ -19,7 +19,7 @@ from haft.contracts import BadUsage, HaftError, Kind, Listing, ToolSpec, Unknown
 from haft.surfaces.cli.definitions import FORMS, parameter_lines
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.printing import facts, lines, say, table
-from haft.surfaces.cli.terminal import one_line, styled, visible
+from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible
 
 
 def listings(said: Globals | None = None, *, asking: bool = True, thread: str | None = None) -> list[Listing]:
@@ -160,15 +160,22 @@ def show_tool(said: Globals, name: str, form: str | None) -> None:
 
 def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
     shown = list(shown)
-    rows = [(one.spec.name, one.spec.kind, *((one.state,) if with_state else ()), one.spec.summary) for one in shown]
-    if not with_state:
+    rows = [
+        (
+            one.spec.name,
+            one.spec.kind,
+            *((one.state, one.reason or one.spec.summary) if with_state else (one.spec.summary,)),
+        )
+        for one in shown
+    ]
+    if not with_state or not is_terminal(sys.stdout):
         table(rows, style_first="bold")
         return
     # Why something cannot be called is never cut: what to do about it stands at its end.
     widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
     for listing, row in zip(shown, rows, strict=True):
         padded = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
-        table([(*padded, row[3] if listing.enabled else "")], style_first="bold")
+        table([(*padded, "" if listing.reason else row[3])], style_first="bold")
         if listing.reason:
             lines([f"    {one_line(listing.reason)}"])
 
