@@ -23,7 +23,7 @@ from typing import Any
 from haft.changes import ledger, tools
 from haft.changes.committing import area, commit, places
 from haft.changes.engines import declared, overlay, snapshotting
-from haft.service import ToolService, recover_dead_hosts, recovering
+from haft.service import ToolService, recover_dead_hosts
 from haft.service import changes as service_changes
 from haft.storage import StateHome
 
@@ -107,7 +107,7 @@ class Meter:
         for name in ("reverse", "apply", "drop"):
             setattr(tools, name, self.around(getattr(tools, name)))
         service_changes.recover = self.around(service_changes.recover)
-        recovering.recover_changes = self.around(recovering.recover_changes)
+        service_changes.recover_changes = self.around(service_changes.recover_changes)
 
 
 async def yes(_request: Any) -> bool:

@@ -298,11 +298,11 @@ def test_config_keys_are_passed_as_environment_variables(haft_tools, monkeypatch
     run = 'echo "${AGENT_TOOL_CONFIG_SEND_TO_KINDLE_SMTP_USER:-}"; env | grep -o "^AGENT_TOOL_CONFIG[^=]*" | sort'
     file = haft_tools.workspace / "kindle.bash"
     file.write_text(script(schema_of("send_to_kindle", args_mode="json", config_keys=keys), run=run))
-    configure(haft_tools, "bash:./kindle.bash")
     monkeypatch.setenv("MY_SMTP_USER", "someone")
     own = Path(os.environ["XDG_CONFIG_HOME"]) / "haft/haft.toml"
     own.parent.mkdir(parents=True)
     own.write_text(
+        f'plugins = ["bash:{file}"]\nplugin_policy.allow_bash_tools = true\n'
         '[config]\nsend_to_kindle_smtp_user = "${env:MY_SMTP_USER}"\nsend_to_kindle_default_to = "a"\n'
         "send_to_kindle_list = [1]\nsend_to_kindle_dict = {a = 1}\nundeclared = 1\n"
     )

@@ -289,6 +289,8 @@ class Sandbox:
     async def start_session(self, command: Command, sink: OutputSink) -> Session:
         """Start a program that outlives calls: it may write in the workspace, and has no network."""
         walls = await self.confine("workspace")
+        if self._helper is not None and _identity(self._workspace) != self._seen:
+            self._replace_zygote()
         starter, launcher = self._starting(walls)
         try:
             session = await launcher.start(command, sink)

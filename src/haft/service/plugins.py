@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from haft.contracts import Definitions, Launcher, Provenance, SessionLauncher
+from haft.contracts import AskingLauncher, Definitions, Provenance, SessionLauncher
 from haft.registry import Catalogue
 from haft.service.config import Config
 from haft.sources.answers import Told
@@ -72,7 +72,7 @@ class Plugins:
             unknown += source.unknown()
         return bool(unknown or self._unfetched())
 
-    async def renew(self, catalogue: Catalogue, launcher: Launcher, told: Told, *, fetching: bool = True) -> None:
+    async def renew(self, catalogue: Catalogue, launcher: AskingLauncher, told: Told, *, fetching: bool = True) -> None:
         """Look again, ask what is not known, and put in what there is. With `fetching`, fetch what is not there."""
         import asyncio
 
@@ -81,7 +81,9 @@ class Plugins:
         for name, source in self._sources():
             await asyncio.to_thread(source.look)
             if source.unknown():
-                await source.ask(launcher, told)
+                # Without walls, files that a clone brought are not run because someone lists tools.
+                but = frozenset() if await launcher.is_walled() else frozenset({"workspace"})
+                await source.ask(launcher, told, but=but)
             catalogue.take(name, source.found())
         if self._python is not None:
             await self._python.end_outdated()

@@ -17,6 +17,9 @@ FAIR_SECONDS: Final = 2.0
 """Who had less time than this, because many were asked, is asked again next time."""
 LEAST_SECONDS: Final = 0.5
 NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
+UNWALLED: Final = (
+    "it was not asked what it is, for nothing on this machine would confine it: look at it, and name it by its path"
+)
 
 Known = dict[str, Any]
 """What is kept of one file: its identity, and its description or its problem.
@@ -30,7 +33,10 @@ class Asked(Protocol):
     """A file that can be asked."""
 
     @property
-    def path(self) -> str: ...
+    def key(self) -> str:
+        """By which it is known: its path, where it has one to itself."""
+        ...
+
     @property
     def group(self) -> str:
         """What it is kept with."""
@@ -53,14 +59,14 @@ class Answers:
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
         self._known: dict[str, dict[str, Known]] = {}
-        """By group, then by path."""
+        """By group, then by key."""
 
     def of(self, file: Asked) -> Mapping[str, Any]:
         """What a file said last, whether it is still the same file or not; nothing where it was never asked."""
         if file.group not in self._known:
             kept = self._definitions.load(file.group)
             self._known[file.group] = {path: one for path, one in kept.items() if isinstance(one, dict)}
-        return self._known[file.group].get(file.path, {})
+        return self._known[file.group].get(file.key, {})
 
     def is_outdated(self, file: Asked) -> bool:
         """Whether a file must be asked, or asked again."""
@@ -75,10 +81,10 @@ class Answers:
         answers = await ask_all(wanted, ask, launcher, told)
         for file in wanted:
             self.of(file)
-            self._known[file.group].pop(file.path, None)
-            if file.path in answers:
-                self._known[file.group][file.path] = answers[file.path]
-        present = {file.path for file in every}
+            self._known[file.group].pop(file.key, None)
+            if file.key in answers:
+                self._known[file.group][file.key] = answers[file.key]
+        present = {file.key for file in every}
         for group in {file.group for file in wanted}:
             self._known[group] = {path: one for path, one in self._known[group].items() if path in present}
             kept = {path: one for path, one in self._known[group].items() if not one.get("passing")}
@@ -88,7 +94,7 @@ class Answers:
 async def ask_all(
     wanted: Sequence[A], ask: Ask[A], launcher: Launcher, told: Told = lambda _done, _all: None
 ) -> dict[str, Known]:
-    """What each file says, by path: many at once, all within one deadline. One without an entry could not be asked."""
+    """What each file says, by its key: many at once, within one deadline. One without an entry was not asked."""
     import asyncio
     import time
 
@@ -102,7 +108,7 @@ async def ask_all(
         async with slots:
             seconds = until - time.monotonic()
             if seconds >= LEAST_SECONDS:
-                answers[file.path] = await ask(file, launcher, seconds)
+                answers[file.key] = await ask(file, launcher, seconds)
         told(len(answers), len(wanted))
 
     async with asyncio.TaskGroup() as group:

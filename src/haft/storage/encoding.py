@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from math import isfinite
 from typing import Any
 
@@ -50,6 +51,7 @@ def _text(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
+_LONG_NUMBER = re.compile(rb"\d{19}")
 DEEPEST = 200
 MOST_BITS = 10_000
 
@@ -77,6 +79,8 @@ def fragment(value: object) -> object:
 
 def decode(data: bytes | str) -> Any:
     """The value that `encode` wrote. `ValueError` where it is none."""
+    if _LONG_NUMBER.search(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")):
+        return json.loads(data)  # orjson would take it for a float.
     try:
         return orjson.loads(data)
     except ValueError:

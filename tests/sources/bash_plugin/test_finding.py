@@ -44,7 +44,7 @@ def test_a_folder_is_the_tools_that_its_descriptor_names_and_all_its_files_belon
     assert [one.path, other.path] == [str(folder / "a.bash"), str(folder / "in/b.bash")]
     assert one.folder == other.folder == str(folder)
     assert {os.path.relpath(file, folder) for file in one.files} == {
-        *("a.bash", "in/b.bash", "other.bash", "lib/helper.py", "agent_plugin.json")
+        *("a.bash", "in/b.bash", "other.bash", "lib/helper.py", "README.md", "agent_plugin.json")
     }
 
 

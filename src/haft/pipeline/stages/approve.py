@@ -65,7 +65,7 @@ class Approve:
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         assert call.decision is not None
         assert call.tool is not None
-        if call.tool.spec.previews and call.decision.action != "reject":
+        if call.decision.action != "reject" and await self._may_preview(call):
             call = await self._previewed(call)
         if call.decision is not None and call.decision.action == "ask":
             call = await self._ask(call)
@@ -75,6 +75,12 @@ class Approve:
                 hint=_how_to_enable(call.decision),
             )
         return await proceed(call)
+
+    async def _may_preview(self, call: Call) -> bool:
+        """Nobody has agreed to anything yet: where no walls stand, a workspace's own tool is not started."""
+        assert call.tool is not None
+        spec = call.tool.spec
+        return spec.previews and (spec.provenance != "workspace" or (await self._sandbox.ready()).namespaces)
 
     async def _previewed(self, call: Call) -> Call:
         """The call with what its tool says that it would do."""
@@ -118,7 +124,8 @@ class Approve:
         try:
             other = await self._validate.judge(revised(call, arguments=own_copy(arguments)))
             other = await self._decide.judge(other)
-            other = revised(other, preview=await preview_of(other, self._previewing(run)))
+            if await self._may_preview(other):
+                other = revised(other, preview=await preview_of(other, self._previewing(run)))
         finally:
             run.call = call
         assert other.decision is not None

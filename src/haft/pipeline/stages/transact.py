@@ -47,12 +47,16 @@ class Transact:
             outcome = await proceed(call)
             return revised(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
         run.workspace = transaction.workspace
+        outlives = call.tool.spec.hosting == "session"
         call = revised(call, layer=transaction.layer)
         run.call = call
         try:
             outcome = await proceed(call)
         except BaseException:  # Cancelled, or it could not begin.
-            run.changes = (await self._end(run, transaction, "discard", call)).changes
+            # A process that outlives its call was covered by looking at everything: what a person did meanwhile is in
+            # there too, and is not thrown away.
+            fate: Fate = "hold" if outlives else "discard"
+            run.changes = (await self._end(run, transaction, fate, call, "the call was cancelled")).changes
             raise
         return await self._ended(run, transaction, call, outcome)
 

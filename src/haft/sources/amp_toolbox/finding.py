@@ -52,6 +52,10 @@ class Candidate:
     """Why it cannot be one, and the cure."""
 
     @property
+    def key(self) -> str:
+        return self.path
+
+    @property
     def group(self) -> str:
         """What it is kept with: the tools of its directory."""
         return f"amp-toolbox:{self.place.directory}"

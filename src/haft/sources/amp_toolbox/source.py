@@ -9,14 +9,10 @@ from typing import Any, Final
 from haft.contracts import Definitions, Found, Launcher, ToolSpec
 from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, spec_of
-from haft.sources.answers import NOT_ASKED, Answers, Told
+from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Told
 from haft.sources.identity import identity_at
 
 COLON: Final = ": "
-
-UNWALLED: Final = (
-    "it was not asked what it is, for nothing on this machine would confine it: look at it, and name it by its path"
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from haft.sources.identity import identity_of
 
 DESCRIPTOR: Final = "agent_plugin.json"
 MOST_TOOLS: Final = 200
+MOST_FILES: Final = 1_000
 LARGEST_DESCRIPTOR: Final = 1_000_000
 _LABELS: Final = tuple(
     re.compile(rf"""^[ \t]*\(?["']?{word}["']?(?:\s*\|[^)\n]*)?\)""".encode(), re.MULTILINE)
@@ -37,6 +38,12 @@ class PluginFile:
     problem: str | None = None
     files: tuple[str, ...] = ()
     """What else belongs to it."""
+    takes_config: bool = True
+    """Whether it may be told settings: not where a workspace brought it that nobody trusts."""
+
+    @property
+    def key(self) -> str:
+        return self.path
 
     @property
     def group(self) -> str:
@@ -80,7 +87,16 @@ class _Maker:
         problem = self._leaves(path)
         if problem is None and not os.access(path, os.R_OK):
             problem = "it may not be read; see to its permissions"
-        return PluginFile(path, folder, self._reference, self._provenance, identity_of(found), problem, files)
+        return PluginFile(
+            path,
+            folder,
+            self._reference,
+            self._provenance,
+            identity_of(found),
+            problem,
+            files,
+            takes_config=self._within is None,
+        )
 
     def of_folder(self, folder: str) -> Iterator[PluginFile]:
         """Those that its descriptor names."""
@@ -99,6 +115,11 @@ class _Maker:
             yield self.broken(descriptor, 'it names no bash tools; write {"bash_tools": [{"file": "my_tool.bash"}]}')
             return
         belonging = tuple(sorted(_belonging(folder)))
+        if len(belonging) > MOST_FILES:
+            yield self.broken(
+                descriptor, f"its folder has more than {MOST_FILES} files, and an approval could not hold for them all"
+            )
+            return
         for tool in tools:
             file = tool.get("file") if isinstance(tool, dict) else None
             if not isinstance(file, str) or not file or not is_inside(file):
@@ -145,10 +166,10 @@ def _belonging(folder: str) -> Iterator[str]:
     """The files of a plugin: an approval holds as long as none of them changes."""
     count = 0
     for top, directories, names in os.walk(folder):
-        directories[:] = sorted(name for name in directories if name not in (".git", "node_modules", "__pycache__"))
+        directories[:] = sorted(name for name in directories if name not in (".git", "__pycache__"))
         for name in sorted(names):
-            if not name.lower().endswith((".md", ".pyc")):
+            if not os.path.islink(os.path.join(top, name)):
                 yield os.path.join(top, name)
                 count += 1
-                if count >= MOST_TOOLS:
+                if count > MOST_FILES:
                     return

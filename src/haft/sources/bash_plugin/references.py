@@ -6,6 +6,7 @@ Only the words are read here. What lies at a place is looked at by `finding`, wh
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -14,6 +15,8 @@ from haft.contracts import BadConfig, near_miss
 
 Family = Literal["bash", "python"]
 
+_WITHIN_URL: Final = re.compile(r"//[^/@\s]*@")
+"""A user and a password."""
 _FORMS: Final = ("bash:", "bash+git:", "path:", "python:")
 _ENDINGS: Final = (".git", ".bash", ".sh", ".py")
 _KEYS: Final = ("file", "path", "git", "ref", "subdirectory")
@@ -63,7 +66,8 @@ def read_reference(entry: Any, source: str, base: str) -> PluginReference:
 def _from_text(text: str, source: str, base: str) -> PluginReference:
     if text.startswith("bash+git:"):
         url, _hash, ref = text.removeprefix("bash+git:").partition("#")
-        return PluginReference(text, source, "bash", git=_required(url, text, source), ref=ref or None)
+        shown = _WITHIN_URL.sub("//…@", text)
+        return PluginReference(shown, source, "bash", git=_required(url, shown, source), ref=ref or None)
     for form, family in (("bash:", "bash"), ("path:", "python"), ("python:", "python")):
         if text.startswith(form):
             path = _placed(_required(text.removeprefix(form), text, source), base)
@@ -86,7 +90,7 @@ def _from_table(table: Mapping[str, Any], source: str, base: str) -> PluginRefer
         if not isinstance(value, str) or not value or "\0" in value:
             raise BadConfig(f"{source}: `bash_tool.{key}` must be a text, not {value!r}")
     places = [key for key in ("file", "path", "git") if key in table]
-    written = f"bash_tool {', '.join(f'{key}={table[key]}' for key in table)}"
+    written = _WITHIN_URL.sub("//…@", f"bash_tool {', '.join(f'{key}={table[key]}' for key in table)}")
     if len(places) != 1:
         raise BadConfig(f"{source}: `bash_tool` needs one of file, path and git, and has {len(places)} ({written})")
     if "ref" in table and "git" not in table:

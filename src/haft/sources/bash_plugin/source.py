@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from haft.contracts import Command, Definitions, Found, Launcher, State, ToolSpec, clean_tool_name
-from haft.sources.answers import FAIR_SECONDS, NOT_ASKED, Answers, Known, Told
+from haft.sources.amp_toolbox.starting import own_places
+from haft.sources.answers import FAIR_SECONDS, NOT_ASKED, UNWALLED, Answers, Known, Told
 from haft.sources.bash_plugin.finding import PluginFile
 from haft.sources.bash_plugin.tool import BashPluginTool, Policy, spec_of
 from haft.sources.identity import identity_at
@@ -31,6 +32,7 @@ class BashPlugins:
         self._policy = policy
         self._why_disabled = why_disabled
         self._seen: list[PluginFile] = []
+        self._unasked: frozenset[str] = frozenset()
 
     def look(self) -> bool:
         """See what lies there now; whether that is anything else than before."""
@@ -46,9 +48,14 @@ class BashPlugins:
         """The files that have to be asked what they are. None where their tools could not be called anyway."""
         return [each for each in self._seen if self._why_not(each) is None and self._answers.is_outdated(each)]
 
-    async def ask(self, launcher: Launcher, told: Told = lambda _done, _all: None) -> None:
-        """Ask those that are not known, and keep what they say."""
-        await self._answers.ask(self.unknown(), self._seen, describe, launcher, told)
+    async def ask(
+        self, launcher: Launcher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
+    ) -> None:
+        """Ask those that are not known, and keep what they say; `but` those of these provenances."""
+        self._unasked = but
+        wanted = [each for each in self.unknown() if each.provenance not in but]
+        if wanted:
+            await self._answers.ask(wanted, self._seen, describe, launcher, told)
 
     def found(self) -> Iterator[Found]:
         """Every file, as the tool that it is, or why it is none."""
@@ -59,7 +66,8 @@ class BashPlugins:
                 continue
             known = self._answers.of(each)
             if known.get("identity") != each.identity:
-                yield Found(_bare(each), None, "broken", NOT_ASKED)
+                why = UNWALLED if each.provenance in self._unasked else NOT_ASKED
+                yield Found(_bare(each), None, "broken", why)
             elif "problem" in known:
                 yield Found(_bare(each), None, "broken", f"{each.path}: {known['problem']}")
             else:
@@ -88,7 +96,7 @@ async def describe(file: PluginFile, launcher: Launcher, seconds: float) -> Know
     command = Command(
         ["bash", file.path, "schema"],
         env={"AGENT_TOOL_PYTHON": sys.executable},
-        readable=(file.folder, file.path),
+        readable=tuple(own_places(file.path, file.folder)),
     )
     said = await ask(command, launcher, seconds=seconds)
     known: Known = {"identity": file.identity}

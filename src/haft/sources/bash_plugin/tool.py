@@ -19,6 +19,7 @@ from haft.contracts import (
     ToolName,
     ToolSpec,
 )
+from haft.sources.amp_toolbox.starting import own_places
 from haft.sources.bash_plugin.finding import PluginFile
 from haft.sources.bash_plugin.passing import check_words, settings_of, with_defaults, words_of
 from haft.sources.identity import identity_at
@@ -90,7 +91,7 @@ class BashPluginTool:
     def _command(
         self, words: Sequence[str], stdin: bytes, context: ToolContext, more: Mapping[str, str] | None = None
     ) -> Command:
-        config = {**self.policy.config, **context.config}
+        config = {**(self.policy.config if self.file.takes_config else {}), **context.config}
         return Command(
             ["bash", self.file.path, *words],
             cwd=context.workspace.locate(context.cwd),
@@ -101,7 +102,7 @@ class BashPluginTool:
                 **(more or {}),
             },
             stdin=stdin,
-            readable=(self.file.folder, self.file.path),
+            readable=tuple(own_places(self.file.path, self.file.folder)),
         )
 
     def _failed(self, end: Exit, tail: str) -> str:

@@ -39,6 +39,10 @@ class PluginEntry:
     files: tuple[str, ...] = ()
 
     @property
+    def key(self) -> str:
+        return f"{self.path}:{self.class_name or ''}:{self.is_functions}"
+
+    @property
     def group(self) -> str:
         """What it is kept with."""
         return f"python-plugin:{self.folder or self.path}"
@@ -103,7 +107,7 @@ def _at(
 ) -> PluginEntry:
     if not os.path.isfile(path):
         return _broken(path, reference, provenance, f"there is no file {path}")
-    files = tuple(_files(path, folder))
+    files = tuple(_files(path, folder, deep=reference.path != path))
     # Of all its files: any of them may be imported.
     identities = hashlib.sha256("\0".join(f"{each}\0{identity_at(each)}" for each in files).encode()).hexdigest()
     return PluginEntry(
@@ -118,16 +122,15 @@ def _at(
     )
 
 
-def _files(path: str, folder: str) -> Iterator[str]:
+def _files(path: str, folder: str, *, deep: bool) -> Iterator[str]:
+    """The code that a plugin may import: beside its file, and for a folder of its own, below it."""
     yield path
     count = 0
     for top, directories, names in os.walk(folder):
-        directories[:] = sorted(
-            name for name in directories if not name.startswith(".") and name not in ("__pycache__", "node_modules")
-        )
+        directories[:] = sorted(name for name in directories if deep and not name.startswith("."))
         for name in sorted(names):
             inner = os.path.join(top, name)
-            if inner != path and name.endswith((".py", ".json", ".toml")):
+            if inner != path and name.endswith((".py", ".so")):
                 yield inner
                 count += 1
                 if count >= MOST_FILES:

@@ -23,7 +23,7 @@ from haft.contracts import (
     clean_tool_name,
     is_tool_name,
 )
-from haft.sources.answers import FAIR_SECONDS, NOT_ASKED, Answers, Known, Told
+from haft.sources.answers import FAIR_SECONDS, NOT_ASKED, UNWALLED, Answers, Known, Told
 from haft.sources.python_plugin.entries import PluginEntry
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class PythonPlugins:
         self._sessions = sessions
         self._why_disabled = why_disabled
         self._seen: list[PluginEntry] = []
+        self._unasked: frozenset[str] = frozenset()
         self._workers: dict[PluginEntry, PluginWorker] = {}
 
     def look(self) -> bool:
@@ -99,13 +100,18 @@ class PythonPlugins:
         """The plugins that have to be asked what they are."""
         return [each for each in self._seen if self._why_not(each) is None and self._answers.is_outdated(each)]
 
-    async def ask(self, launcher: Launcher, told: Told = lambda _done, _all: None) -> None:
-        """Ask those that are not known, and keep what they say."""
+    async def ask(
+        self, launcher: Launcher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
+    ) -> None:
+        """Ask those that are not known, and keep what they say; `but` those of these provenances."""
+        self._unasked = but
 
         async def describe(entry: PluginEntry, launcher: Launcher, seconds: float) -> Known:
             return await self._described(entry, launcher, seconds)
 
-        await self._answers.ask(self.unknown(), self._seen, describe, launcher, told)
+        wanted = [each for each in self.unknown() if each.provenance not in but]
+        if wanted:
+            await self._answers.ask(wanted, self._seen, describe, launcher, told)
 
     async def _described(self, entry: PluginEntry, launcher: Launcher, seconds: float) -> Known:
         from haft.sources.asking import ask, tail_of
@@ -142,7 +148,8 @@ class PythonPlugins:
                 continue
             known = self._answers.of(each)
             if known.get("identity") != each.identity:
-                yield Found(_bare(each), None, "broken", NOT_ASKED)
+                why = UNWALLED if each.provenance in self._unasked else NOT_ASKED
+                yield Found(_bare(each), None, "broken", why)
             elif "problem" in known:
                 yield Found(_bare(each), None, "broken", f"{each.path}: {known['problem']}")
             else:
@@ -158,13 +165,18 @@ class PythonPlugins:
     async def end_outdated(self) -> None:
         """End the workers of plugins that are not what they were."""
         for entry in [one for one in self._workers if one not in self._seen]:
-            await self._workers.pop(entry).end()
+            if not self._workers[entry].is_busy:  # Else the next time: a call is not ended by what a person saves.
+                await self._workers.pop(entry).end()
 
     def _tool(self, each: PluginEntry, schema: Any) -> Found:
         try:
             spec = _spec(each, schema)
         except ValueError as error:
             return Found(_bare(each), None, "broken", f"{each.path}: {error}")
+        except Exception as error:  # Whatever it says of itself, it is this plugin's fault alone.
+            return Found(
+                _bare(each), None, "broken", f"{each.path}: what it says cannot be understood ({error!r})"[:300]
+            )
         if each.is_functions:
             return Found(spec, FunctionTool(spec, each.path, schema["function"]))
         if each not in self._workers:
@@ -185,7 +197,7 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
     from haft.contracts import BadConfig
     from haft.schema import excess, validator_for
 
-    if isinstance(schema, dict) and isinstance(schema.get("function"), dict):
+    if isinstance(schema, dict) and not each.is_functions and isinstance(schema.get("function"), dict):
         schema = {**schema["function"]}
     if not isinstance(schema, dict) or not isinstance(schema.get("name"), str) or not is_tool_name(schema["name"]):
         raise ValueError("a tool that it has has no name that a tool may have")
@@ -204,6 +216,10 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
     definition = json.dumps([name, description, parameters], sort_keys=True)
     effects = schema.get("effects")
     timeout = schema.get("timeout")
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise ValueError(f"the timeout of `{name}` is no number of seconds")
+    if each.is_functions and not isinstance(schema.get("function"), str):
+        raise ValueError(f"`{name}` names no function")
     return ToolSpec(
         name=ToolName(name),
         kind="python",

@@ -12,9 +12,10 @@ from typing import Any, Final
 from haft.contracts import Answer, Command, EndedChild, Failure, Session, SessionLauncher, Stream, ToolContext
 from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
 from haft.sources.python.isolated import LARGEST_MESSAGE, search_path, worker_argv
-from haft.sources.python.results import to_json, to_text
+from haft.sources.python.results import to_json, to_text, valid_text
 from haft.sources.python_plugin.entries import PluginEntry
 
+LONGEST_FAILURE: Final = 2_000
 PROGRAM: Final = (
     "import io, json, sys; request = json.loads(io.FileIO(0, closefd=False).readline()); "
     "sys.path[:] = request['path_of_host']; "
@@ -41,10 +42,11 @@ def request_of(entry: PluginEntry, marker: bytes, config: Mapping[str, Any], roo
 
 def worker_command(entry: PluginEntry, stdin: bytes) -> Command:
     """What starts a worker."""
-    # The last word is for whoever looks at what runs.
-    return Command(
-        [*worker_argv()[:-1], PROGRAM, entry.path], stdin=stdin, readable=tuple(dict.fromkeys(_readable(entry)))
-    )
+    python, *modes = worker_argv()[:-1]
+    # What was compiled before is not read: it need not be what the source says. The last word is for whoever looks at
+    # what runs.
+    words = [python, "-X", "pycache_prefix=/nonexistent", *modes, PROGRAM, entry.path]
+    return Command(words, stdin=stdin, readable=tuple(dict.fromkeys(_readable(entry))))
 
 
 def _readable(entry: PluginEntry) -> Iterator[str]:
@@ -84,8 +86,9 @@ class Hearing:
     def _piece(self, kind: bytes, data: bytes) -> None:
         if kind == STDERR:
             self._output("stderr", data)
-        elif kind in (PART, END) and len(self._message) + len(data) <= LARGEST_MESSAGE:
-            self._message += data
+        elif kind in (PART, END):
+            if len(self._message) <= LARGEST_MESSAGE:
+                self._message += data
             if kind == END:
                 message = bytes(self._message)
                 self._message.clear()
@@ -93,6 +96,10 @@ class Hearing:
 
     def _hear(self, message: bytes) -> None:
         # What a plugin does to its own process it can also do to these messages: nothing is taken on trust.
+        if len(message) > LARGEST_MESSAGE:
+            message = json.dumps(
+                {"answer": {"failure": f"its result is larger than {LARGEST_MESSAGE:_} bytes"}}
+            ).encode()
         try:
             said = json.loads(message)
         except (ValueError, RecursionError):
@@ -144,6 +151,10 @@ class PluginWorker:
                 hearing.context = None
                 hearing.answer = None
 
+    @property
+    def is_busy(self) -> bool:
+        return self._turn is not None and self._turn.locked()
+
     async def _alive(self) -> tuple[Session, Hearing]:
         if self._session is not None and self._hearing is not None and not self._session.is_over:
             return self._session, self._hearing
@@ -160,7 +171,7 @@ class PluginWorker:
         self._session = None
         try:
             code = (await over).code
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             return Answer(failure=Failure("tool-failed", f"the worker process of `{tool}` ended: {error}"))
         what = f"could not be loaded: {why}" if why else f"exited {code} before it answered"
         return Answer(exit_code=code, failure=Failure("tool-failed", f"the worker process of `{tool}` {what}"))
@@ -174,6 +185,6 @@ class PluginWorker:
 
 def _answer(said: Mapping[str, Any]) -> Answer:
     if said.get("failure") is not None:
-        return Answer(failure=Failure("tool-failed", str(said["failure"])))
+        return Answer(failure=Failure("tool-failed", valid_text(str(said["failure"]))[:LONGEST_FAILURE]))
     result = to_json(said.get("result"))
     return Answer(text=to_text(result), result=None if isinstance(result, str) else result)
