@@ -62,7 +62,8 @@ def parameter_lines(schema: Mapping[str, Any]) -> Iterator[str]:
     known = parameters(schema)
     for name, inner in known.items():
         about = inner.get("description", "") if isinstance(inner, Mapping) else ""
-        yield f"- {name} ({type_words(inner, schema)}): {about}".removesuffix(": ")
+        told = " ".join(str(about).split())  # One line each: another one would pass for a parameter.
+        yield f"- {' '.join(name.split())} ({type_words(inner, schema)}): {told}".removesuffix(": ")
     required = [name for name in known if name in schema.get("required", ())]
     if required and len(required) < len(known):
         yield ""

@@ -11,7 +11,7 @@ from haft.contracts import BadConfig
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import state_home, workspace_of
 from haft.surfaces.cli.printing import facts, lines
-from haft.surfaces.cli.terminal import styled, visible
+from haft.surfaces.cli.terminal import one_line, styled
 
 _STYLES = {"ok": "good", "warn": "warn", "broken": "bad"}
 
@@ -32,9 +32,9 @@ def examine(context: click.Context) -> None:
         checks.append(check)
         if not said.json:
             mark = styled(f"{check.state:<6}", _STYLES[check.state], sys.stdout)
-            lines([f"{mark}  {check.check}: {visible(check.detail)}"])
+            lines([f"{mark}  {check.check}: {one_line(check.detail)}"])
             if check.hint and check.state != "ok":
-                lines([f"        hint: {visible(check.hint)}"])
+                lines([f"        hint: {one_line(check.hint)}"])
     if said.json:
         facts([check.to_json() for check in checks])
     context.exit(1 if any(check.state == "broken" for check in checks) else 0)
