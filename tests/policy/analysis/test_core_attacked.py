@@ -260,6 +260,7 @@ def test_a_line_that_is_hard_to_look_into_is_answered(workspace, line):
 
 def test_the_time_that_a_line_takes_is_bounded_for_all_its_parts_together(workspace, monkeypatch):
     line = "for x in {1..200}; do " + 'cat "$x"; ' * 280 + "done"
+    monkeypatch.setattr(Deadline.__init__, "__defaults__", (0.06,))
     clock = iter(range(10_000_000))
     monkeypatch.setattr("haft.policy.analysis.deadline.time.thread_time", lambda: next(clock) / 10_000)
     analysis = analyse(line, Ground(str(workspace.resolve())))

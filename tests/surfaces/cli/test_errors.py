@@ -61,9 +61,9 @@ from haft.surfaces.cli.main import READER_GONE
         (["tools", "use", "shell", "--network=yes"], 2, "`--network` takes no value", "after `--`"),
         (["tools", "use", "shell", "--netwrk"], 2, "`shell` has no parameter `--netwrk`", "did you mean `--network`?"),
         (
-            ["tools", "use", "shell", "--preview"],
+            ["tools", "use", "shell", "--no-cache"],
             2,
-            "`--preview` is an option of haft that this version does not have",
+            "`--no-cache` is an option of haft that this version does not have",
             "after `--`",
         ),
         (["output", "r_none", "--grep", "("], 2, "`--grep` is no regular expression", None),

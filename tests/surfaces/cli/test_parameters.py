@@ -98,7 +98,7 @@ def test_a_value_does_not_reach_across_an_option():
 
 
 def test_options_of_other_versions_are_refused():
-    for option in ("--no-cache", "--preview"):
+    for option in ("--no-cache",):
         with pytest.raises(BadUsage, match="this version does not have"):
             take_apart(["x", option, "1"])
         assert take_apart(["x", "--", option]).pieces
