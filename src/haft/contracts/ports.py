@@ -41,6 +41,8 @@ class Command:
     stdin: bytes = b""
     readable: Sequence[str] = ()
     """Absolute paths of the tool's own files: seen wherever they lie, never written."""
+    hurried: bool = False
+    """Whether it is ended at once when it is cancelled, without time to tidy up: it was only asked something."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ class Supervisor:
         if not words:
             return False
         self.was_told = True
-        self.terminate(GRACE_SECONDS)
+        self.terminate(0.0 if b"K" in words else GRACE_SECONDS)
         return True
 
     def check_limits(self, now: float) -> None:

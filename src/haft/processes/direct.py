@@ -51,6 +51,8 @@ class DirectHandle:
         if not self.ending.done():
             self._signal(signal.SIGKILL)
 
+    hurry = kill
+
 
 class Direct:
     """Starts children straight from the host."""
@@ -93,3 +95,5 @@ class _NeverStarted(DirectHandle):
 
     def kill(self) -> None:
         """Nothing runs."""
+
+    hurry = kill

@@ -57,6 +57,10 @@ class Handle(Protocol):
         """End the whole tree: TERM, after a grace KILL."""
         ...
 
+    def hurry(self) -> None:
+        """End the whole tree at once, and hear how it ended."""
+        ...
+
     def kill(self) -> None:
         """End the whole tree at once."""
         ...

@@ -87,6 +87,10 @@ class HelperHandle:
         with contextlib.suppress(OSError):
             self._control.send(b"T")
 
+    def hurry(self) -> None:
+        with contextlib.suppress(OSError):
+            self._control.send(b"K")
+
     def kill(self) -> None:
         """Close the socket: to the other side this is the host's death."""
         self._loop.remove_reader(self._control)

@@ -102,7 +102,7 @@ class ProcessLauncher:
         """Wait until it has ended and everything it said was heard."""
         drains = begun.drains
         try:
-            ending, cancelled = await until_ended(begun.handle)
+            ending, cancelled = await until_ended(begun.handle, hurried=command.hurried)
             await until_drained(drains)
         finally:
             if begun.feed is not None:
@@ -151,7 +151,7 @@ class ProcessSession:
         await asyncio.gather(self._ending, return_exceptions=True)
 
 
-async def until_ended(handle: Handle) -> tuple[Ending, asyncio.CancelledError | None]:
+async def until_ended(handle: Handle, *, hurried: bool = False) -> tuple[Ending, asyncio.CancelledError | None]:
     """Wait until nothing of the tree is left. Cancellation ends the tree first and is handed back, not raised."""
     cancelled: asyncio.CancelledError | None = None
     while not handle.ending.done():
@@ -159,7 +159,10 @@ async def until_ended(handle: Handle) -> tuple[Ending, asyncio.CancelledError | 
             await asyncio.shield(handle.ending)
         except asyncio.CancelledError as error:
             cancelled = error
-            handle.terminate()
+            if hurried:
+                handle.hurry()
+            else:
+                handle.terminate()
     return handle.ending.result(), cancelled
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from haft.contracts import Command, EndedChild, HaftError, Launcher, MachineError, Stream
@@ -62,7 +62,7 @@ async def ask(command: Command, launcher: Launcher, *, seconds: float = DESCRIBE
     """Run a program, to its end or to ours."""
     heard = _Heard()
     begun = time.monotonic()
-    running = asyncio.ensure_future(launcher.run(command, heard))
+    running = asyncio.ensure_future(launcher.run(replace(command, hurried=True), heard))
     flood = asyncio.ensure_future(heard.flood.wait())
     try:
         await asyncio.wait((running, flood), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
