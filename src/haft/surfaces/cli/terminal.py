@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from typing import IO, Any, Final
 
@@ -58,7 +57,14 @@ def styled(text: str, style: str, stream: IO[Any]) -> str:
 
 def width() -> int:
     """Columns of the terminal."""
-    return shutil.get_terminal_size().columns
+    # As `shutil` has it, which takes longer to import than all that is printed here.
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdecimal() and int(said):
+        return int(said)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:
+        return 80
 
 
 def fitted(line: str) -> str:
