@@ -481,3 +481,23 @@ def test_forgetting_to_quote_shell_arguments_is_the_scripts_to_avoid_and_never_t
     install(haft_tools, script(schema_of(properties={"a": {}}), run="""printf '[%s]' "$@" """))
     assert haft_tools.call("my_tool", a="$(touch x); --b").output == "[--a][$(touch x); --b]"
     assert not (haft_tools.workspace / "x").exists()
+
+
+def test_the_minimal_example_is_loaded_from_git_in_both_forms(haft_tools, tmp_path):
+    """Git form: `{"bash_tool": {"git": …, "ref": "v0.1.0"}}`. String shortcut: `bash+git:URL#v0.1.0`."""
+    repository = tmp_path / "my-bash-tool"
+    shutil.copytree(Path(__file__).parents[2] / "examples/template-bash-tool", repository)
+    git = ["git", "-C", str(repository), "-c", "user.name=x", "-c", "user.email=x@example.com"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"], ["tag", "v0.1.0"]):
+        subprocess.run([*git, *words], check=True)
+    url = f"file://{repository}"
+    for form in (f"bash+git:{url}#v0.1.0", {"bash_tool": {"git": url, "ref": "v0.1.0"}}):
+        haft_tools.close()
+        haft_tools.settings.update(
+            {
+                "plugins": [form],
+                "plugin_policy.allow_bash_tools": True,
+                "plugin_cache_dir": str(tmp_path / "cache"),
+            }
+        )
+        assert haft_tools.call("template_bash_echo", value="hi", uppercase=True).output == "HI"
