@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from haft.contracts import Command, Definitions, Found, Launcher, State, ToolSpec, clean_tool_name
 from haft.sources.amp_toolbox.starting import own_places
-from haft.sources.answers import FAIR_SECONDS, NOT_ASKED, UNWALLED, Answers, Known, Told
+from haft.sources.answers import FAIR_SECONDS, Known
+from haft.sources.asked import AskedSource
 from haft.sources.bash_plugin.finding import PluginFile
 from haft.sources.bash_plugin.tool import BashPluginTool, Policy, spec_of
 from haft.sources.identity import identity_at
@@ -17,8 +18,8 @@ from haft.sources.identity import identity_at
 NOT_ALLOWED: Final = "bash tools are not allowed: set `plugin_policy.allow_bash_tools = true`"
 
 
-class BashPlugins:
-    """The source of bash plugins. `files` gives those that are configured; `why_disabled` says of one why it is off."""
+class BashPlugins(AskedSource[PluginFile]):
+    """The source of bash plugins."""
 
     def __init__(
         self,
@@ -27,59 +28,27 @@ class BashPlugins:
         policy: Policy,
         why_disabled: Callable[[PluginFile], str | None] = lambda _file: None,
     ) -> None:
-        self._files = files
-        self._answers = Answers(definitions)
+        super().__init__(files, definitions, why_disabled)
         self._policy = policy
-        self._why_disabled = why_disabled
-        self._seen: list[PluginFile] = []
-        self._unasked: frozenset[str] = frozenset()
-
-    def look(self) -> bool:
-        """See what lies there now; whether that is anything else than before."""
-        before, self._seen = self._seen, list(self._files())
-        return self._seen != before
 
     def is_current(self, path: str) -> bool:
         """Whether a file is still the one that was seen."""
         seen = next((each for each in self._seen if each.path == path), None)
         return seen is not None and identity_at(path) == seen.identity
 
-    def unknown(self) -> list[PluginFile]:
-        """The files that have to be asked what they are. None where their tools could not be called anyway."""
-        return [each for each in self._seen if self._why_not(each) is None and self._answers.is_outdated(each)]
+    async def describe(self, file: PluginFile, launcher: Launcher, seconds: float) -> Known:
+        return await describe(file, launcher, seconds)
 
-    async def ask(
-        self, launcher: Launcher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
-    ) -> None:
-        """Ask those that are not known, and keep what they say; `but` those of these provenances."""
-        self._unasked = but
-        wanted = [each for each in self.unknown() if each.provenance not in but]
-        if wanted:
-            await self._answers.ask(wanted, self._seen, describe, launcher, told)
+    def tools_of(self, file: PluginFile, known: Mapping[str, Any]) -> Iterator[Found]:
+        yield as_found(known, file, self._policy)
 
-    def found(self) -> Iterator[Found]:
-        """Every file, as the tool that it is, or why it is none."""
-        for each in self._seen:
-            why_not = self._why_not(each)
-            if why_not is not None:
-                yield Found(_bare(each), None, *why_not)
-                continue
-            known = self._answers.of(each)
-            if known.get("identity") != each.identity:
-                why = UNWALLED if each.provenance in self._unasked else NOT_ASKED
-                yield Found(_bare(each), None, "broken", why)
-            elif "problem" in known:
-                yield Found(_bare(each), None, "broken", f"{each.path}: {known['problem']}")
-            else:
-                yield as_found(known, each, self._policy)
+    def bare(self, file: PluginFile) -> ToolSpec:
+        return _bare(file)
 
-    def _why_not(self, each: PluginFile) -> tuple[State, str] | None:
-        if each.problem is not None:
-            return "broken", f"{each.path}: {each.problem}"
-        if not self._policy.is_allowed:
+    def why_not(self, each: PluginFile) -> tuple[State, str] | None:
+        if each.problem is None and not self._policy.is_allowed:
             return "disabled", NOT_ALLOWED
-        why = self._why_disabled(each)
-        return None if why is None else ("disabled", why)
+        return super().why_not(each)
 
 
 def as_found(known: Mapping[str, Any], each: PluginFile, policy: Policy) -> Found:

@@ -16,14 +16,14 @@ from haft.contracts import (
     Found,
     Launcher,
     SessionLauncher,
-    State,
     ToolContext,
     ToolName,
     ToolSpec,
     clean_tool_name,
     is_tool_name,
 )
-from haft.sources.answers import FAIR_SECONDS, NOT_ASKED, UNWALLED, Answers, Known, Told
+from haft.sources.answers import FAIR_SECONDS, Known
+from haft.sources.asked import AskedSource
 from haft.sources.python_plugin.entries import PluginEntry
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class FunctionTool:
         return await run_in_worker(self.spec.name, home, {"arguments": arguments}, context)
 
 
-class PythonPlugins:
+class PythonPlugins(AskedSource[PluginEntry]):
     """The source of Python plugins."""
 
     def __init__(
@@ -77,53 +77,27 @@ class PythonPlugins:
         sessions: SessionLauncher | None,
         why_disabled: Callable[[PluginEntry], str | None] = lambda _entry: None,
     ) -> None:
-        self._entries = entries
-        self._answers = Answers(definitions)
+        super().__init__(entries, definitions, why_disabled)
         self._config = config
         self._root = root
         self._sessions = sessions
-        self._why_disabled = why_disabled
-        self._seen: list[PluginEntry] = []
-        self._unasked: frozenset[str] = frozenset()
         self._workers: dict[PluginEntry, PluginWorker] = {}
-
-    def look(self) -> bool:
-        """See what lies there now; whether that is anything else than before."""
-        before, self._seen = self._seen, list(self._entries())
-        return self._seen != before
 
     def is_current(self, path: str) -> bool:
         """Whether a plugin is still what was seen."""
-        return [one for one in self._entries() if one.path == path] == [one for one in self._seen if one.path == path]
+        return [one for one in self._files() if one.path == path] == [one for one in self._seen if one.path == path]
 
-    def unknown(self) -> list[PluginEntry]:
-        """The plugins that have to be asked what they are."""
-        return [each for each in self._seen if self._why_not(each) is None and self._answers.is_outdated(each)]
-
-    async def ask(
-        self, launcher: Launcher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
-    ) -> None:
-        """Ask those that are not known, and keep what they say; `but` those of these provenances."""
-        self._unasked = but
-
-        async def describe(entry: PluginEntry, launcher: Launcher, seconds: float) -> Known:
-            return await self._described(entry, launcher, seconds)
-
-        wanted = [each for each in self.unknown() if each.provenance not in but]
-        if wanted:
-            await self._answers.ask(wanted, self._seen, describe, launcher, told)
-
-    async def _described(self, entry: PluginEntry, launcher: Launcher, seconds: float) -> Known:
+    async def describe(self, file: PluginEntry, launcher: Launcher, seconds: float) -> Known:
         from haft.sources.asking import ask, tail_of
         from haft.sources.python.frames import new_marker
         from haft.sources.python_plugin.worker import Hearing, request_of, worker_command
 
         marker = new_marker()
-        request = request_of(entry, marker, self._config, self._root, describe=True)
-        said = await ask(worker_command(entry, request), launcher, seconds=seconds)
+        request = request_of(file, marker, self._config, self._root, describe=True)
+        said = await ask(worker_command(file, request), launcher, seconds=seconds)
         hearing = Hearing(marker)
         hearing.output("stdout", said.stdout)
-        known: Known = {"identity": entry.identity}
+        known: Known = {"identity": file.identity}
         ready = next((one["ready"] for one in hearing.said if isinstance(one.get("ready"), list)), None)
         if ready is not None and not said.is_flood:
             return {**known, "tools": ready[:MOST_TOOLS]}
@@ -139,22 +113,12 @@ class PythonPlugins:
         known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
         return known
 
-    def found(self) -> Iterator[Found]:
-        """Every tool of every plugin, or why there is none."""
-        for each in self._seen:
-            why_not = self._why_not(each)
-            if why_not is not None:
-                yield Found(_bare(each), None, *why_not)
-                continue
-            known = self._answers.of(each)
-            if known.get("identity") != each.identity:
-                why = UNWALLED if each.provenance in self._unasked else NOT_ASKED
-                yield Found(_bare(each), None, "broken", why)
-            elif "problem" in known:
-                yield Found(_bare(each), None, "broken", f"{each.path}: {known['problem']}")
-            else:
-                for schema in known["tools"]:
-                    yield self._tool(each, schema)
+    def tools_of(self, file: PluginEntry, known: Mapping[str, Any]) -> Iterator[Found]:
+        for schema in known["tools"]:
+            yield self._tool(file, schema)
+
+    def bare(self, file: PluginEntry) -> ToolSpec:
+        return _bare(file)
 
     async def close(self) -> None:
         """End every worker."""
@@ -184,12 +148,6 @@ class PythonPlugins:
 
             self._workers[each] = PluginWorker(each, self._config, self._root, self._sessions)
         return Found(spec, PluginTool(spec, self._workers[each]))
-
-    def _why_not(self, each: PluginEntry) -> tuple[State, str] | None:
-        if each.problem is not None:
-            return "broken", f"{each.path}: {each.problem}"
-        why = self._why_disabled(each)
-        return None if why is None else ("disabled", why)
 
 
 def _spec(each: PluginEntry, schema: Any) -> ToolSpec:

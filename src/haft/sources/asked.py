@@ -1,0 +1,94 @@
+"""What the sources of plugins have in common: files that are looked for, asked what they are, and listed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from haft.contracts import Definitions, Found, Launcher, Provenance, State, ToolSpec
+from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Asked, Known, Told
+
+
+class PluginPart(Asked, Protocol):
+    """A file of a plugin."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def provenance(self) -> Provenance: ...
+    @property
+    def problem(self) -> str | None: ...
+
+
+P = TypeVar("P", bound=PluginPart)
+
+
+class AskedSource(ABC, Generic[P]):
+    """A source of tools that lie in files. `files` gives those that are configured; `why_disabled` says of one why it
+    is off."""
+
+    def __init__(
+        self,
+        files: Callable[[], Sequence[P]],
+        definitions: Definitions,
+        why_disabled: Callable[[P], str | None] = lambda _file: None,
+    ) -> None:
+        self._files = files
+        self._answers = Answers(definitions)
+        self._why_disabled = why_disabled
+        self._seen: list[P] = []
+        self._unasked: frozenset[str] = frozenset()
+
+    @abstractmethod
+    async def describe(self, file: P, launcher: Launcher, seconds: float) -> Known:
+        """Ask one file what it is."""
+
+    @abstractmethod
+    def tools_of(self, file: P, known: Mapping[str, Any]) -> Iterator[Found]:
+        """The tools of a file that said what it is."""
+
+    @abstractmethod
+    def bare(self, file: P) -> ToolSpec:
+        """What can be said of a file that has not spoken."""
+
+    def look(self) -> bool:
+        """See what lies there now; whether that is anything else than before."""
+        before, self._seen = self._seen, list(self._files())
+        return self._seen != before
+
+    def unknown(self) -> list[P]:
+        """The files that have to be asked what they are. None where their tools could not be called anyway."""
+        return [each for each in self._seen if self.why_not(each) is None and self._answers.is_outdated(each)]
+
+    async def ask(
+        self, launcher: Launcher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
+    ) -> None:
+        """Ask those that are not known, and keep what they say; `but` those of these provenances."""
+        self._unasked = but
+        wanted = [each for each in self.unknown() if each.provenance not in but]
+        if wanted:
+            await self._answers.ask(wanted, self._seen, self.describe, launcher, told)
+
+    def found(self) -> Iterator[Found]:
+        """Every tool of every file, or why there is none."""
+        for each in self._seen:
+            why_not = self.why_not(each)
+            if why_not is not None:
+                yield Found(self.bare(each), None, *why_not)
+                continue
+            known = self._answers.of(each)
+            if known.get("identity") != each.identity:
+                why = UNWALLED if each.provenance in self._unasked else NOT_ASKED
+                yield Found(self.bare(each), None, "broken", why)
+            elif "problem" in known:
+                yield Found(self.bare(each), None, "broken", f"{each.path}: {known['problem']}")
+            else:
+                yield from self.tools_of(each, known)
+
+    def why_not(self, each: P) -> tuple[State, str] | None:
+        """Why a file's tools could not be called, whatever it says."""
+        if each.problem is not None:
+            return "broken", f"{each.path}: {each.problem}"
+        why = self._why_disabled(each)
+        return None if why is None else ("disabled", why)
