@@ -72,6 +72,8 @@ from haft.contracts.ports import (
     Command,
     Definitions,
     EndedChild,
+    Environment,
+    Environments,
     Exit,
     Launcher,
     OutputSink,
@@ -80,6 +82,7 @@ from haft.contracts.ports import (
     SessionLauncher,
     Stream,
     ToolContext,
+    Warmth,
     Workspace,
 )
 from haft.contracts.revise import revised
@@ -125,6 +128,8 @@ __all__ = [
     "Effects",
     "EndedChild",
     "Engine",
+    "Environment",
+    "Environments",
     "Event",
     "EventType",
     "Exit",
@@ -173,6 +178,7 @@ __all__ = [
     "UnknownTool",
     "Walled",
     "Walls",
+    "Warmth",
     "Workspace",
     "clean_tool_name",
     "grants_from",

@@ -6,7 +6,7 @@ format can slip past limits, walls or the record. Implementations live in `proce
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal, Protocol
 
@@ -30,6 +30,18 @@ class EndedChild:
 
 
 @dataclass(frozen=True, slots=True)
+class Warmth:
+    """A program that can be kept loaded: started with `argv`, it speaks the protocol of `haft.helper.warm` and then
+    answers each call from a fork of itself."""
+
+    name: str
+    """What it is: of each there is one version at a time."""
+    version: str
+    """Changes with everything that it has loaded."""
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """One program to run: never a shell line, always an argument list."""
 
@@ -43,6 +55,8 @@ class Command:
     """Absolute paths of the tool's own files: seen wherever they lie, never written."""
     hurried: bool = False
     """Whether it is ended at once when it is cancelled, without time to tidy up: it was only asked something."""
+    warm: Warmth | None = None
+    """Where it may be kept loaded, and answer from a fork: what it is then. It must behave as it does without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +116,31 @@ class SessionLauncher(Protocol):
     """Starts programs that outlive a call, and end with the host at the latest."""
 
     async def start(self, command: Command, sink: OutputSink) -> Session: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where a Python program of its own requirements runs."""
+
+    python: str
+    """Its interpreter, absolute."""
+    readable: tuple[str, ...]
+    """What must be seen for it to run, absolute: the environment, and what it leads to."""
+    mark: str
+    """Changes when it is made anew."""
+
+
+class Environments(Protocol):
+    """Makes environments for folders with a `requirements.txt`, and keeps them."""
+
+    def current(self, folder: str) -> Environment | None:
+        """The one that a folder has, if its requirements are still what it was made of. Nothing is started."""
+        ...
+
+    async def prepared(self, folder: str, told: Callable[[str], None] = lambda _line: None) -> Environment:
+        """The same, made where it is missing or outdated; `told` what is being done. Whoever else wants it meanwhile
+        waits for the same one. `ToolFailed` with the last lines where that did not work."""
+        ...
 
 
 class Definitions(Protocol):

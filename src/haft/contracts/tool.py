@@ -22,7 +22,7 @@ Hosting = Literal["in-process", "per-call", "session"]
 """Where a call's work is done: in the host itself, without walls; in processes that end with the call; or in one that
 outlives it, behind walls that are the same for all calls."""
 
-State = Literal["ready", "broken", "duplicate", "disabled", "inactive"]
+State = Literal["ready", "broken", "duplicate", "disabled", "inactive", "needs-config"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ class ToolSpec:
     """The tool's own deadline in seconds, where its writer set one."""
     preprocesses: bool = False
     """Whether its `preprocess` does anything; only then is it called."""
+    prepares: bool = False
+    """Whether it has `prepare(told) -> None`: makes what a call needs besides, before its clock runs."""
     previews: bool = False
     """Whether it has `preview(arguments, context) -> str`: a line that says what a call would do."""
     explains: bool = False

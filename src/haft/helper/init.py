@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
@@ -24,10 +24,13 @@ STREAMS = 3
 
 
 class Everyone:
-    """The processes of a call, seen by pid 1 of its namespace: all there are."""
+    """The processes of a call, seen by pid 1 of its namespace: all there are, but for those that were there before."""
+
+    def __init__(self, but: frozenset[int] = frozenset()) -> None:
+        self._but = but | {1}
 
     def pids(self) -> list[int]:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in self._but]
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(OSError):
@@ -66,9 +69,14 @@ class Init:
             request = read_request(control)
         except EOFError:
             return
+        if request.get("warm"):
+            from haft.helper.warm import Warm
+
+            Warm(self, room, control, wake).live(request, descriptors[1:], problem)
+            return
         main = self._begin(room, request, control, descriptors[1:], problem)
         if main is not None:
-            self._carry(control, main, request, room, wake)
+            self.carry(control, main, request, room, wake)
 
     def _prepare(self, room: jail.Room) -> OSError | None:
         """Everything that does not depend on the call. What went wrong is told when there is someone to tell."""
@@ -105,8 +113,7 @@ class Init:
             return None
         try:
             main = self._start(request, list(streams))
-            if self._last is not None:
-                self._last()
+            self.go_last()
         except (OSError, ValueError) as error:
             tell(control, never_started(failure(error)))
             return None
@@ -114,34 +121,53 @@ class Init:
             os.close(descriptor)
         return main
 
+    def go_last(self) -> None:
+        """Have this process killed after what it started."""
+        if self._last is not None:
+            self._last()
+
     def _enter(self, room: jail.Room, request: dict[str, Any]) -> bool:
         """Open the room as far as this call may, and stand in its directory. False where that is another one than the
         host meant: the workspace was replaced since the zygote began."""
         walls = request["walls"]
+        if not self.open_up(room, request):
+            return False
+        os.chdir(os.fsencode(request["directory"]))
+        if walls["layer"] is None and not _is(b".", request["identity"]):
+            return False
+        self.restrict(room, request, room.writable_places(walls))
+        return True
+
+    def open_up(self, room: jail.Room, request: dict[str, Any]) -> bool:
+        """Open the room as far as this call may. False where the workspace is another one than the host meant."""
         found = os.stat(self._template.workspace)
         if not [found.st_dev, found.st_ino] == request["root"] == self._template.root:
             return False
-        directory = os.fsencode(request["directory"])
-        if walls["layer"] is not None and not _is(directory, request["identity"]):
+        layer = request["walls"]["layer"]
+        if layer is not None and not _is(os.fsencode(request["directory"]), request["identity"]):
             return False  # Looked at before it is covered: under a layer everything has other numbers.
-        room.open_up(walls)
-        os.chdir(directory)
-        if walls["layer"] is None and not _is(b".", request["identity"]):
-            return False
-        limits = request["limits"]
+        room.open_up(request["walls"])
         if self._group is not None:
             self._group.begin()
+        return True
+
+    def restrict(self, room: jail.Room, request: dict[str, Any], writable: Sequence[str | int]) -> None:
+        """From now on this process, and what it starts, is held to the walls and limits of a call."""
+        limits = request["limits"]
         user = not self._is_root
         alone = user and bool(limits["max_processes"]) and self._count_alone(room)
         apply_rlimits(rlimits(limits, user=user, calls=cgroups.TASKS_PER_PROCESS if alone else request["calls"]))
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
         if self._abi:
-            # Without a network of its own the second layer has to do; else programs may reach themselves.
-            tcp = walls["network"] or not room.has_network
-            landlock.restrict(room.writable_places(walls), tcp=tcp, abi=self._abi)
+            landlock.restrict(writable, tcp=may_use_tcp(room, request["walls"]), abi=self._abi)
         if not self._is_root:
             self._filter_calls()
-        return True
+
+    def rules(self, room: jail.Room, walls: dict[str, Any]) -> int | None:
+        """The second layer of a call, for whoever restricts itself by it; None where there is none."""
+        if not self._abi:
+            return None
+        return landlock.ruleset(room.writable_places(walls), tcp=may_use_tcp(room, walls), abi=self._abi)
 
     def _filter_calls(self) -> None:
         if self._filter:
@@ -183,9 +209,20 @@ class Init:
                 told = error
         raise told or FileNotFoundError(2, os.strerror(2))
 
-    def _carry(self, control: socket.socket, main: int, request: dict[str, Any], room: jail.Room, wake: int) -> None:
+    def carry(
+        self,
+        control: socket.socket,
+        main: int,
+        request: dict[str, Any],
+        room: jail.Room,
+        wake: int,
+        others: frozenset[int] = frozenset(),
+        at_end: Callable[[Supervisor], dict[str, Any]] = lambda _supervisor: {},
+    ) -> None:
+        """Watch over the command until nothing of the call is left, and have the last word, with what `at_end` adds to
+        it. Who is among the `others` is no part of the call."""
         control.setblocking(False)
-        everyone = Everyone()
+        everyone = Everyone(others)
         meter = None
         if room.has_proc:
             meter = Meter(
@@ -196,7 +233,8 @@ class Init:
                 group=self._group,
                 own_io=self._own_io,
             )
-        supervisor = Supervisor(control, main, " ".join(request["argv"]), everyone, meter)
+        name = " ".join(request["argv"])
+        supervisor = Supervisor(control, main, name, everyone, meter, has_others=bool(others))
         left = supervisor.watch(wake)
         if supervisor.hit is None and supervisor.status and meter is not None and (full := meter.scratch_is_full()):
             supervisor.hit = "memory_bytes", full
@@ -205,7 +243,12 @@ class Init:
                 supervisor.hit = "memory_bytes", self._group.memory_used()
             elif refused := self._group.refused_forks():
                 supervisor.hit = "max_processes", request["limits"]["max_processes"] + refused
-        tell(control, supervisor.report(left, None))
+        tell(control, {**supervisor.report(left, None), **at_end(supervisor)})
+
+
+def may_use_tcp(room: jail.Room, walls: dict[str, Any]) -> bool:
+    """Without a network of its own the second layer has to do; else programs may reach themselves."""
+    return bool(walls["network"] or not room.has_network)
 
 
 def _is(directory: bytes, which: list[int]) -> bool:

@@ -145,6 +145,18 @@ def writable_mounts(root: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def mounts_below(root: str) -> list[tuple[str, bytes]]:
+    """The mounts at and below `root`, the first made first, each with its kind."""
+    found = []
+    with open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            left, _, right = line.partition(b" - ")
+            path = os.fsdecode(left.split(b" ")[4].decode("unicode_escape").encode("latin-1"))
+            if path == root or path.startswith(root.rstrip("/") + "/"):
+                found.append((path, right.split(b" ", 1)[0]))
+    return found
+
+
 class HostSockets:
     """The paths of sockets that someone in the network namespace of the host has bound, as they are at any time."""
 
@@ -181,6 +193,10 @@ class Room:
         self._own_proc: int | None = None
         """The call's `/proc`, of which commands only see a copy that cannot be written."""
         self._opened: list[int] = []
+        self._layers: int | None = None
+        """The layers of calls, attached nowhere, where several calls follow each other in this room."""
+        self.scratch: int | None = None
+        """What all scratch places lie in."""
         self._sockets = HostSockets()
         self.has_proc = False
         self.has_network = True
@@ -228,6 +244,7 @@ class Room:
             "haft", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,  # noqa: S108  a new one
             f"mode=0700,size={self._site['scratch_bytes']},nr_inodes={SCRATCH_FILES}",
         )  # fmt: skip
+        self.scratch = os.open("/dev/shm", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # noqa: S108
         scratch = {}
         for number, (path, mode) in enumerate(hide.items()):
             os.mkdir(f"/dev/shm/{number}")  # noqa: S108
@@ -299,8 +316,28 @@ class Room:
         finally:
             os.close(file)
 
+    def put_layers_away(self) -> None:
+        """For calls that follow each other: nobody sees where the layers lie but while one is put over the workspace.
+        `OSError` where there are none."""
+        if self._site["layers"] is None:
+            raise FileNotFoundError(errno.ENOENT, "there are no layers")
+        place = os.open(LAYERS, os.O_PATH | os.O_CLOEXEC)
+        self._layers = kernel.cloned(place)
+        os.close(place)
+        kernel.unmount(LAYERS)
+
+    def _bring_layers(self) -> None:
+        if self._layers is not None:
+            onto = os.open(LAYERS, os.O_PATH | os.O_CLOEXEC)
+            kernel.attach(self._layers, onto)
+            os.close(onto)
+            again = kernel.cloned(self._layers)
+            os.close(self._layers)
+            self._layers = again
+
     def open_up(self, walls: dict[str, Any]) -> None:
         """What this call may write, and what it may not although it lies there."""
+        self._bring_layers()
         self._let_write(walls)
         if self._site["layers"] is not None:
             kernel.unmount(LAYERS)  # Those of other calls lie there too.
@@ -342,6 +379,25 @@ class Room:
                 kernel.open_mount(place)
                 self._opened.append(place)
         os.close(top)
+
+    def close_again(self) -> None:
+        """Take the layer of a call away. `OSError` with EBUSY where anyone still holds something in it."""
+        for place in self._opened:
+            os.close(place)
+        self._opened.clear()
+        workspace = self._template.workspace
+        below = mounts_below(workspace)
+        layer = max((number for number, one in enumerate(below) if one == (workspace, b"overlay")), default=None)
+        if layer is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no layer")
+        for path, _kind in reversed(below[layer + 1 :]):
+            kernel.unmount(path)
+        kernel.unmount(workspace, idle=True)
+
+    def outside(self) -> list[str | int]:
+        """Where the second layer must let write what is there before any call: calls have their layer below it."""
+        places: list[str | int] = ["/dev", *(path for path, _mode in self._site["hide"])]
+        return [*places, *(target for _place, target in self._caches), os.path.dirname(self._template.workspace)]
 
     def disk_places(self, walls: dict[str, Any]) -> list[str]:
         """Where what it writes stays."""

@@ -19,6 +19,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
 
 MNT_DETACH = 2
+UMOUNT_NOFOLLOW = 8
 
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 1, 2, 4
 AT_FDCWD, AT_RECURSIVE, AT_EMPTY_PATH = -100, 0x8000, 0x1000
@@ -69,9 +70,10 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
     checked(libc.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]), f"mount on {target}")
 
 
-def unmount(target: str) -> None:
-    """Take the uppermost mount away."""
-    checked(libc.umount2(os.fsencode(target), MNT_DETACH), f"unmount of {target}")
+def unmount(target: str, *, idle: bool = False) -> None:
+    """Take the uppermost mount away; with `idle` only where nobody uses it, else `OSError` with EBUSY."""
+    flags = UMOUNT_NOFOLLOW | (0 if idle else MNT_DETACH)
+    checked(libc.umount2(os.fsencode(target), flags), f"unmount of {target}")
 
 
 def bind(descriptor: int, target: str, *, recursive: bool = True) -> None:
@@ -79,22 +81,28 @@ def bind(descriptor: int, target: str, *, recursive: bool = True) -> None:
     mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | (MS_REC if recursive else 0))
 
 
+def cloned(descriptor: int) -> int:
+    """A copy of the mounts that a descriptor stands for, attached nowhere."""
+    flags = OPEN_TREE_CLONE | os.O_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE
+    return checked(libc.syscall(SYS_OPEN_TREE, descriptor, b"", flags), "open_tree")
+
+
+def attach(tree: int, onto: int) -> None:
+    """Show such a copy over what a descriptor stands for."""
+    checked(libc.syscall(SYS_MOVE_MOUNT, tree, b"", onto, b"", MOVE_FROM_EMPTY | MOVE_TO_EMPTY), "move_mount")
+
+
 def cover(descriptor: int, onto: int | None = None, *, add: int = 0, clear: int = 0) -> None:
     """Show what a descriptor stands for over itself or another, with other flags. No path is looked up."""
     empty = b""
-    tree = checked(
-        libc.syscall(SYS_OPEN_TREE, descriptor, empty, OPEN_TREE_CLONE | os.O_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE),
-        "open_tree",
-    )
+    tree = cloned(descriptor)
     try:
         if add or clear:
             attributes = struct.pack("QQQQ", add, clear, 0, 0)
             flags = AT_EMPTY_PATH | (AT_RECURSIVE if add else 0)
             size = ctypes.c_size_t(len(attributes))
             checked(libc.syscall(SYS_MOUNT_SETATTR, tree, empty, flags, attributes, size), "mount_setattr")
-        flags = MOVE_FROM_EMPTY | MOVE_TO_EMPTY
-        target = descriptor if onto is None else onto
-        checked(libc.syscall(SYS_MOVE_MOUNT, tree, empty, target, empty, flags), "move_mount")
+        attach(tree, descriptor if onto is None else onto)
     finally:
         os.close(tree)
 

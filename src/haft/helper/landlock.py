@@ -40,6 +40,16 @@ def version() -> int:
 def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int) -> None:
     """From now on this process and what it starts read everywhere and write only beneath `writable`, paths or
     descriptors; without `tcp` they neither connect nor listen."""
+    rules = ruleset(writable, tcp=tcp, abi=abi)
+    try:
+        prctl(PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
+        checked(libc.syscall(SYS_RESTRICT, rules, 0), "landlock_restrict_self")
+    finally:
+        os.close(rules)
+
+
+def ruleset(writable: Sequence[str | int], *, tcp: bool, abi: int) -> int:
+    """A descriptor of such rules, for whoever restricts itself by them."""
     rights = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
     words = [rights]
     if abi >= FIRST_WITH_TCP:
@@ -47,18 +57,18 @@ def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int) -> None:
     if abi >= FIRST_WITH_SCOPES:
         words.append(SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS)
     attributes = struct.pack(f"{len(words)}Q", *words)
-    ruleset = checked(libc.syscall(SYS_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0), "landlock ruleset")
+    rules = checked(libc.syscall(SYS_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0), "landlock ruleset")
     try:
-        _allow(ruleset, "/", EXECUTE | READ_FILE | READ_DIR, rights)
+        _allow(rules, "/", EXECUTE | READ_FILE | READ_DIR, rights)
         for path in writable:
-            _allow(ruleset, path, rights, rights)
-        prctl(PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
-        checked(libc.syscall(SYS_RESTRICT, ruleset, 0), "landlock_restrict_self")
-    finally:
-        os.close(ruleset)
+            _allow(rules, path, rights, rights)
+    except BaseException:
+        os.close(rules)
+        raise
+    return rules
 
 
-def _allow(ruleset: int, path: str | int, access: int, known: int) -> None:
+def _allow(rules: int, path: str | int, access: int, known: int) -> None:
     try:
         place = os.dup(path) if isinstance(path, int) else os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -67,6 +77,6 @@ def _allow(ruleset: int, path: str | int, access: int, known: int) -> None:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             access &= OF_FILES
         rule = struct.pack("=Qi", access & known, place)
-        checked(libc.syscall(SYS_ADD_RULE, ruleset, RULE_PATH, rule, 0), f"landlock rule for {path}")
+        checked(libc.syscall(SYS_ADD_RULE, rules, RULE_PATH, rule, 0), f"landlock rule for {path}")
     finally:
         os.close(place)

@@ -54,6 +54,7 @@ class Meter:
         self._available = _available()
         self._own_io = opened_own_io() if own_io is None else own_io
         self._own_written = self._written_by_ended()
+        self._ended_before = _ended_seconds()
         self._scan_past = 1.0
 
     def pause(self) -> float:
@@ -83,8 +84,7 @@ class Meter:
         if full := self.scratch_is_full():
             return "memory_bytes", full
         if limits["cpu_seconds"]:
-            ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-            seconds = ticks / TICK + ended.ru_utime + ended.ru_stime
+            seconds = ticks / TICK + _ended_seconds() - self._ended_before
             if seconds > limits["cpu_seconds"]:
                 return "cpu_seconds", round(seconds, 2)
         if limits["max_written_bytes"]:
@@ -96,8 +96,7 @@ class Meter:
     def last_look(self) -> tuple[str, float] | None:
         """When all have ended: what a call wrote and used in less time than it takes to look."""
         limits = self._limits
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = ended.ru_utime + ended.ru_stime
+        seconds = _ended_seconds() - self._ended_before
         if limits["cpu_seconds"] and seconds > limits["cpu_seconds"]:
             return "cpu_seconds", round(seconds, 2)
         written = self._written_by_ended() - self._own_written
@@ -190,6 +189,12 @@ class Meter:
             return "max_written_bytes", written
         self._scan_past *= 1.5  # They were someone else's.
         return None
+
+
+def _ended_seconds() -> float:
+    """Processor time of those that we have waited for."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 def changed_since(root: str, since: float, most: int) -> tuple[int, int]:

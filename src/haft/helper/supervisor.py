@@ -92,7 +92,10 @@ class Supervisor:
         name: str,
         company: Company,
         meter: Meter | None,
+        *,
+        has_others: bool = False,
     ) -> None:
+        """`has_others`: there are children besides that are no part of the call."""
         self.control = control
         self.main = main
         self.name = name[:MOST_NAME]
@@ -108,6 +111,7 @@ class Supervisor:
         self.give_up_at = 0.0
         self.was_told = False
         """Whether the host wanted an end, or is gone."""
+        self._has_others = has_others
 
     def terminate(self, grace: float) -> None:
         """TERM everything, and set the time for KILL."""
@@ -170,7 +174,7 @@ class Supervisor:
             ended, any_left = reap()
             if self.main in ended:
                 self.status = ended[self.main]
-            if not any_left:
+            if not any_left or (self._has_others and self._is_alone_over()):
                 if self.meter is not None and self.hit is None and not self.was_told:
                     self.hit = self.meter.last_look()
                 return []
@@ -190,6 +194,10 @@ class Supervisor:
             if self.control.fileno() in ready and not self.told():
                 host_is_there, self.was_told = False, True
                 self.terminate(grace=0.0)
+
+    def _is_alone_over(self) -> bool:
+        """Whether the command ended by itself, and left nothing."""
+        return self.status is not None and self.kill_at is None and not self.company.pids()
 
     def patience(self, now: float) -> float | None:
         """How long to sleep at most."""

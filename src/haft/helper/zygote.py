@@ -210,8 +210,10 @@ class Zygote:
                 return
             carrier: Stall | Yard | None = None
             kind: dict[str, Any] = {}
+            is_warm = False
             try:
                 kind = json.loads(message)
+                is_warm = kind.pop("warm", False)
                 carrier = self._dispatch(kind, descriptors)
             except (OSError, ValueError) as error:
                 with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptors[0])) as control:
@@ -219,7 +221,7 @@ class Zygote:
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
-            if carrier is not None and carrier.ready is None:
+            if carrier is not None and carrier.ready is None and not (is_warm and isinstance(carrier, Stall)):
                 # The next call will most likely be like this one, but for what was granted to this one alone.
                 with contextlib.suppress(OSError):
                     carrier.ready = carrier.order({**PLAIN, "network": kind["network"]})

@@ -7,5 +7,6 @@ the tools, which know only the `Launcher` port. This room decides nothing: walls
 from haft.processes.handle import Starter
 from haft.processes.helper import Helper
 from haft.processes.launcher import ProcessLauncher, Stale, plain_starter
+from haft.processes.warm import WarmStarter
 
-__all__ = ["Helper", "ProcessLauncher", "Stale", "Starter", "plain_starter"]
+__all__ = ["Helper", "ProcessLauncher", "Stale", "Starter", "WarmStarter", "plain_starter"]

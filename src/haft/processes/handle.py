@@ -44,7 +44,9 @@ class Ending:
     hit: tuple[str, float] | None = None
     """The limit that ended it, and how much was used."""
     stale: bool = False
-    """Whether it was not started because the helper sees another directory than we do."""
+    """Whether it was not started because the helper sees another directory than we do, or ended before."""
+    kept: bool = False
+    """Whether what it was forked from is there for another call."""
 
 
 class Handle(Protocol):

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 from haft.contracts import EndedChild, StartFailed
@@ -81,6 +81,7 @@ class HelperHandle:
             left=tuple(EndedChild(pid, name, ended=False) for pid, name in report["left"]),
             failed=None if report["failed"] is None else (report["failed"][0], report["failed"][1]),
             hit=None if report["hit"] is None else (report["hit"][0], report["hit"][1]),
+            kept=bool(report.get("kept")),
         )
 
     def terminate(self) -> None:
@@ -122,26 +123,19 @@ class Helper:
         raise AssertionError
 
     async def start(self, request: Request) -> HelperHandle:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        _open.add(ours)
-        try:
-            descriptors = [theirs.fileno(), request.stdin, request.stdout, request.stderr]
+        return HelperHandle(await self.told(request), asyncio.get_running_loop())
+
+    async def told(self, request: Request) -> socket.socket:
+        """Have it started; the socket over which it can be ended, and its end is told."""
+        kind = json.dumps(request.terms.get("kind", {})).encode()
+
+        async def hand_over(theirs: int) -> None:
+            descriptors = [theirs, request.stdin, request.stdout, request.stderr]
             if self._program == "plain":
                 descriptors.append(request.directory)
-            kind = json.dumps(request.terms.get("kind", {})).encode()
-            words = json.dumps(
-                {**request.terms, "argv": list(request.argv), "env": dict(request.env), "stdin": request.has_stdin}
-            ).encode()
             await self._hand_over(kind, descriptors)
-            ours.setblocking(False)
-            loop = asyncio.get_running_loop()
-            await loop.sock_sendall(ours, len(words).to_bytes(4, "big") + words)
-            return HelperHandle(ours, loop)
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
+
+        return await told_by(request, hand_over)
 
     async def _hand_over(self, kind: bytes, descriptors: list[int]) -> None:
         for attempt in (1, 2):
@@ -204,6 +198,25 @@ class Helper:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+async def told_by(request: Request, hand_over: Callable[[int], Awaitable[None]]) -> socket.socket:
+    """A socket of one call, on which the request was sent, when its other end was handed over."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    _open.add(ours)
+    try:
+        words = json.dumps(
+            {**request.terms, "argv": list(request.argv), "env": dict(request.env), "stdin": request.has_stdin}
+        ).encode()
+        await hand_over(theirs.fileno())
+        ours.setblocking(False)
+        await asyncio.get_running_loop().sock_sendall(ours, len(words).to_bytes(4, "big") + words)
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return ours
 
 
 async def _heard(server: socket.socket) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import glob
 import itertools
+import json
 import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from haft.contracts import (
     NO_GRANTS,
@@ -37,13 +38,16 @@ from haft.contracts import (
     Unconfined,
     Walls,
 )
-from haft.processes import Helper, ProcessLauncher, Stale, Starter, plain_starter
+from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
 from haft.sandbox.evidence import OWN_TO_EACH, Ground, judge, waited_for_network
 from haft.sandbox.protected import protected_names
 from haft.sandbox.site import Site, survey
 from haft.sandbox.toolchains import is_below
+
+if TYPE_CHECKING:
+    from haft.sandbox.nursery import Nursery
 
 Mode = Literal["auto", "required", "off"]
 
@@ -96,6 +100,7 @@ class Sandbox:
         self._busy: dict[Helper, int] = {}
         self._abilities: Abilities | None = None
         self._leaving: set[asyncio.Task[None]] = set()
+        self._nursery: Nursery | None = None
 
     @property
     def site(self) -> Site:
@@ -286,6 +291,54 @@ class Sandbox:
                 self._leave(starter)
         raise AssertionError
 
+    async def answer(self, walls: Walls, command: Command, sink: OutputSink) -> Exit:
+        """The same for a command that may be kept loaded, above a layer: from a fork, where it is."""
+        from haft.sandbox.nursery import Key, Nursery
+
+        warm = command.warm
+        if warm is None or walls.layer is None or "namespaces" not in walls.layers:
+            return await self.start(walls, command, sink)
+        self._nursery = self._nursery or Nursery()
+        nursery, helper = self._nursery, self._zygote()
+        env = {**self._environment(walls), **command.env}
+        directory = self._open_directory(command.cwd)
+        try:
+            terms = self._behind_walls(replace(walls, layer=None), command, directory)
+        finally:
+            os.close(directory)
+        key = Key(warm.name, warm.version, json.dumps([terms["kind"], command.cwd, env], sort_keys=True))
+        starter = nursery.take(key, helper)
+        if starter is None:
+            end = await self.start(walls, command, sink)
+            nursery.want(key, helper, lambda: self._load(helper, warm.argv, env, command, terms))
+            return end
+        try:
+            launcher = ProcessLauncher(
+                starter,
+                self._environment(walls),
+                self._open_directory,
+                lambda command, directory: self._behind_walls(walls, command, directory),
+                self._limits,
+            )
+            return await launcher.run(command, sink)
+        except Stale:
+            pass
+        finally:
+            nursery.give_back(starter)
+        return await self.start(walls, command, sink)
+
+    async def _load(
+        self, helper: Helper, argv: Sequence[str], env: Mapping[str, str], command: Command, terms: Mapping[str, Any]
+    ) -> WarmStarter:
+        if helper is not self._helper:
+            raise StartFailed("the workspace was replaced meanwhile")
+        directory = self._open_directory(command.cwd)
+        try:
+            kind = {**terms["kind"], "warm": True}
+            return await WarmStarter.open(helper, argv, env, directory, {**terms, "kind": kind})
+        finally:
+            os.close(directory)
+
     async def start_session(self, command: Command, sink: OutputSink) -> Session:
         """Start a program that outlives calls: it may write in the workspace, and has no network."""
         walls = await self.confine("workspace")
@@ -426,6 +479,9 @@ class Sandbox:
 
     def close(self) -> None:
         """End the helpers, and with the zygote everything behind walls."""
+        if self._nursery is not None:
+            self._nursery.close()
+            self._nursery = None
         for starter in (*self._retired, self._helper, self._plain):
             if starter is not None:
                 starter.close()
@@ -468,7 +524,7 @@ class _Behind:
         if self._layer is None:
             return await self._sandbox.start(walls, command, sink)
         async with self._turn:
-            return await self._sandbox.start(replace(walls, layer=self._layer), command, sink)
+            return await self._sandbox.answer(replace(walls, layer=self._layer), command, sink)
 
 
 def _amounts(limits: Limits) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
@@ -32,12 +32,17 @@ _log = logging.getLogger("haft")
 
 
 def transactions_of(
-    home: StateHome, workspace: str, host: str, limits: Limits, *, synced: bool = False
+    home: StateHome,
+    workspace: str,
+    host: str,
+    limits: Limits,
+    *,
+    synced: bool = False,
+    closed: Callable[[], Iterable[str]] = tuple,
 ) -> Transactions:
-    """The change sets of a workspace, made in the name of a host."""
-    transactions = Transactions(
-        home.changes, home.database, home.blobs, workspace, host, limits, guard_of(workspace), synced=synced
-    )
+    """The change sets of a workspace, made in the name of a host. What is `closed` is protected besides."""
+    guard = guard_of(workspace, closed)
+    transactions = Transactions(home.changes, home.database, home.blobs, workspace, host, limits, guard, synced=synced)
     transactions.mend = lambda left: recover_left(left, _tell)
     return transactions
 
@@ -46,8 +51,8 @@ def _tell(run: str, what: str) -> None:
     _log.warning("%s: %s", run, what)
 
 
-def guard_of(workspace: str) -> Guard:
-    """What may not come into a workspace unasked."""
+def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Guard:
+    """What may not come into a workspace unasked; what is `closed` too, relative to it."""
     inside = workspace.rstrip("/") + "/"
     own = [os.path.relpath(path, workspace) for path in OWN_PLACES if path.startswith(inside)]
 
@@ -55,7 +60,8 @@ def guard_of(workspace: str) -> Guard:
         entries: Sequence[Altered], read: Any, spared: Sequence[str], passed_over: Collection[str]
     ) -> HaftError | None:
         free = [path.removeprefix(inside) for path in spared if path.startswith(inside)]
-        found = offences(entries, read, workspace=workspace, spared=free, own=[*own, *elsewhere(workspace)])
+        places = [*own, *closed(), *elsewhere(workspace)]
+        found = offences(entries, read, workspace=workspace, spared=free, own=places)
         found = [each for each in found if each.enlivens or each.path not in passed_over]
         if not found:
             return None

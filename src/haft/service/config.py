@@ -127,8 +127,21 @@ def working_directory(config: Config, workspace: str) -> str:
     return os.path.relpath(place, root)
 
 
-def filled_in(config: Config) -> set[str]:
-    """Texts that were filled in from the environment: they are kept out of the record."""
+def kept_secret(config: Config) -> set[str]:
+    """Texts that are kept out of the record: what was filled in from the environment, and the parameters that a person
+    sets for templates."""
+    found = _filled_in(config)
+    left: list[Any] = [one.get("user_params", {}) for one in config.values["templates.instances"]]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            found.add(value)
+        elif isinstance(value, Mapping | list):
+            left += value.values() if isinstance(value, Mapping) else value
+    return found
+
+
+def _filled_in(config: Config) -> set[str]:
     found: set[str] = set()
     for name, written in config.written.items():
         left: list[tuple[Any, Any]] = [(written, config.values[name])]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from haft.service.config import Config
     from haft.service.plugins import Plugins
+    from haft.service.templates import ConfiguredTemplates
 
 TOOLBOXES: Final = "amp-toolbox"
 SKILL: Final = "skill"
@@ -47,11 +48,14 @@ class Discovery:
         self._separators = Separators()
         self._toolboxes: Toolboxes | None = None
         self._plugins: Plugins | None = None
+        self._templates: ConfiguredTemplates | None = None
+        self._home = home.path
         self._skill: SkillTool | None = None
         self._turn: asyncio.Lock | None = None
 
     def configure(self, config: Config) -> None:
         """Take in the directories and separators that were configured."""
+        self._config = config
         self._configured = tuple(self._directories(config))
         source = config.sources["toolbox.separator"]
         special = {
@@ -63,6 +67,17 @@ class Discovery:
             from haft.service.plugins import Plugins
 
             self._plugins = Plugins(config, self._workspace, self._definitions, self._sessions)
+        if config.values["templates.paths"] or config.values["templates.instances"]:
+            self._templates = self._configured_templates(config)
+
+    def _configured_templates(self, config: Config) -> ConfiguredTemplates:
+        from haft.service.templates import ConfiguredTemplates
+
+        return ConfiguredTemplates(config, self._workspace, self._definitions, self._home, self._env)
+
+    def closed_to_calls(self) -> list[str]:
+        """What calls may not write in the workspace, since it would be run without being looked at."""
+        return [] if self._templates is None else list(self._templates.environments_inside())
 
     def _directories(self, config: Config) -> Iterator[str]:
         for source, paths in config.lists.get("toolbox.paths", ()):
@@ -90,6 +105,8 @@ class Discovery:
         toolboxes = self._boxes()
         toolboxes.look()
         catalogue.take(TOOLBOXES, toolboxes.found())
+        if self._templates is not None:
+            self._templates.fill(catalogue)
         return bool(toolboxes.unknown()) | (self._plugins is not None and self._plugins.fill(catalogue))
 
     async def renew(
@@ -111,12 +128,16 @@ class Discovery:
                 catalogue.take(TOOLBOXES, toolboxes.found())
             if self._plugins is not None:
                 await self._plugins.renew(catalogue, launcher, told)
+            if self._templates is not None:
+                self._templates.renew(catalogue)
             self.fill_builtin(catalogue)
 
     def is_current(self, spec: ToolSpec) -> bool:
         """Whether a tool is still what it was when its file was last looked at."""
         if "plugin" in spec.meta:
             return self._plugins is None or self._plugins.is_current(spec.origin, spec.kind)
+        if spec.kind == "agent-studio":
+            return self._templates is None or self._templates.source.is_current(spec.origin)
         return spec.kind != "amp-toolbox" or self._boxes().is_current(spec.origin)
 
     def forget_failures(self, paths: Iterable[str]) -> None:
@@ -138,8 +159,8 @@ class Discovery:
         path = os.path.abspath(os.path.expanduser(path))
         if not os.path.lexists(path):
             raise BadUsage(f"there is no file {path}")
-        if os.path.isdir(path):
-            raise BadUsage(f"{path} is a directory", hint="name an executable file")
+        if os.path.isdir(path) or os.path.basename(path) == "tool.py":
+            return self._template_at(path)
         inside = path.startswith(self._workspace.rstrip("/") + "/")
         provenance: Provenance = "workspace" if inside else "user"
         if is_bash_plugin(script(path).encode()):
@@ -151,6 +172,19 @@ class Discovery:
         if "problem" in known:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
         return as_found(known, each, self._separators)
+
+    def _template_at(self, path: str) -> Found:
+        """The template in a folder, with the user parameters that are its defaults."""
+        from haft.sources.agent_studio.finding import ENTRY
+
+        folder = os.path.dirname(path) if os.path.basename(path) == ENTRY else path
+        if not os.path.lexists(os.path.join(folder, ENTRY)):
+            raise BadUsage(f"{path} is a directory, and no template", hint="name an executable file, or a template")
+        templates = self._templates or self._configured_templates(self._config)
+        found = templates.at(folder)
+        if found.tool is None:
+            raise BadUsage(f"{folder} cannot be called: {found.reason}", hint=f"haft templates check {folder}")
+        return found
 
     async def _plugin_at(self, path: str, provenance: Provenance, launcher: Launcher) -> Found:
         """The bash plugin at a path: whoever names it here allows it."""

@@ -59,7 +59,8 @@ class Gathered:
                 continue
             setting = BY_NAME[name]
             written = self._with_places(written, file)
-            value = written if has_placeholder(written) else _checked(setting, written, file.path)
+            is_whole = name == "templates.instances" or not has_placeholder(written)
+            value = _checked(setting, written, file.path) if is_whole else written
             kept, aside = narrowed(setting, value, self.values, file.path)
             self.ignored += aside
             if name == "tools.timeout" and kept is not NOTHING:
@@ -91,7 +92,11 @@ class Gathered:
             return
         if BY_NAME[name].narrowing == "adds":
             self.lists.setdefault(name, []).append((source, tuple(value)))
-            value = [*self.values[name], *(one for one in value if one not in self.values[name])]
+            before = self.values[name]
+            new = [number for number, one in enumerate(value) if one not in before]
+            if written or name in self.written:
+                written = [*self.written.get(name, before), *((written or value)[number] for number in new)]
+            value = [*before, *(value[number] for number in new)]
             source = f"{self.sources[name]}, {source}" if self._is_set(name) else source
         self.values[name], self.sources[name] = value, source
         self.written.pop(name, None)

@@ -47,17 +47,22 @@ class Ignored:
 def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: str) -> tuple[Any, list[Ignored]]:
     """What of a checked value counts: it, a part of it, or `NOTHING`; and what is set aside."""
     name = setting.name
-    if has_placeholder(value):
+    if has_placeholder(value) and name != "templates.instances":
         return NOTHING, [Ignored(name, value, source, FROM_ENVIRONMENT)]
     if name == "tools.timeout":
         before, cap = values[name], values["limits.max_seconds"]
         kept = {tool: number for tool, number in value.items() if number <= before.get(tool, cap)}
         aside = [tool for tool in value if tool not in kept]
         return kept, [Ignored(f"{name}.{tool}", value[tool], source, WHY_NOT["lower"]) for tool in aside]
-    if name == "toolbox.paths":
-        inside = [path for path in value if not path.startswith(("/", "~")) and ".." not in path.split("/")]
+    if name in ("toolbox.paths", "templates.paths"):
+        inside = [path for path in value if _is_inside(path)]
         rest = [path for path in value if path not in inside]
         return inside, [Ignored(name, rest, source, WHY_NOT["inside"])] if rest else []
+    if name == "templates.instances":
+        inside = [one for one in value if _is_inside(one["template"]) and not has_placeholder(one)]
+        aside = [one for one in value if one not in inside]
+        why = FROM_ENVIRONMENT if any(map(has_placeholder, aside)) else WHY_NOT["inside"]
+        return inside, [Ignored(name, aside, source, why)] if aside else []
     if name == "plugins":
         confined = [one for one in value if _is_confined(one)]
         rest = [one for one in value if not _is_confined(one)]
@@ -65,6 +70,11 @@ def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: st
     if setting.widens(value, values[name]):
         return NOTHING, [Ignored(name, value, source, WHY_NOT[setting.narrowing])]
     return value, []
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path of a workspace's file stays in it, by its words."""
+    return not path.startswith(("/", "~")) and ".." not in path.split("/")
 
 
 def _is_confined(plugin: Any) -> bool:

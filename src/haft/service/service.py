@@ -60,7 +60,7 @@ from haft.service.answers import Answers
 from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.changes import brought_up_to_date, rows_for, transactions_of
-from haft.service.config import Config, filled_in, load_config, working_directory
+from haft.service.config import Config, kept_secret, load_config, working_directory
 from haft.service.discovery import Discovery
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
@@ -132,7 +132,7 @@ class ToolService:
         self.who = who or user_name()
         self.thread = ThreadId(thread) if thread else new_thread_id()
         self._approver = approver
-        self._secrets = set(secrets) | secret_values(os.environ) | filled_in(self.config)
+        self._secrets = set(secrets) | secret_values(os.environ) | kept_secret(self.config)
         self._pipeline: Pipeline | None = None
         self._history: History | None = None
         self._replies: set[asyncio.Task[Reply]] = set()
@@ -220,7 +220,14 @@ class ToolService:
             lambda: layers[0].layers,
         )
         ending.callback(sandbox.close)
-        transactions = transactions_of(home, root.root, lease.host, limits, synced=self.config.durability == "full")
+        transactions = transactions_of(
+            home,
+            root.root,
+            lease.host,
+            limits,
+            synced=self.config.durability == "full",
+            closed=self.discovery.closed_to_calls,
+        )
         ending.push_async_callback(asyncio.to_thread, transactions.close)
         ending.callback(Housekeeping(home, bounds_of(self.config, os.environ), transactions).stop)
         coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox.no_layer)

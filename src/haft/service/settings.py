@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, get_args
 
 from haft.contracts import Limits
 from haft.service.values import (
+    instance_list,
     one_of,
     plugin_list,
     rule_list,
@@ -364,7 +365,38 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         variable=False,
     ),
     Setting(
-        "templates", {}, table, "Directories of templates, and the tools made from them.", "confined", variable=False
+        "templates.paths",
+        [],
+        texts,
+        "Directories of Agent Studio templates, or templates themselves; relative to the file. Those of all sources "
+        "count; a workspace may name its own.",
+        "adds",
+        variable=False,
+    ),
+    Setting(
+        "templates.instances",
+        [],
+        instance_list,
+        "Tools that are made of templates: a `name`, the folder of the `template`, and its `user_params`. A template "
+        "with instances is no tool by itself.",
+        "adds",
+        variable=False,
+    ),
+    Setting(
+        "templates.cold",
+        [],
+        texts,
+        "Names of templates that are started anew for each call, instead of answering from a process that has loaded "
+        "their libraries.",
+        "adds",
+    ),
+    Setting(
+        "templates.allow_builds",
+        False,
+        truth,
+        "Whether requirements of templates may be built from source, and fetched from addresses. Else only wheels are "
+        "installed.",
+        "trusted",
     ),
     Setting("cli", {}, tables, "Command lines that are offered as tools, by name.", "trusted", variable=False),
     Setting("providers", {}, tables, "MCP servers, by name.", "trusted", variable=False),

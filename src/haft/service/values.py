@@ -149,3 +149,21 @@ def rule_list(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple) or not all(isinstance(one, dict) for one in value):
         raise ValueError("must be a list of tables, each written as [[permissions]]")
     return list(value)
+
+
+def instance_list(value: Any) -> list[dict[str, Any]]:
+    """A list of tools that are made of templates."""
+    if not isinstance(value, list):
+        raise ValueError("must be a list of tables: [[templates.instances]]")  # noqa: TRY004  all checks raise the same
+    for one in value:
+        if not isinstance(one, dict):
+            raise ValueError("must be a list of tables: [[templates.instances]]")  # noqa: TRY004  the same
+        for key in ("name", "template"):
+            if not isinstance(one.get(key), str) or not one[key].strip():
+                raise ValueError(f"needs a text as `{key}` in each")
+        if not isinstance(one.get("user_params", {}), dict):
+            raise ValueError("needs a table as `user_params`")  # noqa: TRY004  the same
+        strange = sorted(one.keys() - {"name", "template", "user_params"})
+        if strange:
+            raise ValueError(f"knows name, template and user_params, and no `{strange[0]}`")
+    return value

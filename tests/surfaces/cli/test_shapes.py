@@ -158,6 +158,15 @@ def test_plugins(haft):
     assert len(listed) == 2 and len(updated) == 1
 
 
+def test_templates(haft):
+    assert haft("tools", "make", "fresh", "--studio", "--to", "made").code == 0
+    fits("checks", haft("templates", "check", "made/fresh", "--json").json)
+    fits("templates-packed", haft("templates", "pack", "made/fresh", "--to", "pack.zip", "--json").json)
+    fits("templates-installed", haft("templates", "install", "pack.zip", "--workflow", "W", "--json").json)
+    fits("templates", listed := haft("templates", "list", "--in", "templates", "--json").json)
+    fits("template-removed", haft("templates", "remove", listed[0]["folder"], "--yes", "--json").json)
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -4,6 +4,7 @@ from haft.pipeline.stages.approve import Approve
 from haft.pipeline.stages.confine import Confine
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.invoke import Invoke
+from haft.pipeline.stages.prepare import Prepare
 from haft.pipeline.stages.queue import Queue
 from haft.pipeline.stages.record import Durability, Record
 from haft.pipeline.stages.resolve import Resolve
@@ -18,6 +19,7 @@ __all__ = [
     "Decide",
     "Durability",
     "Invoke",
+    "Prepare",
     "Queue",
     "Record",
     "Resolve",

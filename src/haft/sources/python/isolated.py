@@ -26,6 +26,7 @@ from haft.contracts import (
     Stream,
     ToolContext,
 )
+from haft.files.links import steps_of
 from haft.schema import Signature, problems_of
 from haft.sources.python.found import Home, refuse_while_loading
 from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
@@ -213,13 +214,7 @@ def _readable(home: Home) -> Iterator[str]:
     """What the worker must be able to read: Python, haft, and the modules that the host finds."""
     prefixes = (sys.prefix, sys.base_prefix)
     yield from prefixes
-    # The interpreter is often a link to a link: each step of the way must be there.
-    step = sys.executable
-    for _ in range(16):
-        yield os.path.dirname(step)
-        if not os.path.islink(step):
-            break
-        step = os.path.normpath(os.path.join(os.path.dirname(step), os.readlink(step)))
+    yield from (os.path.dirname(step) for step in steps_of(sys.executable))
     for place in (*_own_places(home), *search_path()):
         real = os.path.realpath(place)
         if not os.path.exists(real) or _holds_the_home(real):

@@ -149,6 +149,18 @@ PLUGINS: Final = LazyGroup(
     },
 )
 
+TEMPLATES: Final = LazyGroup(
+    "templates",
+    "Agent Studio templates: checked, packed, taken in.",
+    {
+        "check": ("templates:check_templates", "What is wrong with templates."),
+        "pack": ("templates:pack_templates", "Write templates into one ZIP."),
+        "install": ("templates:install_templates", "Take in the templates of a ZIP."),
+        "list": ("templates:list_templates", "The templates there are."),
+        "remove": ("templates:remove_template", "Remove a template."),
+    },
+)
+
 STORE: Final = LazyGroup(
     "store",
     "What is kept of runs: before-images and outputs.",
@@ -178,6 +190,7 @@ HAFT: Final = LazyGroup(
         "permissions": PERMISSIONS,
         "skills": SKILLS,
         "plugins": PLUGINS,
+        "templates": TEMPLATES,
         "store": STORE,
         "audit": AUDIT,
         "config": CONFIG,

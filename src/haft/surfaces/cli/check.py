@@ -68,9 +68,9 @@ def check_tools(context: click.Context, what: tuple[str, ...], explain: str | No
     if said.json:
         facts([report.to_json() for report in reports])
     else:
-        lines(line for report in reports for line in _lines_of(report))
+        lines(line for report in reports for line in lines_of(report))
         if not said.quiet:
-            _sum_up(reports)
+            sum_up(reports)
     context.exit(0 if all(report.ok for report in reports) else 1)
 
 
@@ -167,7 +167,8 @@ async def _check_and_mend(targets: Sequence[Target], launcher: Launcher, said: G
     return [report for reports in found for report in reports]
 
 
-def _lines_of(report: Report) -> Iterator[str]:
+def lines_of(report: Report) -> Iterator[str]:
+    """What was found, for people."""
     for finding in report.findings:
         where = finding.path or report.target
         if finding.line is not None:
@@ -178,7 +179,8 @@ def _lines_of(report: Report) -> Iterator[str]:
             yield f"    hint: {one_line(finding.hint)}"
 
 
-def _sum_up(reports: Sequence[Report]) -> None:
+def sum_up(reports: Sequence[Report]) -> None:
+    """How much was found, in a word on stderr."""
     if not reports:
         say("there is nothing to check")
         return

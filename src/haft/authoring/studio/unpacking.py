@@ -1,0 +1,131 @@
+"""Unpacking a ZIP of templates into an empty folder, as if its author meant ill.
+
+Refused is whatever leads out, is no regular file or directory, is there twice (on any file system), is encrypted, or is
+more than was said: in files, in bytes, in bytes for each byte of the archive. Nothing is run, and nothing is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import unicodedata
+from typing import IO, TYPE_CHECKING, Final
+
+from haft.authoring.studio.gathering import BOUNDS, is_litter
+from haft.authoring.unpacking.filling import DEEPEST, Filling, Readable, checked_path
+from haft.authoring.unpacking.zips import is_special, opened, reading_zip, require_plain, require_short_directory
+from haft.contracts import BadUsage
+from haft.files import shown
+
+if TYPE_CHECKING:
+    from zipfile import ZipInfo
+
+MOST_RATIO: Final = 100
+"""Bytes that may come of each byte of the archive."""
+ALWAYS: Final = 1_000_000
+"""Bytes that may come whatever the archive's size."""
+MOST_DIRECTORY: Final = 2_000_000
+"""Bytes of its table of contents."""
+_ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
+_DRIVE: Final = re.compile(r"[A-Za-z]:")
+
+
+def folded(path: str) -> str:
+    """The path as a file system would have it that knows neither case nor ways of writing a letter."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def unpack(archive: str, folder: str) -> None:
+    """Unpack it into a folder of the caller's own. Environments, caches and histories are left out."""
+    with opened(archive, BOUNDS.bytes) as file:
+        if file.read(2) != b"PK":
+            raise BadUsage(f"{shown(archive)} is no ZIP", hint="`haft templates pack` makes one")
+        require_short_directory(archive, file, BOUNDS.files, MOST_DIRECTORY)
+        _unpack(archive, file, Filling(folder, BOUNDS))
+
+
+def _unpack(archive: str, file: IO[bytes], filling: Filling) -> None:
+    seen = _Seen()
+    ratio = _Ratio(os.fstat(file.fileno()).st_size)
+    with reading_zip(archive, file) as found:
+        for info in found.infolist():
+            path = _path(info)
+            seen.take(path, is_directory=info.is_dir())
+            if info.is_dir():
+                if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFDIR):
+                    raise is_special(info.filename)
+            else:
+                require_plain(info)
+                if info.flag_bits & _ENCRYPTED:
+                    raise BadUsage(f"`{shown(path)}` is encrypted: it is not installed")
+            if is_litter(path):
+                continue
+            if info.is_dir():
+                filling.directory(path)
+                continue
+            with found.open(info) as content:
+                filling.file(path, ratio.counting(content), info.external_attr >> 16)
+
+
+def _path(info: ZipInfo) -> str:
+    """Where an entry lies."""
+    if "\0" in info.orig_filename or _DRIVE.match(info.filename):
+        raise BadUsage(f"it holds the name `{shown(info.orig_filename[:200])}`: it is not installed")
+    path = checked_path(info.filename)
+    assert path is not None
+    if path.count("/") >= DEEPEST:
+        raise BadUsage(f"`{shown(path[:200])}` lies too deep: it is not installed")
+    return path
+
+
+class _Seen:
+    """The names that came, and those above them."""
+
+    def __init__(self) -> None:
+        self._spelled: dict[str, str] = {}
+        self._files: set[str] = set()
+        self._above: set[str] = set()
+
+    def take(self, path: str, *, is_directory: bool) -> None:
+        names = path.split("/")
+        for end in range(1, len(names) + 1):
+            one = "/".join(names[:end])
+            key = folded(one)
+            is_file = end == len(names) and not is_directory
+            known = self._spelled.setdefault(key, one)
+            if known != one:
+                raise BadUsage(
+                    f"`{shown(known)}` and `{shown(one)}` are one name on other machines: it is not installed"
+                )
+            if key in self._files or (is_file and key in self._above):
+                raise BadUsage(f"`{shown(one)}` is in it twice: it is not installed")
+            (self._files if is_file else self._above).add(key)
+
+
+class _Ratio:
+    """How much came, for how much was sent."""
+
+    def __init__(self, size: int) -> None:
+        self._left = max(ALWAYS, size * MOST_RATIO)
+
+    def counting(self, content: Readable) -> Readable:
+        return _Counting(self, content)
+
+    def came(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise BadUsage(f"it unpacks to more than {MOST_RATIO} times its size: it is not installed")
+
+
+class _Counting:
+    """A file whose bytes are counted as they come."""
+
+    def __init__(self, ratio: _Ratio, content: Readable) -> None:
+        self._ratio = ratio
+        self._content = content
+
+    def read(self, size: int, /) -> bytes:
+        piece = self._content.read(size)
+        self._ratio.came(len(piece))
+        return piece

@@ -1,0 +1,19 @@
+"""The way that a link leads, step by step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+MOST_STEPS: Final = 16
+
+
+def steps_of(path: str) -> Iterator[str]:
+    """The path itself and, where it is a link, each file that it leads to, up to the last. An interpreter is often a
+    link to a link, and each step of the way must be there. Links among the directories above are not looked at."""
+    for _ in range(MOST_STEPS):
+        yield path
+        if not os.path.islink(path):
+            return
+        path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))

@@ -1,0 +1,62 @@
+"""The scratch places of a room in which calls follow each other: put back after each to what they were before.
+
+What was added is removed. What was there and is not what it was cannot be brought back: then the room is given up.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+
+MOST_ENTRIES = 2000
+DEEPEST = 50
+
+Inventory = dict[str, tuple[int, ...]]
+
+
+class NotAsBefore(ValueError):
+    """The places cannot be put back."""
+
+
+def inventory(root: int) -> Inventory:
+    """Everything below, and what would tell that it changed."""
+    return {path: _marks(found) for path, found in _entries(root)}
+
+
+def restore(root: int, before: Inventory) -> None:
+    """Remove what was added. `NotAsBefore` where something else happened."""
+    now = dict(_entries(root))
+    for path in sorted(now.keys() - before.keys(), reverse=True):
+        if stat.S_ISDIR(now[path].st_mode):
+            os.rmdir(path, dir_fd=root)
+        else:
+            os.unlink(path, dir_fd=root)
+    if before.keys() - now.keys() or any(_marks(now[path]) != marks for path, marks in before.items()):
+        raise NotAsBefore("files that were there before the call were changed or removed")
+
+
+def _marks(found: os.stat_result) -> tuple[int, ...]:
+    """Directories change their times with what is made and removed in them."""
+    which = (found.st_ino, found.st_mode, found.st_uid, found.st_gid)
+    return which if stat.S_ISDIR(found.st_mode) else (*which, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _entries(root: int) -> Iterator[tuple[str, os.stat_result]]:
+    waiting, seen = ["."], 0
+    while waiting:
+        directory = waiting.pop()
+        place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=root)
+        try:
+            with os.scandir(place) as found:
+                for entry in found:
+                    seen += 1
+                    path = entry.name if directory == "." else f"{directory}/{entry.name}"
+                    if seen > MOST_ENTRIES or path.count("/") > DEEPEST:
+                        raise NotAsBefore("there are too many files in it")
+                    about = entry.stat(follow_symlinks=False)
+                    yield path, about
+                    if stat.S_ISDIR(about.st_mode):
+                        waiting.append(path)
+        finally:
+            os.close(place)

@@ -1,0 +1,204 @@
+"""Makes one environment of a template with uv, behind walls of its own.
+
+Nothing of the person's is seen from there: not the workspace, not the home, no secret; the network is open. As long as
+only wheels are taken no code of theirs is run, not even by compiling, and the downloads of all templates share a cache.
+Where packages may be built, they are built by code of strangers: each folder has a cache of its own then. What was made
+is put in its place in one step, whole. `environments` decides whether one is needed, and shares it among callers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import stat
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.contracts import NO_GRANTS, Command, EndedChild, Grants, OutputSink, StorageFailed, Stream, ToolFailed
+from haft.files import HeldLock, try_take
+from haft.sandbox.site import CACHES, home_of
+from haft.sandbox.toolchains import is_below
+from haft.service.config import Config
+from haft.service.environment_placing import making_folder, put
+from haft.service.environment_walls import walls_around
+from haft.service.environments import MADE_BY_US, Place, Told, apart, base_python, digest_of, key_of, name_of
+from haft.service.installer import (
+    LONGEST_LINE,
+    Fresh,
+    Heard,
+    failed,
+    find_uv,
+    installer_environment,
+    readable_certificates,
+)
+from haft.service.requirements import NAME, Requirements, read_requirements, understood
+from haft.storage import StateHome
+
+BUILD_SECONDS: Final = 600.0
+"""For one environment, whatever the call that wants it may take."""
+WAIT_SECONDS: Final = BUILD_SECONDS + 60.0
+"""For another process that makes the same one."""
+LOOK_SECONDS: Final = 0.1
+_CACHE: Final = "cache"
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """What making needs to know."""
+
+    config: Config
+    state_home: str
+    env: Mapping[str, str]
+    workspace: str
+    told: Told
+
+    async def make(self, real: str, current: Callable[[str], Any]) -> None:
+        """Make the environment of a folder, unless `current` says that someone else just did. `ToolFailed` where it
+        cannot be made: then nothing of it is left."""
+        content = read_requirements(real)
+        wanted = understood(content, allow_builds=self._allow_builds)
+        StateHome(self.state_home).prepare()
+        async with self._locked(real):
+            if current(real) is not None:
+                return
+            try:
+                with self._ground(real) as ground, making_folder(ground) as folder:
+                    await self._make(real, ground, folder, wanted)
+            except OSError as error:
+                raise StorageFailed(f"the environment of `{name_of(real)}` could not be made", error) from error
+
+    @property
+    def _allow_builds(self) -> bool:
+        return self.config.values.get("templates.allow_builds") is True
+
+    async def _make(self, real: str, ground: str, folder: str, wanted: Requirements) -> None:
+        with open(os.path.join(folder, NAME), "w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in wanted.lines)
+        await self._run(real, ground, folder, wanted)
+        made, word = os.path.join(folder, "venv"), secrets.token_hex(8)
+        _lead_to(base_python(), made, "bin", "python")
+        with open(os.path.join(made, MADE_BY_US), "x", encoding="ascii") as file:
+            file.write(word)
+        await _to_its_end(put, made, self._place(real), f"{digest_of(wanted.content)}\n{word}\n")
+
+    async def _run(self, real: str, ground: str, folder: str, wanted: Requirements) -> None:
+        uv, python, made, name = find_uv(self.env), base_python(), os.path.join(folder, "venv"), name_of(real)
+        heard = Heard(lambda line: self.told(f"making the environment of {name}: {line}"))
+        env = installer_environment(self.env, os.path.join(ground, _CACHE))
+        readable = (uv, *readable_certificates(self.env))
+        begin = (uv, "venv", "--quiet", "--no-project", "--relocatable", "--python", python, made)
+        install = [uv, "pip", "install", "--python", f"{made}/bin/python", "-r", f"{folder}/{NAME}"]
+        install += [] if self._allow_builds else ["--only-binary", ":all:"]
+        install += ["--require-hashes"] if wanted.has_hashes else []
+        with walls_around(ground, self.workspace, self.state_home, self.config, self.env) as sandbox:
+
+            async def do(argv: Sequence[str], grants: Grants = NO_GRANTS, sink: OutputSink = heard) -> bool:
+                command = Command(argv, env=env, readable=readable, hurried=True)
+                return (await sandbox.launcher("workspace", grants).run(command, sink)).code == 0
+
+            try:
+                async with asyncio.timeout(BUILD_SECONDS):
+                    self.told(f"making the environment of {name}: {', '.join(wanted.lines)[:LONGEST_LINE]}")
+                    if not await do(begin):
+                        raise failed(name, heard.last(), "uv could not begin it")
+                    fresh = Fresh(ground, wanted.lines)
+                    if wanted.lines and not (fresh.is_known() and await do([*install, "--offline"], sink=_Deaf())):
+                        if not await do(install, Grants(network=True)):
+                            raise failed(name, heard.last(), "uv could not install what it requires")
+                        fresh.note()
+                    # Not by uv, which starts the new interpreter: what is installed could have its code run by that.
+                    await do((python, "-I", "-S", "-m", "compileall", "-q", "-j", "0", f"{made}/lib"), sink=_Deaf())
+            except TimeoutError as error:
+                raise failed(name, heard.last(), f"not done after {BUILD_SECONDS:g} s") from error
+
+    def _place(self, real: str) -> Place:
+        """In the folder where that is ours, else apart."""
+        inside = Place(real)
+        return apart(self.state_home, real) if inside.has_other() or not is_ours(real) else inside
+
+    @contextlib.asynccontextmanager
+    async def _locked(self, real: str) -> AsyncIterator[None]:
+        """While nobody else makes it."""
+        until, lock = time.monotonic() + WAIT_SECONDS, self._lock(key_of(real))
+        if lock is None:
+            self.told(f"making the environment of {name_of(real)}: waiting for another process that makes it")
+        while lock is None:
+            if time.monotonic() > until:
+                raise ToolFailed(f"another process has been making the environment of `{name_of(real)}` for too long")
+            await asyncio.sleep(LOOK_SECONDS)
+            lock = self._lock(key_of(real))
+        try:
+            yield
+        finally:
+            lock.release(unlink=True)
+
+    def _lock(self, key: str) -> HeldLock | None:
+        folder = os.path.join(self.state_home, "environments")
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            return try_take(os.path.join(folder, f"{key}.lock"))
+        except OSError as error:
+            raise StorageFailed("no environment can be made", error) from error
+
+    @contextlib.contextmanager
+    def _ground(self, real: str) -> Iterator[str]:
+        """A directory to make things in, with a cache in it that no call can reach. Where there is no such place among
+        the person's files, one for this time only."""
+        data = self.env.get("XDG_DATA_HOME", "")
+        home = home_of(self.env)
+        data = os.path.realpath(data if os.path.isabs(data) else os.path.join(home, ".local", "share"))
+        ground = os.path.join(data, "haft", "uv")
+        if self._allow_builds:
+            ground = os.path.join(ground, "built", key_of(real))
+        reached = (
+            self.workspace,
+            self.state_home,
+            *(os.path.realpath(os.path.join(home, at)) for at in CACHES.values()),
+        )
+        if not is_below(ground, reached):
+            with contextlib.suppress(OSError):
+                os.makedirs(os.path.join(ground, _CACHE), mode=0o700, exist_ok=True)
+            if is_ours(ground):
+                yield ground
+                return
+        with tempfile.TemporaryDirectory(prefix="haft-uv-", ignore_cleanup_errors=True) as passing:
+            yield os.path.realpath(passing)
+
+
+def is_ours(folder: str) -> bool:
+    """Whether a folder is ours to write in: root could write everywhere."""
+    try:
+        return os.stat(folder).st_uid == os.geteuid() and os.access(folder, os.W_OK | os.X_OK)
+    except OSError:
+        return False
+
+
+def _lead_to(python: str, *link: str) -> None:
+    """However uv wrote it: what is found later must lead here, to the letter. What was built could have put a link in
+    place of a directory, to have us write elsewhere."""
+    for depth in range(1, len(link)):
+        if not stat.S_ISDIR(os.lstat(os.path.join(*link[:depth])).st_mode):
+            raise ToolFailed("what was made is no environment: a package that was built has replaced it")
+    os.unlink(os.path.join(*link))
+    os.symlink(python, os.path.join(*link))
+
+
+class _Deaf:
+    def output(self, stream: Stream, data: bytes) -> None: ...
+
+    def ended(self, children: Sequence[EndedChild]) -> None: ...
+
+
+async def _to_its_end(function: Callable[..., None], *arguments: Any) -> None:
+    """In a thread, which goes on when we are cancelled: then it is waited for."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise

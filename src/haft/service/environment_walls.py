@@ -1,0 +1,65 @@
+"""The walls behind which an environment is made: around one directory, without the person's workspace in sight.
+
+Homes, scratch places and haft's own state are hidden by every sandbox; here the workspace is too, wherever it lies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from haft.files import Root
+from haft.sandbox import Sandbox
+from haft.sandbox.site import Site, can_be_hidden, needed
+from haft.sandbox.toolchains import is_below
+from haft.service.config import Config
+
+MOST_BYTES: Final = 20_000_000_000
+MOST_FILE_BYTES: Final = 5_000_000_000
+MOST_FILES: Final = 500_000
+
+
+@contextlib.contextmanager
+def walls_around(
+    ground: str, workspace: str, state_home: str, config: Config, env: Mapping[str, str]
+) -> Iterator[Sandbox]:
+    """A sandbox that writes in `ground` alone. Packages may be larger than what a call writes."""
+    limits = replace(
+        config.limits,
+        cpu_seconds=0.0,
+        max_written_bytes=MOST_BYTES,
+        max_written_file_bytes=MOST_FILE_BYTES,
+        max_changed_files=MOST_FILES,
+    )
+    sandbox = _Elsewhere(ground, state_home, env, Root(ground).open_directory, limits, config.sandbox_mode)
+    sandbox.unseen = workspace
+    try:
+        yield sandbox
+    finally:
+        sandbox.close()
+
+
+class _Elsewhere(Sandbox):
+    unseen: str
+    """What is hidden besides."""
+
+    @property
+    def site(self) -> Site:
+        site = replace(super().site, caches=())
+        place = self.unseen
+        if not can_be_hidden(place) or is_below(place, site.hidden) or is_below(site.workspace, (place,)):
+            return site
+        show = [(os.path.realpath(path), path) for path in needed(site.workspace) if is_below(path, (place,))]
+        if any(path == place for _source, path in show):
+            return site  # Python itself is the workspace.
+        return replace(site, hide=(*site.hide, (place, 0o700)), show=(*site.show, *dict.fromkeys(show)))
+
+    def close(self) -> None:
+        """Nothing is kept but what is made: the places for it were not used."""
+        super().close()
+        for kept, _target in super().site.caches:
+            shutil.rmtree(os.path.dirname(kept), ignore_errors=True)

@@ -1,0 +1,167 @@
+"""uv: where it is, what it is told, and what it says, in words for people."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from haft.contracts import EndedChild, Stream, ToolFailed
+from haft.files import shown
+from haft.sandbox.environment import WITH_NETWORK
+
+MOST_LINES: Final = 300
+"""That are told of one environment."""
+LONGEST_LINE: Final = 200
+FRESH_SECONDS: Final = 600.0
+"""As long as the public index lets its answers be kept."""
+LAST_LINES: Final = 12
+LAST_CHARACTERS: Final = 2_000
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_CREDENTIALS: Final = re.compile(r"(?<=://)[^/\s@]+@")
+_SAME_FOR_UV: Final = {
+    "PIP_INDEX_URL": "UV_DEFAULT_INDEX",
+    "PIP_EXTRA_INDEX_URL": "UV_INDEX",
+    "PIP_CERT": "SSL_CERT_FILE",
+}
+"""What people set for pip, by what uv calls it."""
+_OLDER: Final = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
+_PATIENCE: Final = ("UV_HTTP_RETRIES", "UV_HTTP_TIMEOUT")
+_CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT")
+_NO_WHEEL: Final = (
+    "there is no wheel of it for this Python and machine: name a version that has one, or set "
+    "`templates.allow_builds = true` in your own configuration, which runs code of its authors"
+)
+_NO_ANSWER: Final = (
+    "the package index does not answer: is this machine online? HTTPS_PROXY, SSL_CERT_FILE and UV_DEFAULT_INDEX in "
+    "your environment are passed on"
+)
+_NETWORK: Final = r"dns error|error sending request|tcp connect|connection refused|Could not connect|Failed to fetch"
+_HINTS: Final = (
+    (r"not done after", "the next call tries again, with what was downloaded so far"),
+    (r"no usable wheels|no wheels|distributions is disabled|no-build|only-binary", _NO_WHEEL),
+    (r"not found in the package registry", "the index has no such package: look at its name in requirements.txt"),
+    (_NETWORK, _NO_ANSWER),
+    (r"No solution found|unsatisfiable", "no versions go together as requirements.txt asks"),
+    (r"hash mismatch|hashes", "a digest in requirements.txt is missing, or does not fit"),
+)
+
+
+def find_uv(env: Mapping[str, str]) -> str:
+    """The program, absolute: the one installed with haft, else the first on PATH."""
+    try:
+        from uv import find_uv_bin
+
+        return os.path.realpath(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        found = shutil.which("uv", path=env.get("PATH"))
+    if found is None or not os.path.isabs(found):
+        raise ToolFailed(
+            "the environments of templates are made with uv, and there is none",
+            hint="`pip install 'haft[templates]'` installs it beside haft",
+        )
+    return os.path.realpath(found)
+
+
+def installer_environment(env: Mapping[str, str], cache: str) -> dict[str, str]:
+    """What uv is told. Nobody's configuration files count: one could lie in the template. Indexes, proxies and
+    certificates do, also where it has no network: its cache is sorted by index. What is set for pip alone is set for uv
+    too."""
+    told = {
+        **{name: value for name, value in env.items() if name.upper() in WITH_NETWORK or name in _PATIENCE},
+        "UV_CACHE_DIR": cache,
+        "UV_LINK_MODE": "copy",
+        "UV_NO_CONFIG": "1",
+        "UV_NO_PROGRESS": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+        "NO_COLOR": "1",
+    }
+    for theirs, ours in _SAME_FOR_UV.items():
+        if theirs in env and ours not in env and _OLDER.get(ours, ours) not in env:
+            told[ours] = env[theirs]
+    return told
+
+
+def readable_certificates(env: Mapping[str, str]) -> Iterator[str]:
+    """Those that a person keeps at home."""
+    for name in _CERTIFICATES:
+        if os.path.isabs(path := env.get(name, "")) and os.path.exists(path):
+            yield path
+
+
+class Fresh:
+    """Whether the index was asked for the same packages a short while ago: then the cache knows the answer, and nobody
+    is asked. Many templates require the same."""
+
+    def __init__(self, ground: str, lines: Sequence[str]) -> None:
+        self._folder = os.path.join(ground, "asked")
+        self._path = os.path.join(self._folder, hashlib.sha256("\n".join(lines).encode()).hexdigest()[:24])
+
+    def is_known(self) -> bool:
+        return _age(self._path) < FRESH_SECONDS
+
+    def note(self) -> None:
+        """It was asked just now."""
+        with contextlib.suppress(OSError):
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            for name in os.listdir(self._folder):
+                if _age(path := os.path.join(self._folder, name)) >= FRESH_SECONDS:
+                    os.unlink(path)
+            with open(self._path, "w"):
+                pass
+
+
+def _age(path: str) -> float:
+    try:
+        return abs(time.time() - os.stat(path).st_mtime)
+    except OSError:
+        return float("inf")
+
+
+class Heard:
+    """What uv says, told line by line as it comes, and the end of it kept."""
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        self._told = told
+        self._count = 0
+        self._rest = b""
+        self._last: deque[str] = deque(maxlen=LAST_LINES)
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).replace(b"\r", b"\n").split(b"\n")
+        self._rest = self._rest[-LAST_CHARACTERS:]
+        for line in lines:
+            self._hear(line)
+
+    def ended(self, children: Sequence[EndedChild]) -> None: ...
+
+    def last(self) -> list[str]:
+        """The last lines, with the one that was not ended."""
+        if self._rest:
+            self._hear(self._rest)
+            self._rest = b""
+        return list(self._last)
+
+    def _hear(self, line: bytes) -> None:
+        words = shown(_COLOURS.sub("", line[:LAST_CHARACTERS].decode("utf-8", "replace")).expandtabs().rstrip())
+        words = _CREDENTIALS.sub("", words)
+        if not words.strip() or words.startswith("Using Python"):
+            return  # The latter names a directory that nobody will find.
+        self._last.append(words)
+        self._count += 1
+        if self._count <= MOST_LINES:
+            self._told(words.strip()[:LONGEST_LINE])
+
+
+def failed(name: str, lines: Sequence[str], otherwise: str) -> ToolFailed:
+    """Why an environment could not be made, with the last that was said."""
+    words = "\n".join(lines)[-LAST_CHARACTERS:]
+    said = " ".join((*lines, otherwise))
+    hint = next((hint for pattern, hint in _HINTS if re.search(pattern, said, re.IGNORECASE)), None)
+    return ToolFailed(f"the environment of `{name}` could not be made: {otherwise}\n{words}".rstrip(), hint=hint)

@@ -1,0 +1,141 @@
+"""Which `requirements.txt` an environment is made of: a plain list of packages, and nothing that reaches further.
+
+Whoever wrote a template wrote this file too. What could name another index, read files of this machine, or run code is
+refused with its line; what is left is handed to the installer without the options. Versions and markers are not looked
+at: the installer knows them better.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from dataclasses import dataclass
+from typing import Final
+
+from haft.contracts import ToolFailed
+from haft.files import shown
+
+NAME: Final = "requirements.txt"
+MOST_BYTES: Final = 100_000
+MOST_SHOWN: Final = 80
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PASSED_OVER: Final = ("--only-binary", "--prefer-binary", "--require-hashes")
+"""Options that ask for no more than is done anyway."""
+_PACKAGE: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._,\s-]*\])?\s*(?P<rest>.*)")
+_HASHES: Final = re.compile(r"(\s+--hash[= ]\s*[a-z0-9]+:[0-9a-fA-F]+)+\s*$")
+_ADDRESS: Final = re.compile(r"(git\+)?https://[^\s\\]+(\s*;.*)?")
+_ARCHIVES: Final = (".whl", ".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar")
+_BUILDS: Final = "`templates.allow_builds = true` in your own configuration allows it, and runs code of its authors"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a file asks for."""
+
+    content: bytes
+    """As it is on disk."""
+    lines: tuple[str, ...]
+    """One package each."""
+    has_hashes: bool
+    """Whether nothing may be installed that has no known digest."""
+
+
+def read_requirements(folder: str) -> bytes:
+    """The file's content. `ToolFailed` where it is missing, no file of its own, or far too long."""
+    path = os.path.join(folder, NAME)
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ToolFailed(f"{shown(path)} is a link: it must be a file of its own") from error
+        why = "there is none" if isinstance(error, FileNotFoundError) else str(error.strerror)
+        raise ToolFailed(f"{shown(path)} cannot be read: {why}") from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ToolFailed(f"{shown(path)} is no regular file")
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > MOST_BYTES:
+        raise ToolFailed(f"{shown(path)} is too long: more than {MOST_BYTES:_} bytes")
+    return content
+
+
+def understood(content: bytes, *, allow_builds: bool) -> Requirements:
+    """The packages that a file names. `ToolFailed` names the first line that is refused, and why."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ToolFailed(f"{NAME} is not UTF-8: byte {error.start}") from error
+    lines: list[str] = []
+    has_hashes = False
+    for number, line in _logical_lines(text):
+        why, hint = _refused(line, allow_builds=allow_builds)
+        if why is not None:
+            raise ToolFailed(f"line {number} of {NAME} is refused: `{_brief(line)}` {why}", hint=hint)
+        has_hashes = has_hashes or line.startswith("--require-hashes") or _HASHES.search(line) is not None
+        if not line.startswith("-"):
+            lines.append(line)
+    return Requirements(content, tuple(lines), has_hashes)
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """Without comments and what is empty; what goes on after a backslash is one line. With the number of the first."""
+    found: list[tuple[int, str]] = []
+    begun, parts = 0, ""
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        begun = begun or number
+        goes_on = line.endswith("\\") and not line.lstrip().startswith("#")
+        parts += line[:-1] + " " if goes_on else line
+        if not goes_on:
+            if words := re.sub(r"(^|\s)#.*$", "", parts).strip():
+                found.append((begun, words))
+            begun, parts = 0, ""
+    if words := parts.strip():
+        found.append((begun, words))
+    return found
+
+
+def _refused(line: str, *, allow_builds: bool) -> tuple[str | None, str | None]:
+    """Why a line is not taken, and what could be done about it."""
+    if any(not character.isprintable() and character != "\t" for character in line):
+        return "has characters that cannot be printed", None
+    if "${" in line:
+        return "names a variable of the environment", "write the value itself"
+    if line.startswith("-"):
+        return _refused_option(line)
+    is_address = _ADDRESS.fullmatch(line) is not None
+    package = None if is_address else _PACKAGE.fullmatch(line)
+    rest = "" if package is None else _HASHES.sub("", f" {package['rest']}").strip()
+    if rest.startswith("@"):
+        is_address = _ADDRESS.fullmatch(rest[1:].strip()) is not None
+        if not is_address:
+            return "names a place that is no `https://` address", "name the package by its name and version"
+    if is_address:
+        return (None, None) if allow_builds else ("is an address, not a package of the index", _BUILDS)
+    if package is None or "/" in rest.partition(";")[0] or package["name"].lower().endswith(_ARCHIVES):
+        return "is no package: files of this machine are not installed", "name packages of the index"
+    if " -" in rest.partition(";")[0] or (rest and rest[0] not in "=<>!~(;-") or rest.startswith("-"):
+        return "cannot be understood", "a line is a package, its version and a marker: `requests>=2.28`"
+    return None, None
+
+
+def _refused_option(line: str) -> tuple[str | None, str | None]:
+    option = re.split(r"[=\s]", line, maxsplit=1)[0]
+    if option in _PASSED_OVER:
+        return None, None
+    if option in ("-e", "--editable") or line.startswith("-e"):
+        return "installs a project of this machine", "put modules beside tool.py: it finds them there"
+    if option in ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--no-index", "--trusted-host"):
+        return "names a place to take packages from", "UV_DEFAULT_INDEX in your environment does, for all templates"
+    if option in ("-r", "--requirement", "-c", "--constraint") or line[:2] in ("-r", "-c"):
+        return "reads another file", "write its lines here"
+    return "is an option", "only packages are listed here"
+
+
+def _brief(line: str) -> str:
+    words = shown(line)
+    return words if len(words) <= MOST_SHOWN else words[: MOST_SHOWN - 1] + "…"

@@ -1,0 +1,113 @@
+"""The templates that a configuration names: where they lie, which tools are made of them, and their environments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from haft.contracts import Definitions, Environment, Environments, Found, Provenance
+from haft.registry import Catalogue
+from haft.service.config import Config
+from haft.sources.agent_studio.finding import ENVIRONMENT, HASH_FILE, Place, Wanted
+from haft.sources.agent_studio.source import Templates
+
+TEMPLATES = "agent-studio"
+
+
+class ConfiguredTemplates:
+    """Those of one workspace and its user."""
+
+    def __init__(
+        self, config: Config, workspace: str, definitions: Definitions, state_home: str, env: Mapping[str, str]
+    ) -> None:
+        self._config = config
+        self._definitions = definitions
+        self._workspace = os.path.realpath(workspace)
+        self.environments = _OnUse(config, state_home, env, self._workspace)
+        self.source = Templates(
+            lambda: list(self._places()),
+            lambda: list(self._wanted()),
+            definitions,
+            self.environments,
+            config.values["templates.cold"],
+        )
+
+    def fill(self, catalogue: Catalogue) -> None:
+        """Look again, and put in what there is. Nothing is started."""
+        self.source.look()
+        catalogue.take(TEMPLATES, self.source.found())
+
+    def renew(self, catalogue: Catalogue) -> None:
+        """The same, where anything is another than before."""
+        if self.source.look():
+            catalogue.take(TEMPLATES, self.source.found())
+
+    def environments_inside(self) -> Iterator[str]:
+        """What calls may not write although it lies in the workspace, relative to that: nobody would look at it before
+        it is run."""
+        inside = self._workspace.rstrip("/") + "/"
+        for folder in self.source.folders():
+            if folder.startswith(inside):
+                for name in (ENVIRONMENT, HASH_FILE):
+                    yield os.path.relpath(os.path.join(folder, name), self._workspace)
+
+    def at(self, folder: str) -> Found:
+        """The template in a folder that a person named, as it is configured or else by itself."""
+        place = self.place(folder, "the command line")
+        wanted = [each for each in self._wanted() if os.path.realpath(each.place.directory) == os.path.realpath(folder)]
+        source = Templates(
+            lambda: [place],
+            lambda: wanted[:1],
+            self._definitions,
+            self.environments,
+            self._config.values["templates.cold"],
+        )
+        source.look()
+        return next(source.found())
+
+    def _places(self) -> Iterator[Place]:
+        for source, paths in self._config.lists.get("templates.paths", ()):
+            for path in paths:
+                yield self.place(path, source)
+
+    def _wanted(self) -> Iterator[Wanted]:
+        for source, entries in self._config.lists.get("templates.instances", ()):
+            for entry in entries:
+                told: Mapping[str, Any] = entry  # type: ignore[assignment]  # a table, as its check saw to
+                yield Wanted(told["name"], self.place(told["template"], source), told.get("user_params", {}), source)
+
+    def place(self, path: str, source: str) -> Place:
+        """A directory that is written in a file of settings, or was named by the caller."""
+        is_file = os.path.isabs(source)
+        base = os.path.dirname(source) if is_file else self._workspace
+        directory = os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+        is_workspaces = is_file and os.path.realpath(base) == self._workspace and not self._config.trusted
+        inside = any(f"{one}/".startswith(self._workspace.rstrip("/") + "/") for one in _ways(directory))
+        provenance: Provenance = "workspace" if inside or is_workspaces else "user"
+        return Place(directory, provenance, self._workspace if is_workspaces else None)
+
+
+def _ways(directory: str) -> tuple[str, str]:
+    return directory, os.path.realpath(directory)
+
+
+class _OnUse(Environments):
+    """Builds nothing, and loads nothing, before someone asks."""
+
+    def __init__(self, config: Config, state_home: str, env: Mapping[str, str], workspace: str) -> None:
+        self._given = config, state_home, env, workspace
+        self._made: Environments | None = None
+
+    def _real(self) -> Environments:
+        if self._made is None:
+            from haft.service.environments import TemplateEnvironments
+
+            self._made = TemplateEnvironments(*self._given)
+        return self._made
+
+    def current(self, folder: str) -> Environment | None:
+        return self._real().current(folder)
+
+    async def prepared(self, folder: str, told: Any = lambda _line: None) -> Environment:
+        return await self._real().prepared(folder, told)

@@ -1,0 +1,233 @@
+"""The type of a field, as it is written, to JSON Schema.
+
+What is not understood becomes `{}`, which refuses nothing, and is said to be unknown. A class of the same file is
+handed on to `models`, which calls this room.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from haft.sources.agent_studio.constants import Constants
+from haft.sources.agent_studio.known_types import (
+    ANYTHING,
+    COUNTERS,
+    LISTS,
+    MADE,
+    MADE_LISTS,
+    OBJECTS,
+    SETS,
+    SIMPLE,
+    TUPLES,
+)
+from haft.sources.agent_studio.limits import Said, Speaking, limited
+from haft.sources.agent_studio.parsing import parse_expression
+from haft.sources.agent_studio.scope import Budget, Scope
+from haft.sources.agent_studio.template import Unknown
+
+MOST_DEPTH: Final = 40
+_TYPE_NAMES: Final = {str: "string", bool: "boolean", int: "integer", type(None): "null"}
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What an annotation means."""
+
+    schema: Mapping[str, Any]
+    is_optional: bool = False
+    """Whether it is `Optional[T]` or `T | None`."""
+    is_known: bool = True
+    said: Said = field(default_factory=Said)
+    """By the notes of an `Annotated` around it."""
+    is_class_variable: bool = False
+    is_final: bool = False
+
+
+_UNREAD: Final = Meant({}, is_known=False)
+
+
+class Annotations:
+    """Reads the types of one module."""
+
+    def __init__(self, scope: Scope, budget: Budget, define: Callable[[ast.ClassDef], Meant | None]) -> None:
+        self._scope = scope
+        self._budget = budget
+        self._constants = Constants(scope, budget)
+        self._speaking = Speaking(scope, self._constants)
+        self._define = define
+
+    def meaning(self, node: ast.expr | None, own: Mapping[str, ast.ClassDef], depth: int = 0) -> Meant:
+        """What a type means; `own` are the classes inside the class that it stands in."""
+        self._budget.spend()
+        if depth > MOST_DEPTH:
+            return _UNREAD
+        match node:
+            case ast.Constant(value=None):
+                return Meant({"type": "null"})
+            case ast.Constant(value=str(text)):
+                return self.meaning(parse_expression(text), own, depth + 1)
+            case ast.BinOp(op=ast.BitOr()):
+                return self._union(_options(node), own, depth)
+            case ast.Subscript(value=value, slice=inner):
+                arguments = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+                return self._generic(value, arguments, own, depth)
+            case ast.Call():
+                return self._made(node, own, depth)
+            case ast.Name() | ast.Attribute():
+                return self._named(node, own, depth)
+            case _:
+                return _UNREAD
+
+    def _named(self, node: ast.Name | ast.Attribute, own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+        defined = (own.get(node.id) if isinstance(node, ast.Name) else None) or self._scope.class_of(node)
+        if defined is not None:
+            return self._of_class(defined)
+        if isinstance(node, ast.Name) and (assigned := self._scope.assigned(node.id)) is not None:
+            return self.meaning(assigned, own, depth + 1)
+        for name in self._scope.names(node):
+            if name in SIMPLE:
+                return Meant(SIMPLE[name])
+            if name in ANYTHING:
+                return Meant({})
+            if name in LISTS or name in TUPLES:
+                return Meant({"type": "array"})
+            if name in SETS:
+                return Meant({"type": "array", "uniqueItems": True})
+            if name in OBJECTS:
+                return Meant({"type": "object"})
+            if name in COUNTERS:
+                return Meant({"type": "object", "additionalProperties": {"type": "integer"}})
+            if name in ("typing.ClassVar", "typing.Final"):
+                return Meant({}, is_class_variable=name == "typing.ClassVar", is_final=name == "typing.Final")
+        return _UNREAD
+
+    def _of_class(self, node: ast.ClassDef) -> Meant:
+        if self._constants.is_enum(node):
+            members = self._constants.members(node)
+            return _UNREAD if members is None else Meant(_one_of(list(members.values())))
+        return self._define(node) or _UNREAD
+
+    def _generic(
+        self, value: ast.expr, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int
+    ) -> Meant:
+        if not arguments:
+            return Meant(_tuple([], is_open=False)) if self._scope.is_named(value, *TUPLES) else _UNREAD
+        for name in self._scope.names(value):
+            if name in ("typing.Optional", "typing.Union"):
+                none = [ast.Constant(None)] if name == "typing.Optional" else []
+                return self._union([*arguments, *none], own, depth)
+            if name == "typing.Annotated":
+                return self._annotated(arguments, own, depth)
+            if name == "typing.Literal":
+                return self._literal(arguments, own, depth)
+            if name == "typing.ClassVar":
+                return Meant({}, is_class_variable=True)
+            if name == "typing.Final":
+                return replace(self.meaning(arguments[0], own, depth + 1), is_final=True)
+            if name in SIMPLE:  # `Json[T]`, `Pattern[str]`, `PathLike[str]`
+                return Meant(SIMPLE[name])
+            if name in LISTS or name in SETS or name in OBJECTS or name in TUPLES or name in COUNTERS:
+                return self._container(name, arguments, own, depth)
+        return _UNREAD
+
+    def _container(self, name: str, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+        inner = [self.meaning(each, own, depth + 1) for each in arguments if not _is_dots(each)]
+        known = all(each.is_known for each in inner)
+        if name in TUPLES:
+            return Meant(_tuple([each.schema for each in inner], is_open=len(inner) < len(arguments)), is_known=known)
+        if not inner:
+            return _UNREAD
+        last = inner[-1].schema
+        if name in OBJECTS:
+            return Meant(_object([each.schema for each in inner]), is_known=known)
+        if name in COUNTERS:
+            return Meant({"type": "object", "additionalProperties": {"type": "integer"}}, is_known=known)
+        return Meant(_array(last, unique=name in SETS), is_known=known)
+
+    def _union(self, options: Sequence[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+        inner = [self.meaning(option, own, depth + 1) for option in options]
+        schemas: list[Mapping[str, Any]] = []
+        for each in inner:
+            flat = each.schema["anyOf"] if each.schema.keys() == {"anyOf"} else [each.schema]
+            schemas += [one for one in flat if one not in schemas]
+        null = {"type": "null"}
+        is_optional = null in schemas
+        if is_optional:
+            schemas = [*(one for one in schemas if one != null), null]
+        schema = schemas[0] if len(schemas) == 1 else {} if {} in schemas else {"anyOf": schemas}
+        return Meant(schema, is_optional, all(each.is_known for each in inner))
+
+    def _annotated(self, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+        meant = self.meaning(arguments[0], own, depth + 1)
+        for note in arguments[1:]:
+            said = self._speaking.note(note)
+            meant = replace(meant, schema=limited(meant.schema, said.limits), said=meant.said.then(said))
+        return meant
+
+    def _literal(self, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+        values: list[Any] = []
+        for each in arguments:
+            value = self._constants.value(each) if not isinstance(each, ast.Name) else None
+            if isinstance(each, ast.Name | ast.Subscript):  # one Literal inside another
+                inner = self.meaning(each, own, depth + 1)
+                values += inner.schema.get("enum", [])
+                if "enum" not in inner.schema:
+                    return _UNREAD
+            elif isinstance(value, Unknown | list | dict):
+                return _UNREAD
+            else:
+                values.append(value)
+        return Meant(_one_of(values)) if values else _UNREAD
+
+    def _made(self, node: ast.Call, own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+        for name in self._scope.names(node.func):
+            limits = self._speaking.limits(node)
+            if name in MADE:
+                return Meant(limited(MADE[name], limits))
+            if name in MADE_LISTS and node.args:
+                inner = self.meaning(node.args[0], own, depth + 1)
+                return Meant(limited(_array(inner.schema, unique=MADE_LISTS[name]), limits), is_known=inner.is_known)
+            if name == "typing.NewType" and len(node.args) == 2:
+                return self.meaning(node.args[1], own, depth + 1)
+        return _UNREAD
+
+
+def _is_dots(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is ...
+
+
+def _options(node: ast.expr) -> list[ast.expr]:
+    """The types between the `|`: a long row of them is a deep tree."""
+    found: list[ast.expr] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        found.append(node.right)
+        node = node.left
+    return [node, *reversed(found)]
+
+
+def _one_of(values: list[Any]) -> dict[str, Any]:
+    unique = {(type(value), value): value for value in values}
+    kinds = {_TYPE_NAMES.get(kind) for kind, _value in unique}
+    found = {"enum": list(unique.values())}
+    return {"type": kinds.pop(), **found} if len(kinds) == 1 and None not in kinds else found
+
+
+def _array(items: Mapping[str, Any], *, unique: bool) -> dict[str, Any]:
+    return {"type": "array", **({"items": items} if items else {}), **({"uniqueItems": True} if unique else {})}
+
+
+def _tuple(items: list[Mapping[str, Any]], *, is_open: bool) -> dict[str, Any]:
+    if is_open:
+        return _array(items[0] if items else {}, unique=False)
+    first = {"prefixItems": items} if items else {}
+    return {"type": "array", **first, "minItems": len(items), "maxItems": len(items)}
+
+
+def _object(inner: list[Mapping[str, Any]]) -> dict[str, Any]:
+    keys, values = (inner[0], inner[1]) if len(inner) > 1 else ({}, {})
+    # JSON's keys are texts. What they become, numbers say, pydantic sees to.
+    names = {"propertyNames": keys} if keys.get("type") == "string" and len(keys) > 1 else {}
+    return {"type": "object", **names, **({"additionalProperties": values} if values else {})}

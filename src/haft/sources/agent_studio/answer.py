@@ -1,0 +1,111 @@
+"""What a template prints, told apart: what follows its key is the answer, and all of it where there is no key.
+
+The key is looked for as the output comes, also where it is cut in two. What was printed before it is kept with stderr.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from haft.contracts import EndedChild, Stream, ToolContext
+
+MOST_HELD: Final = 4_000_000
+"""Bytes that wait for a key; what came before them is not waited for."""
+LARGEST_RESULT: Final = 4_000_000
+MOST_TOLD: Final = 4_000
+_BLANKS: Final = b" \t\r\n\f\v"
+
+
+class Heard:
+    """The sink of one call."""
+
+    def __init__(self, context: ToolContext, key: str | None) -> None:
+        self._context = context
+        self._key = key.encode("utf-8", "surrogatepass") if key else None
+        self._is_open = self._key is None
+        """Whether what comes is the answer."""
+        self._held = b""
+        self._passed = 0
+        self._trailing = b""
+        """Blanks that are part of the answer only if something follows."""
+        self._has_begun = False
+        self._answer = bytearray()
+        self._is_long = False
+        self._last = b""
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        if stream == "stderr":
+            self._last = (self._last + data)[-MOST_TOLD:]
+            self._context.aside(data)
+        elif self._is_open:
+            self._say(data)
+        else:
+            self._look(data)
+
+    def ended(self, children: Sequence[EndedChild]) -> None:
+        self._context.ended(children)
+
+    def close(self) -> Any:
+        """All has been said: the answer as JSON, where it is that."""
+        if not self._is_open:
+            if self._passed:
+                self._say(f"[{self._passed} earlier bytes are kept with stderr]\n".encode())
+            held, self._held = self._held, b""
+            self._say(held)
+        if self._is_long or not self._answer:
+            return None
+        try:
+            return json.loads(self._answer.decode("utf-8"), parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            return None
+
+    def trouble(self) -> str:
+        """What it said last on stderr, the last line first: that names the error."""
+        lines = self._last.decode("utf-8", "replace").strip().splitlines()
+        if not lines:
+            return ""
+        begin = max((number for number, line in enumerate(lines) if line.startswith("Traceback ")), default=None)
+        if begin is None:
+            return "\n".join(lines[-10:])
+        # An exception's own text may have several lines: it begins behind the last one that is indented.
+        said = next((n for n in range(len(lines) - 1, begin, -1) if lines[n].startswith((" ", "\t"))), begin) + 1
+        words = lines[said:] or lines[-1:]
+        return "\n".join((*words, *lines[begin:said]))
+
+    def _look(self, data: bytes) -> None:
+        assert self._key is not None
+        searched = max(0, len(self._held) - len(self._key) + 1)
+        self._held += data
+        found = self._held.find(self._key, searched)
+        if found >= 0:
+            before, after = self._held[:found], self._held[found + len(self._key) :]
+            self._held, self._is_open = b"", True
+            if before:
+                self._context.aside(before)
+            self._say(after)
+        elif len(self._held) > 2 * MOST_HELD:
+            gone, self._held = self._held[:-MOST_HELD], self._held[-MOST_HELD:]
+            self._passed += len(gone)
+            self._context.aside(gone)
+
+    def _say(self, data: bytes) -> None:
+        """Part of the answer: without the blanks around it."""
+        data = self._trailing + data
+        if not self._has_begun:
+            data = data.lstrip(_BLANKS)
+        kept = data.rstrip(_BLANKS)
+        self._trailing = data[len(kept) :]
+        if not kept:
+            return
+        self._has_begun = True
+        self._context.output("stdout", kept)
+        if len(self._answer) + len(kept) > LARGEST_RESULT:
+            self._is_long = True
+        else:
+            self._answer += kept
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(word)

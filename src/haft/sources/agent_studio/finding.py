@@ -1,0 +1,142 @@
+"""The folders that are templates, and the tools that configuration makes of them. Nothing is read here but names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from haft.contracts import Provenance
+from haft.sources.agent_studio.manifest import MANIFEST_FILE, read_manifest
+from haft.sources.agent_studio.names import name_of_folder
+from haft.sources.identity import identity_at
+
+ENTRY: Final = "tool.py"
+REQUIREMENTS: Final = "requirements.txt"
+ENVIRONMENT: Final = ".venv"
+HASH_FILE: Final = ".requirements_hash.txt"
+NOT_ITS_OWN: Final = frozenset({ENVIRONMENT, "__pycache__", HASH_FILE, MANIFEST_FILE, ".git", ".hg", ".svn"})
+"""What lies in a template's folder and is no part of it."""
+MOST_FOLDERS: Final = 1_000
+MOST_FILES: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A directory of templates, or a template itself."""
+
+    directory: str
+    provenance: Provenance
+    within: str | None = None
+    """What its links may not lead out of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A tool that configuration asks for by name."""
+
+    name: str
+    place: Place
+    user: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Its user parameters: secret."""
+    source: str = ""
+    """Who asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One tool to be: a template, with the name and the parameters that a person gave it."""
+
+    name: str
+    folder: str
+    provenance: Provenance
+    identity: str = ""
+    """What changes when the template does."""
+    user: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    workflow: str | None = None
+    source: str | None = None
+    """Who asks for it by name; None for a folder that stands for itself."""
+    files: tuple[str, ...] = ()
+    problem: str | None = None
+
+    @property
+    def entry(self) -> str:
+        return os.path.join(self.folder, ENTRY)
+
+
+def instances(places: Sequence[Place], wanted: Sequence[Wanted]) -> list[Instance]:
+    """Every tool: those that are asked for by name, and each folder that nobody asks for."""
+    named = [_instance(each.place.directory, each.place, each) for each in wanted]
+    taken = {os.path.realpath(each.folder) for each in named}
+    folders = {folder: place for place in places for folder in template_folders(place.directory)}
+    alone = [_instance(folder, place) for folder, place in folders.items() if os.path.realpath(folder) not in taken]
+    return named + alone
+
+
+def template_folders(directory: str) -> Iterator[str]:
+    """The folder itself, where it is a template; else those in it."""
+    if os.path.lexists(os.path.join(directory, ENTRY)):
+        yield directory
+        return
+    try:
+        with os.scandir(directory) as found:
+            names = sorted(entry.name for entry in found if not entry.name.startswith(".") and entry.is_dir())
+    except OSError:
+        return
+    for name in names[:MOST_FOLDERS]:
+        folder = os.path.join(directory, name)
+        if os.path.lexists(os.path.join(folder, ENTRY)):
+            yield folder
+
+
+def identity_of_template(folder: str) -> str:
+    """What changes when its code, its requirements or its name do."""
+    return "|".join(identity_at(os.path.join(folder, name)) or "" for name in (ENTRY, REQUIREMENTS, MANIFEST_FILE))
+
+
+def own_files(folder: str) -> list[str]:
+    """The files that a template is made of; one more than counts where there are too many."""
+    found: list[str] = []
+    for top, directories, names in os.walk(folder):
+        directories[:] = sorted(name for name in directories if name not in NOT_ITS_OWN)
+        found += [os.path.join(top, name) for name in sorted(names) if name not in NOT_ITS_OWN]
+        if len(found) > MOST_FILES:
+            return found[: MOST_FILES + 1]
+    return found
+
+
+def _instance(folder: str, place: Place, wanted: Wanted | None = None) -> Instance:
+    name = name_of_folder(folder) if wanted is None else wanted.name
+    manifest = read_manifest(folder)
+    files = own_files(folder)
+    return Instance(
+        name=name,
+        folder=folder,
+        provenance=place.provenance,
+        identity=identity_of_template(folder),
+        user={} if wanted is None else wanted.user,
+        workflow=None if manifest is None or wanted is not None else manifest.workflow,
+        source=None if wanted is None else wanted.source,
+        files=tuple(files),
+        problem=_why_not(folder, place.within, files),
+    )
+
+
+def _why_not(folder: str, within: str | None, files: Sequence[str]) -> str | None:
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    for name in (ENTRY, REQUIREMENTS):
+        path = os.path.join(folder, name)
+        if not os.path.isfile(path):
+            return f"there is no {name} in {folder}"
+        if not os.access(path, os.R_OK):
+            return f"{path} may not be read; see to its permissions"
+    if len(files) > MOST_FILES:
+        return f"its folder has more than {MOST_FILES} files, and an approval could not hold for them all"
+    if within is not None:
+        root = os.path.realpath(within).rstrip("/") + "/"
+        for path in (folder, *files):
+            if not f"{os.path.realpath(path)}/".startswith(root):
+                return f"{path} leads out of the workspace"
+    return None

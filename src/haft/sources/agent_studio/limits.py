@@ -1,0 +1,189 @@
+"""What `Field(…)` says of a field, and what it means for a JSON Schema.
+
+Only what holds for certain is taken over: a limit that cannot be known, or that the schema's dialect reads in another
+way, is left out, since pydantic checks it anyway and a schema must not refuse what the template takes.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from haft.schema import excess
+from haft.sources.agent_studio.constants import Constants
+from haft.sources.agent_studio.scope import Scope
+from haft.sources.agent_studio.template import UNKNOWN, Unknown
+
+_NUMBERS: Final = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_SIZES: Final = {"string": "Length", "array": "Items", "object": "Properties"}
+_OLD: Final = {"min_items": "min_length", "max_items": "max_length"}
+_LIMITS: Final = (*_NUMBERS, "multiple_of", "min_length", "max_length", "pattern")
+_SINGLE: Final = {
+    "annotated_types.Ge": "ge", "annotated_types.Gt": "gt", "annotated_types.Le": "le", "annotated_types.Lt": "lt",
+    "annotated_types.MultipleOf": "multiple_of", "annotated_types.MinLen": "min_length",
+    "annotated_types.MaxLen": "max_length",
+}  # fmt: skip
+_SEVERAL: Final = ("annotated_types.Interval", "annotated_types.Len", "pydantic.StringConstraints")
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES: Final = frozenset("dwsDWSnrtbB.\\/()[]{}*+?|^$-")
+_ELSEWHERE: Final = re.compile(r"\(\?(?!:)|\[[^\]]*(?:\[|&&|--|~~)|\[\^?\]|[*+?}]\+|\{(?!\d+(?:,\d*)?\})")
+"""What other readers of regular expressions take in another way than pydantic does, or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Of one field, by `Field(…)`, `Annotated` and the value that it is given."""
+
+    has_default: bool = False
+    default: Any = UNKNOWN
+    description: str | None = None
+    title: str | None = None
+    alias: str | Unknown | None = None
+    """`UNKNOWN` where it has one that cannot be known."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """By the names that pydantic gives them."""
+    examples: list[Any] | None = None
+
+    def then(self, later: Said) -> Said:
+        """Both, of which the later one counts where they differ. Limits are applied where they stand."""
+        return Said(
+            self.has_default or later.has_default,
+            later.default if later.has_default else self.default,
+            self.description if later.description is None else later.description,
+            self.title if later.title is None else later.title,
+            self.alias if later.alias is None else later.alias,
+            later.limits,
+            self.examples if later.examples is None else later.examples,
+        )
+
+
+class Speaking:
+    """Reads what is said of fields."""
+
+    def __init__(self, scope: Scope, constants: Constants) -> None:
+        self._scope = scope
+        self._constants = constants
+
+    def assigned(self, node: ast.expr | None) -> Said:
+        """What stands after the `=` of a field."""
+        if node is None or _is_dots(node):
+            return Said()
+        if isinstance(node, ast.Call) and self._scope.is_named(node.func, "pydantic.Field"):
+            return self._field(node)
+        return Said(True, self._constants.value(node))
+
+    def note(self, node: ast.expr) -> Said:
+        """What stands in an `Annotated`, after the type."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return Said(description=self._constants.text(node))
+        if not isinstance(node, ast.Call):
+            return Said()
+        names = self._scope.names(node.func)
+        if "pydantic.Field" in names:
+            return self._field(node)
+        single = next((_SINGLE[name] for name in names if name in _SINGLE), None)
+        if single is not None and node.args:
+            return Said(limits={single: self._constants.value(node.args[0])})
+        return Said(limits=self.limits(node)) if any(name in _SEVERAL for name in names) else Said()
+
+    def limits(self, node: ast.Call) -> dict[str, Any]:
+        """The limits among the words of a call."""
+        words = {_OLD.get(word.arg, word.arg): word.value for word in node.keywords if word.arg is not None}
+        return {name: self._constants.value(words[name]) for name in _LIMITS if name in words}
+
+    def _field(self, node: ast.Call) -> Said:
+        words = {word.arg: word.value for word in node.keywords if word.arg is not None}
+        examples = self._constants.value(words.get("examples"))
+        said = Said(
+            description=self._constants.text(words.get("description")),
+            title=self._constants.text(words.get("title")),
+            alias=self._alias(words.get("validation_alias", words.get("alias"))),
+            limits=self.limits(node),
+            examples=examples if isinstance(examples, list) else None,
+        )
+        first = node.args[0] if node.args else words.get("default")
+        if any(word.arg is None for word in node.keywords) or isinstance(first, ast.Starred):
+            return replace(said, has_default=True)
+        if "default_factory" in words:
+            return replace(said, has_default=True, default=self._constants.made_by(words["default_factory"]))
+        if first is None or _is_dots(first) or self._scope.is_named(first, "pydantic.PydanticUndefined"):
+            return said
+        return replace(said, has_default=True, default=self._constants.value(first))
+
+    def _alias(self, node: ast.expr | None) -> str | Unknown | None:
+        if node is None or (isinstance(node, ast.Constant) and node.value is None):
+            return None
+        if isinstance(node, ast.Call) and self._scope.is_named(node.func, "pydantic.AliasChoices") and node.args:
+            node = node.args[0]
+        text = self._constants.text(node)
+        return UNKNOWN if text is None else text
+
+
+def _is_dots(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is ...
+
+
+def limited(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with the limits that mean something for its type. They take the place of those that it has: so does
+    pydantic with the notes of an `Annotated`."""
+    if not limits:
+        return dict(schema)
+    if isinstance(options := schema.get("anyOf"), list):
+        return {**schema, "anyOf": [limited(option, limits) for option in options]}
+    return {**schema, **_limits_of(schema, limits)}
+
+
+def limited_below(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with those limits that it does not have already: what is assigned to a field counts before its type."""
+    if not limits:
+        return dict(schema)
+    if isinstance(options := schema.get("anyOf"), list):
+        return {**schema, "anyOf": [limited_below(option, limits) for option in options]}
+    return {**schema, **{word: held for word, held in _limits_of(schema, limits).items() if word not in schema}}
+
+
+def _limits_of(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return _of_number(kind, limits)
+    if kind not in _SIZES or "prefixItems" in schema:
+        return {}
+    if kind == "string" and schema.get("format", "password") != "password":
+        return {}
+    found = _of_size(_SIZES[kind], limits)
+    if kind == "string" and is_pattern(limits.get("pattern")):
+        found["pattern"] = limits["pattern"]
+    return found
+
+
+def _of_number(kind: str, limits: Mapping[str, Any]) -> dict[str, Any]:
+    found = {word: limits[name] for name, word in _NUMBERS.items() if type(limits.get(name)) in (int, float)}
+    step = limits.get("multiple_of")
+    # Of fractions there are several ways to say what a multiple is.
+    if type(step) is int and step > 0 and kind == "integer":
+        found["multipleOf"] = step
+    return found
+
+
+def _of_size(what: str, limits: Mapping[str, Any]) -> dict[str, Any]:
+    words = (("min_length", f"min{what}"), ("max_length", f"max{what}"))
+    return {word: limits[name] for name, word in words if type(limits.get(name)) is int and limits[name] >= 0}
+
+
+def is_pattern(pattern: Any) -> bool:
+    """Whether a regular expression means the same to pydantic and to whoever checks the schema."""
+    if not isinstance(pattern, str) or not pattern.isascii() or excess({"pattern": pattern}) is not None:
+        return False
+    if not _ESCAPES.issuperset(_ESCAPE.findall(pattern)) or _ELSEWHERE.search(_ESCAPE.sub("", pattern)):
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,215 @@
+"""The classes of a template to parameters: fields of a pydantic model, those of its bases, and the models inside.
+
+What pydantic does is done here again by reading: a later field takes the place of an earlier one, names with `_` and
+class variables are none, `model_config` may forbid what is not named.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from haft.sources.agent_studio.annotations import Annotations, Meant
+from haft.sources.agent_studio.configs import Config, read_config
+from haft.sources.agent_studio.constants import Constants
+from haft.sources.agent_studio.limits import Said, Speaking, limited_below
+from haft.sources.agent_studio.scope import Budget, Scope, TooMuch
+from haft.sources.agent_studio.template import UNKNOWN, Parameter, Parameters, Unknown
+
+MODELS: Final = ("pydantic.BaseModel", "pydantic.BaseSettings", "pydantic_settings.BaseSettings")
+_SILENT_BASES: Final = (*MODELS, "typing.Generic", "typing.Protocol", "abc.ABC", "builtins.object")
+MOST_BASES: Final = 40
+"""Classes that inherit from one another, in one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    meant: Meant
+    said: Said
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A class, with what it inherits."""
+
+    fields: Mapping[str, _Field] = field(default_factory=dict)
+    config: Config = field(default_factory=Config)
+    is_whole: bool = True
+    """Whether nothing of it was passed over, such as a base from another file."""
+
+
+class Models:
+    """What one class of a module refers to, from there on."""
+
+    def __init__(self, scope: Scope, budget: Budget) -> None:
+        self._scope = scope
+        self._budget = budget
+        self._constants = Constants(scope, budget)
+        self._speaking = Speaking(scope, self._constants)
+        self._types = Annotations(scope, budget, self._define)
+        self._shapes: dict[ast.ClassDef, _Shape] = {}
+        self._named: dict[ast.ClassDef, str] = {}
+        self._waiting: list[ast.ClassDef] = []
+        self._roots: set[ast.ClassDef] = set()
+
+    def parameters(self, node: ast.ClassDef | None) -> Parameters:
+        """One of the two classes; none at all where it is missing."""
+        if node is None:
+            return Parameters()
+        shape = self._shape(node)
+        fields = tuple(_parameter(one, shape.config) for one in shape.fields.values())
+        schema = _schema(fields, [one.key for one in fields if one.required], shape)
+        definitions: dict[str, Any] = {}
+        while self._waiting:
+            inner = self._waiting.pop()
+            definitions[self._named[inner]] = self._inner_schema(inner)
+        if definitions:
+            schema["$defs"] = dict(sorted(definitions.items()))
+        return Parameters(schema, fields, node.lineno)
+
+    def is_model(self, node: ast.ClassDef, depth: int = 0) -> bool:
+        """Whether a class inherits from pydantic's, directly or by another class of the file."""
+        self._budget.spend()
+        if depth > MOST_BASES:
+            return False
+        bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+        if any(self._scope.is_named(base, *MODELS) for base in bases):
+            return True
+        above = [self._scope.class_of(base) for base in bases]
+        return any(self.is_model(each, depth + 1) for each in above if each is not None and each is not node)
+
+    def _define(self, node: ast.ClassDef) -> Meant | None:
+        """A class as the type of a field."""
+        for base in node.bases:
+            if isinstance(base, ast.Subscript) and self._scope.is_named(base.value, "pydantic.RootModel"):
+                return self._root(node, base.slice)
+        if not self.is_model(node):
+            return None
+        if node not in self._named:
+            taken = set(self._named.values())
+            name = next(name for name in _candidates(node.name) if name not in taken)
+            self._named[node] = name
+            self._waiting.append(node)
+        return Meant({"$ref": f"#/$defs/{self._named[node]}"})
+
+    def _root(self, node: ast.ClassDef, inner: ast.expr) -> Meant | None:
+        """A model that is one value; unknown where it contains itself."""
+        if node in self._roots:
+            return None
+        self._roots.add(node)
+        meant = self._types.meaning(inner, {})
+        self._roots.discard(node)
+        return meant
+
+    def _inner_schema(self, node: ast.ClassDef) -> dict[str, Any]:
+        """A model inside another: nothing is sent as null there, so what has no default is required."""
+        shape = self._shape(node)
+        fields = [_parameter(one, shape.config) for one in shape.fields.values()]
+        needed = [one.key for one in fields if one.required or one.null_when_absent]
+        return _schema(fields, needed, shape)
+
+    def _shape(self, node: ast.ClassDef, depth: int = 0) -> _Shape:
+        if node in self._shapes:
+            return self._shapes[node]
+        if depth > MOST_BASES:
+            raise TooMuch
+        fields: dict[str, _Field] = {}
+        config, is_whole = Config(), True
+        for base in reversed(node.bases):
+            above = self._scope.class_of(base)
+            if above is not None and above is not node:
+                inherited = self._shape(above, depth + 1)
+                fields |= inherited.fields
+                config, is_whole = config.then(inherited.config), is_whole and inherited.is_whole
+            elif not self._is_silent(base):
+                is_whole = False
+        config = config.then(read_config(node, self._scope, self._constants))
+        fields |= {one.name: one for one in self._own_fields(node, config)}
+        blocks = any(isinstance(each, ast.If | ast.Try | ast.For | ast.While | ast.With) for each in node.body)
+        shape = _Shape(fields, config, is_whole and not blocks)
+        self._shapes[node] = shape
+        return shape
+
+    def _is_silent(self, base: ast.expr) -> bool:
+        """Whether a base brings no fields."""
+        return self._scope.is_named(base.value if isinstance(base, ast.Subscript) else base, *_SILENT_BASES)
+
+    def _own_fields(self, node: ast.ClassDef, config: Config) -> Iterator[_Field]:
+        own = {each.name: each for each in node.body if isinstance(each, ast.ClassDef)}
+        for name, (annotation, value, line, docstring) in written_fields(node).items():
+            meant = self._types.meaning(annotation, own)
+            if meant.is_class_variable or (meant.is_final and value is not None):
+                continue
+            said = meant.said.then(self._speaking.assigned(value))
+            if config.docstrings and said.description is None:
+                said = replace(said, description=docstring)
+            yield _Field(name, replace(meant, schema=limited_below(meant.schema, said.limits)), said, line)
+
+
+def written_fields(node: ast.ClassDef) -> dict[str, tuple[ast.expr, ast.expr | None, int, str | None]]:
+    """The fields as a class has them: the type, what is assigned, the line, and a text below it."""
+    found: dict[str, tuple[ast.expr, ast.expr | None, int, str | None]] = {}
+    for at, statement in enumerate(node.body):
+        below = node.body[at + 1] if at + 1 < len(node.body) else None
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value) if is_field_name(name):
+                before = found.get(name)
+                text = below.value if isinstance(below, ast.Expr) else None
+                docstring = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else None
+                kept = value if value is not None or before is None else before[1]
+                found[name] = (annotation, kept, statement.lineno, docstring)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in found:
+                annotation, _value, line, docstring = found[name]
+                found[name] = (annotation, value, line, docstring)
+            case _:
+                pass
+    return found
+
+
+def is_field_name(name: str) -> bool:
+    """Whether pydantic takes an annotated name for a field."""
+    return not name.startswith("_") and name != "model_config"
+
+
+def _candidates(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}_{number}" for number in range(2, 10_000))
+
+
+def _parameter(one: _Field, config: Config) -> Parameter:
+    said = one.said
+    alias = said.alias if config.by_alias else None
+    is_hidden = isinstance(alias, Unknown) or (alias is None and config.renames)
+    key = alias if isinstance(alias, str) else one.name
+    description = said.description or said.title or ""
+    schema: dict[str, Any] = {"description": description} if description else {}
+    schema = {**one.meant.schema, **schema}
+    if not isinstance(said.default, Unknown):
+        schema["default"] = said.default
+    if said.examples:
+        schema["examples"] = said.examples
+    is_open = said.has_default or is_hidden
+    return Parameter(
+        name=one.name,
+        key=key,
+        schema=schema,
+        required=not is_open and not one.meant.is_optional,
+        null_when_absent=one.meant.is_optional and not is_open,
+        default=said.default if said.has_default else UNKNOWN,
+        description=description,
+        line=one.line,
+        is_known=one.meant.is_known and not is_hidden,
+    )
+
+
+def _schema(fields: tuple[Parameter, ...] | list[Parameter], needed: list[str], shape: _Shape) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": {one.key: one.schema for one in fields}}
+    if needed:
+        schema["required"] = list(dict.fromkeys(needed))
+    if shape.config.extra == "forbid" and shape.is_whole and not shape.config.renames:
+        schema["additionalProperties"] = False
+    return schema

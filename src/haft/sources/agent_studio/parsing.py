@@ -1,0 +1,85 @@
+"""Bytes of a stranger to a syntax tree. Nothing is imported, compiled or run.
+
+A coding cookie makes Python read a file in another way than everybody else sees it: in `utf-7` a comment can be code.
+So the text is UTF-8, and a file that says otherwise is refused. It is not looked for hidden characters here.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import warnings
+from typing import Final
+
+from haft.schema import shortened
+from haft.sources.agent_studio.template import Problem
+
+MOST_PARSED: Final = 200_000
+LONGEST_LINE: Final = 20_000
+"""Bytes. Python reads a line of many `{…}` in a time that grows with the square of its length."""
+LONGEST_ANNOTATION: Final = 2_000
+"""Characters of a type that is written as text."""
+_BOM: Final = b"\xef\xbb\xbf"
+_LINE_END: Final = re.compile(rb"\r\n|\r|\n")
+_COOKIE: Final = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.DOTALL)
+_PLAIN: Final = re.compile(r"utf-?8|utf-8-.*|(us-)?ascii")
+"""Python takes `utf-8-` and anything for UTF-8."""
+
+
+def parse_source(source: bytes) -> ast.Module | Problem:
+    """The module, or why it cannot be read."""
+    if len(source) > MOST_PARSED:
+        return Problem("python-parse", f"it has more than {MOST_PARSED:_} bytes", "split it")
+    if (refused := _refused(source)) is not None:
+        return refused
+    return _parsed(source)
+
+
+def parse_expression(text: str) -> ast.expr | None:
+    """A type that is written as text; None where it is none."""
+    if len(text) > LONGEST_ANNOTATION:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _refused(source: bytes) -> Problem | None:
+    """What is in the way before a parser sees it."""
+    if b"\0" in source:
+        at = 1 + len(_LINE_END.findall(source[: source.index(b"\0")]))
+        return Problem("python-parse", "it has a NUL byte", "save it as text", at)
+    lines = _LINE_END.split(source.removeprefix(_BOM))
+    for number, line in enumerate(lines, 1):
+        if len(line) > LONGEST_LINE:
+            return Problem("python-parse", f"it has a line of more than {LONGEST_LINE:_} bytes", "break it", number)
+    for number, line in enumerate(lines[:2], 1):
+        cookie = _COOKIE.match(line)
+        name = cookie[1].decode("ascii", "replace").lower().replace("_", "-") if cookie else "utf-8"
+        if not _PLAIN.fullmatch(name) or (name.endswith("ascii") and not source.isascii()):
+            said = f"it says that it is written in `{shortened(name, 40)}`, so Python would read other code in it"
+            return Problem("python-coding", said, "save it as UTF-8, and remove the line about the coding", number)
+    return None
+
+
+@functools.lru_cache(maxsize=4)
+def _parsed(source: bytes) -> ast.Module | Problem:
+    """A template is often read twice, one after the other: to list it and to check it."""
+    try:
+        text = source.decode("utf-8-sig")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except UnicodeDecodeError as error:
+        line = 1 + len(_LINE_END.findall(source[: error.start]))
+        return Problem("python-parse", "it is not UTF-8", "save it as UTF-8", line)
+    except SyntaxError as error:
+        said = shortened(str(error.msg), 200)
+        return Problem("python-parse", f"it is not valid Python: {said}", None, error.lineno or None)
+    except (ValueError, RecursionError, MemoryError) as error:
+        why = shortened(str(error), 200) or "it is nested too deep"
+        return Problem("python-parse", f"it cannot be parsed: {why}", "write it more simply")

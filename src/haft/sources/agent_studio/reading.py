@@ -1,0 +1,81 @@
+"""A template's `tool.py`, read and never run: what it says of itself, and what is wrong with that.
+
+The source's rooms build tools of it, and the checks of authoring tell its author. It does not look at the folder
+around the file, nor at what the functions do.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from haft.schema import excess
+from haft.sources.agent_studio.constants import Constants
+from haft.sources.agent_studio.models import Models
+from haft.sources.agent_studio.parsing import parse_source
+from haft.sources.agent_studio.scope import Budget, Scope, TooMuch, statements
+from haft.sources.agent_studio.structure import breaches_of, class_named, remarks_of
+from haft.sources.agent_studio.template import Problem, Template
+
+MOST_IMPORTS: Final = 500
+_TOO_MUCH: Final = "its parameters are too much to work with"
+
+
+def read_template(source: bytes) -> Template | Problem:
+    """What the source says; a `Problem` where it cannot be read at all. Never an exception, whatever the bytes are."""
+    module = parse_source(source)
+    if isinstance(module, Problem):
+        return module
+    try:
+        return _read(module)
+    except (TooMuch, RecursionError, MemoryError):
+        return Problem("schema-excess", _TOO_MUCH, "describe them more simply")
+
+
+def _read(module: ast.Module) -> Template | Problem:
+    scope, budget = Scope(module), Budget()
+    user = Models(scope, budget).parameters(class_named(module, "UserParameters"))
+    tool = Models(scope, budget).parameters(class_named(module, "ToolParameters"))
+    for parameters in (user, tool):
+        if (why := excess(parameters.schema)) is not None:
+            return Problem("schema-excess", f"{_TOO_MUCH}: {why}", "describe them more simply", parameters.line)
+    key = _output_key(module, Constants(scope, budget))
+    template = Template(_description(module), user, tool, key, tuple(_imports(module)), breaches_of(module, scope))
+    return replace(template, remarks=remarks_of(module, template))
+
+
+def _description(module: ast.Module) -> str:
+    said = (ast.get_docstring(module) or "").strip()
+    return "".join("\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in said)
+
+
+def _output_key(module: ast.Module, constants: Constants) -> str | None:
+    """The last assignment counts; one that only some runs make is not known."""
+    found: str | None = None
+    for node, where in statements(module):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                pass
+            case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.AugAssign(target=target, value=value):
+                targets = [target]
+            case _:
+                continue
+        if not any(isinstance(part, ast.Name) and part.id == "OUTPUT_KEY" for one in targets for part in ast.walk(one)):
+            continue
+        is_plain = not isinstance(node, ast.AugAssign) and all(isinstance(one, ast.Name) for one in targets)
+        found = constants.text(value) or None if is_plain and where in ("always", "main") else None
+    return found
+
+
+def _imports(module: ast.Module) -> Iterator[str]:
+    found: dict[str, None] = {}
+    for node, where in statements(module):
+        if where in ("typing", "main"):
+            continue
+        if isinstance(node, ast.Import):
+            found |= dict.fromkeys(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module not in (None, "__future__"):
+            found[str(node.module)] = None
+    yield from list(found)[:MOST_IMPORTS]

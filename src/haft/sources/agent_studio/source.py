@@ -1,0 +1,156 @@
+"""The templates of one workspace: read, never run, and the tools that come of them.
+
+What was read is kept until a file changes, so that listing reads nothing twice. Nothing is asked: a template says what
+it is by its source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from haft.contracts import Definitions, Environments, Found
+from haft.sources.agent_studio.finding import Instance, Place, Wanted, identity_of_template, instances
+from haft.sources.agent_studio.tool import TemplateTool, bare_spec, spec_of
+
+GROUP: Final = "agent-studio:"
+FORM: Final = 1
+"""Of what is kept."""
+LARGEST: Final = 1_000_000
+
+Known = dict[str, Any]
+
+
+class Templates:
+    """The source of Agent Studio templates."""
+
+    def __init__(
+        self,
+        places: Callable[[], Sequence[Place]],
+        wanted: Callable[[], Sequence[Wanted]],
+        definitions: Definitions,
+        environments: Environments,
+        cold: Collection[str] = (),
+    ) -> None:
+        """`cold` are names of templates and tools that are never kept loaded."""
+        self._places = places
+        self._wanted = wanted
+        self._definitions = definitions
+        self._environments = environments
+        self._cold = frozenset(cold)
+        self._seen: list[Instance] = []
+        self._kept: dict[str, dict[str, Known]] = {}
+        self._unsaved: set[str] = set()
+
+    def look(self) -> bool:
+        """See what lies there now; whether that is anything else than before."""
+        before, self._seen = self._seen, instances(self._places(), self._wanted())
+        return self._seen != before
+
+    def is_current(self, folder: str) -> bool:
+        """Whether a template is still what was seen."""
+        seen = next((each for each in self._seen if each.folder == folder), None)
+        return seen is not None and identity_of_template(folder) == seen.identity
+
+    def folders(self) -> list[str]:
+        """Where they lie."""
+        return [each.folder for each in self._seen]
+
+    def found(self) -> Iterator[Found]:
+        """Every tool, or why there is none."""
+        holders: dict[tuple[str | None, str], str] = {}
+        for each in self._seen:
+            one = self._found(each)
+            scope = each.workflow, one.spec.name
+            if one.tool is not None and scope in holders:
+                among = "without a workflow" if each.workflow is None else f"in the workflow `{each.workflow}`"
+                reason = f"the name `{each.name}` is taken by {holders[scope]}: names are unique {among}"
+                yield Found(one.spec, None, "duplicate", reason)
+                continue
+            if one.tool is not None:
+                holders[scope] = each.folder
+            yield one
+        self._save()
+
+    def _found(self, each: Instance) -> Found:
+        if each.problem is not None:
+            return Found(bare_spec(each), None, "broken", each.problem)
+        known = self._known(each)
+        if "problem" in known:
+            return Found(bare_spec(each), None, "broken", known["problem"])
+        spec = spec_of(known, each)
+        if wrong := _why_unset(each.user, known):
+            return Found(spec, None, "needs-config", f"{wrong}: {_how_to_set(each, known)}")
+        is_warm = self._cold.isdisjoint((each.name, spec.name))
+        return Found(spec, TemplateTool(spec, each, known, self._environments, is_warm))
+
+    def _known(self, each: Instance) -> Known:
+        group = f"{GROUP}{os.path.dirname(each.folder)}"
+        if group not in self._kept:
+            self._kept[group] = self._definitions.load(group)
+        known = self._kept[group].get(each.folder, {})
+        if known.get("identity") != each.identity or known.get("form") != FORM:
+            known = {"identity": each.identity, "form": FORM, **read(each)}
+            self._kept[group] = {**self._kept[group], each.folder: known}
+            self._unsaved.add(group)
+        return known
+
+    def _save(self) -> None:
+        seen = {each.folder for each in self._seen}
+        for group in self._unsaved:
+            self._definitions.save(group, {key: one for key, one in self._kept[group].items() if key in seen})
+        self._unsaved.clear()
+
+
+def read(instance: Instance) -> Known:
+    """What a template's source says of it, as it is kept; or the `problem`."""
+    from haft.sources.agent_studio.reading import read_template
+    from haft.sources.agent_studio.template import Problem
+
+    try:
+        with open(instance.entry, "rb") as file:
+            source = file.read(LARGEST)
+    except OSError as error:
+        return {"problem": f"{instance.entry} cannot be read: {error.strerror}"}
+    found = read_template(source)
+    if isinstance(found, Problem) or found.breaches:
+        first = found if isinstance(found, Problem) else found.breaches[0]
+        where = f"{instance.entry}:{first.line}" if first.line else instance.entry
+        return {"problem": f"{where}: {first.message}; `haft templates check {instance.folder}` says more"}
+    return {
+        "digest": hashlib.sha256(source).hexdigest(),
+        "description": found.description,
+        "inputSchema": dict(found.tool.schema),
+        "userSchema": dict(found.user.schema),
+        "userParameters": [
+            {"name": one.key, "required": one.required, "description": one.description} for one in found.user.fields
+        ],
+        "userNulls": list(found.user.null_when_absent),
+        "toolNulls": list(found.tool.null_when_absent),
+        "outputKey": found.output_key,
+        "imports": list(found.imports),
+    }
+
+
+def _why_unset(user: Mapping[str, Any], known: Known) -> str | None:
+    """Which user parameters are missing; None where there are all that are needed. What they are is for the template
+    to judge: a number may come as text from the environment."""
+    declared = [one["name"] for one in known["userParameters"]]
+    missing = [one["name"] for one in known["userParameters"] if one["required"] and one["name"] not in user]
+    if not missing:
+        return None
+    strange = [name for name in user if name not in declared]
+    also = f" ({', '.join(f'`{name}`' for name in strange)} is none of its parameters)" if strange else ""
+    return f"it needs {', '.join(f'`{name}`' for name in missing)}{also}"
+
+
+def _how_to_set(each: Instance, known: Known) -> str:
+    if each.source is not None:
+        return f"set it in `user_params` of `{each.name}` in {each.source}"
+    needed = ", ".join(f'{one["name"]} = "…"' for one in known["userParameters"] if one["required"])
+    return (
+        f'add [[templates.instances]] with name = "{each.name}", template = "{each.folder}" and '
+        f"user_params = {{{needed}}}"
+    )

@@ -1,0 +1,132 @@
+"""One template as a tool: its environment, its parameters, and what came of running it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.contracts import (
+    Answer,
+    Command,
+    Environments,
+    Exit,
+    Failure,
+    ToolContext,
+    ToolFailed,
+    ToolName,
+    ToolSpec,
+    Warmth,
+    clean_tool_name,
+)
+from haft.sources.agent_studio.finding import Instance, identity_of_template
+from haft.sources.agent_studio.names import slug_of
+
+RUNNER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner.py")
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateTool:
+    """Run in a process of the template's own Python, or answered from one that has loaded its libraries."""
+
+    spec: ToolSpec
+    instance: Instance
+    known: Mapping[str, Any]
+    environments: Environments
+    is_warm: bool = True
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        return arguments
+
+    async def prepare(self, told: Callable[[str], None]) -> None:
+        """Make its environment, where there is none that is current."""
+        if self.environments.current(self.instance.folder) is None:
+            await self.environments.prepared(self.instance.folder, told)
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        from haft.sources.agent_studio.answer import Heard
+
+        folder = self.instance.folder
+        environment = self.environments.current(folder)
+        if identity_of_template(folder) != self.instance.identity or environment is None:
+            raise ToolFailed(f"{folder} was changed while the call was on its way", hint="call it again")
+        plan = json.dumps(
+            {"file": self.instance.entry, "digest": self.known["digest"], "imports": self.known["imports"]}
+        )
+        argv = [environment.python, RUNNER, plan]
+        version = f"{self.known['digest']} {environment.mark}"
+        heard = Heard(context, self.known["outputKey"])
+        command = Command(
+            argv,
+            cwd=context.workspace.locate(context.cwd),
+            env={**context.env, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=self._request(arguments),
+            readable=(folder, os.path.realpath(folder), RUNNER, *environment.readable),
+            warm=Warmth(folder, version, (*argv, "serve")) if self.is_warm else None,
+        )
+        end = await context.launcher.run(command, heard)
+        result = heard.close()
+        failure = None if end.code == 0 else Failure("tool-failed", self._failed(end, heard.trouble()))
+        return Answer(result=result if failure is None else None, exit_code=end.code, failure=failure)
+
+    def _request(self, arguments: Mapping[str, Any]) -> bytes:
+        """Both parameter sets as the template's command line has them. They go by stdin: the one is secret, and neither
+        may be longer than the kernel lets a command line be."""
+        user = json.dumps(_sent(self.instance.user, self.known["userNulls"]))
+        tool = json.dumps(_sent(arguments, self.known["toolNulls"]))
+        return json.dumps({"user": user, "tool": tool}).encode()
+
+    def _failed(self, end: Exit, trouble: str) -> str:
+        if trouble:
+            return f"`{self.spec.name}` failed: {trouble}"
+        how = f"was ended by signal {end.signal}" if end.signal is not None else f"exited {end.code}"
+        return f"`{self.spec.name}` {how}"
+
+
+def _sent(given: Mapping[str, Any], nulls: list[str]) -> dict[str, Any]:
+    return {**{key: None for key in nulls if key not in given}, **given}
+
+
+def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
+    """The spec of a tool from what is known of its template."""
+    return ToolSpec(
+        name=tool_name(instance),
+        kind="agent-studio",
+        description=known["description"] or instance.name,
+        input_schema=known["inputSchema"],
+        provenance=instance.provenance,
+        origin=instance.folder,
+        digest=known["digest"],
+        hosting="per-call",
+        prepares=True,
+        files=instance.files,
+        meta={
+            "template": {
+                "name": instance.name,
+                "folder": instance.folder,
+                "workflow": instance.workflow,
+                "userParameters": known["userParameters"],
+            }
+        },
+    )
+
+
+def bare_spec(instance: Instance) -> ToolSpec:
+    """What can be said of a template that could not be read."""
+    return ToolSpec(
+        name=tool_name(instance),
+        kind="agent-studio",
+        description="",
+        input_schema={"type": "object", "properties": {}},
+        provenance=instance.provenance,
+        origin=instance.folder,
+        hosting="per-call",
+        meta={"template": {"name": instance.name, "folder": instance.folder, "workflow": instance.workflow}},
+    )
+
+
+def tool_name(instance: Instance) -> ToolName:
+    """How agents call it: its name in lower case, with `_` for spaces."""
+    return clean_tool_name(slug_of(instance.name))

@@ -1,0 +1,92 @@
+"""Where `haft templates` finds templates and puts new ones: the directories that are configured, else `./templates`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from haft.contracts import BadUsage, CallError
+from haft.files import Root
+from haft.surfaces.cli.globals import Globals
+from haft.surfaces.cli.place import state_home, tell_ignored, tell_what_is_logged, workspace_of
+
+if TYPE_CHECKING:
+    from haft.service import Config
+
+DEFAULT: Final = "templates"
+_PATHS: Final = "templates.paths"
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A directory of templates that is configured, or a template itself."""
+
+    path: str
+    is_bound: bool
+    """Whether it may not lead out of the workspace: nobody trusts the file that names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The directories of templates of a workspace."""
+
+    workspace: str
+    configured: tuple[Directory, ...]
+    """In the order in which they are written."""
+
+    @property
+    def default(self) -> Directory:
+        return Directory(os.path.join(self.workspace, DEFAULT), is_bound=True)
+
+    @property
+    def directories(self) -> list[str]:
+        """Where templates are looked for."""
+        return [each.path for each in self.configured or (self.default,) if os.path.isdir(each.path)]
+
+    def is_configured(self, place: str) -> bool:
+        return os.path.realpath(place) in (os.path.realpath(each.path) for each in self.configured)
+
+    def target(self, said: str | None) -> str:
+        """Where new templates go."""
+        from haft.authoring.studio.places import is_template_folder
+
+        if said is not None:
+            if not said:
+                raise BadUsage("the directory has an empty name", hint="`--to .` is the current directory")
+            return os.path.abspath(os.path.expanduser(said))
+        wanted = next((each for each in self.configured if not is_template_folder(each.path)), self.default)
+        return _inside(wanted.path, self.workspace) if wanted.is_bound else wanted.path
+
+
+def _inside(path: str, workspace: str) -> str:
+    """Where it really lies; `BadUsage` where that is outside of the workspace."""
+    root = Root(workspace)
+    try:
+        return os.path.join(root.root, root.locate(path))
+    except CallError as error:
+        raise BadUsage(
+            f"{path} leads out of the workspace: nothing is installed", hint="`--to DIR` names the directory"
+        ) from error
+
+
+def places_of(said: Globals) -> Places:
+    """What is configured where the command works."""
+    from haft.service import check_workspace, load_config
+
+    home = state_home()
+    workspace = check_workspace(workspace_of(said), home.path)
+    config = load_config(workspace, os.environ, trust_home=home.path)
+    tell_ignored(config, said)
+    tell_what_is_logged(said)
+    return Places(workspace, tuple(dict.fromkeys(_written(config, os.path.realpath(workspace)))))
+
+
+def _written(config: Config, workspace: str) -> Iterator[Directory]:
+    for source, paths in config.lists.get(_PATHS, ()):
+        is_file = os.path.isabs(source)
+        base = os.path.dirname(source) if is_file else workspace
+        is_bound = is_file and os.path.realpath(base) == workspace and not config.trusted
+        for path in paths:
+            yield Directory(os.path.normpath(os.path.join(base, os.path.expanduser(path))), is_bound)
