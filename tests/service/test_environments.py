@@ -20,7 +20,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from haft.contracts import ToolFailed, Unconfined
+from haft.contracts import StorageFailed, ToolFailed, Unconfined
 from haft.files import try_take
 from haft.sandbox.abilities import Abilities
 from haft.sandbox.sandbox import Sandbox
@@ -240,12 +240,13 @@ def test_changed_requirements_make_it_anew(place):
     assert left(place) == WHOLE
 
 
-@pytest.mark.parametrize("stamp", ["", "0" * 64, "{digest}\nother\n", "{digest}\n", "\0" * 2000])
-def test_a_stamp_that_is_not_of_this_environment_does_not_count(place, stamp):
+def test_a_stamp_that_is_not_of_this_environment_does_not_count(place):
     first = prepared(place)
     file = place.template / ".requirements_hash.txt"
-    file.write_text(stamp.replace("{digest}", file.read_text().split()[0]))
-    assert opened(place).current(str(place.template)) is None
+    digest, word = file.read_text().split()
+    for stamp in ("", "\0" * 2000, f"{digest}\n", f"{digest}\nother\n", f"{'0' * 64}\n{word}\n"):
+        file.write_text(stamp)
+        assert opened(place).current(str(place.template)) is None
     assert prepared(place).mark != first.mark
 
 
@@ -288,6 +289,20 @@ def test_two_hosts_at_once_make_one(place):
     assert first == second
     assert sum("+ tiny==1.0" in line for line in (*told[0], *told[1])) == 1
     assert any("waiting for another process" in line for line in (*told[0], *told[1]))
+
+
+def test_several_templates_at_once_share_the_cache(place):
+    folders = [str(place.template), str(place.template.with_name("second_abc123"))]
+    shutil.copytree(*folders)
+
+    async def both():
+        several = opened(place)
+        return await asyncio.gather(*map(several.prepared, folders))
+
+    first, second = asyncio.run(both())
+    assert first.mark != second.mark and first.python != second.python
+    assert {says(each, "import tiny; print(tiny.WORD)") for each in (first, second)} == {"here"}
+    assert left(place) == WHOLE
 
 
 def test_what_another_process_is_making_is_waited_for(place):
@@ -357,6 +372,17 @@ def test_the_one_who_comes_after_a_cancelled_making_makes_it(place):
         return await other
 
     assert says(in_the_middle(place, cancel_and_come), "import tiny; print(tiny.WORD)") == "here"
+
+
+def test_a_template_that_is_removed_meanwhile_stays_removed(place):
+    async def remove(_several, one):
+        shutil.rmtree(place.template)
+        place.index.gate.set()
+        await one
+
+    with pytest.raises(StorageFailed):
+        in_the_middle(place, remove)
+    assert not place.template.exists() and not list((place.state / "environments").iterdir())
 
 
 KILLED = """
@@ -504,6 +530,8 @@ def test_a_package_without_wheel_is_built_only_where_that_is_allowed(place):
     assert "templates.allow_builds = true" in caught.value.hint
     made = prepared(place, **{"templates.allow_builds": True})
     assert says(made, "import spy; print(spy.__name__)") == "spy"
+    (ground,) = (place.ground / "built").iterdir()
+    assert os.listdir(ground) == ["cache"], "nothing is written where its code could have put links"
 
 
 @pytest.fixture(params=["hidden anyway", "in plain sight"])
@@ -615,10 +643,6 @@ def test_nothing_required_makes_an_empty_environment(place):
         ("-e .", "installs a project of this machine"),
         ("-e.", "installs a project of this machine"),
         ("--editable=../x", "installs a project of this machine"),
-        ("--index-url https://example.org/simple", "names a place to take packages from"),
-        ("--extra-index-url=https://example.org/simple", "names a place to take packages from"),
-        ("-i https://example.org/simple", "names a place to take packages from"),
-        ("--find-links /srv", "names a place to take packages from"),
         ("--no-binary :all:", "is an option"),
         ("--config-settings x", "is an option"),
         ("./local", "is no package"),
@@ -650,6 +674,16 @@ def test_a_line_that_reaches_further_is_refused_with_its_number(line, why):
         understood(f"# first\n\npydantic\n{line}\n".encode(), allow_builds=False)
     assert "line 4 of requirements.txt" in caught.value.message and why in caught.value.message
     assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize("option", ["-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--no-index"])
+@pytest.mark.parametrize("between", [" ", "=", "\t"])
+def test_no_template_says_where_packages_are_taken_from(option, between):
+    with pytest.raises(ToolFailed) as caught:
+        understood(f"pydantic\n{option}{between}https://example.org/simple\n".encode(), allow_builds=True)
+    assert (
+        "line 2 of requirements.txt" in caught.value.message and "a place to take packages from" in caught.value.message
+    )
 
 
 @pytest.mark.parametrize(

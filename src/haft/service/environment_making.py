@@ -88,6 +88,7 @@ class Making:
 
     async def _run(self, real: str, ground: str, folder: str, wanted: Requirements) -> None:
         uv, python, made, name = find_uv(self.env), base_python(), os.path.join(folder, "venv"), name_of(real)
+        packages = ", ".join(wanted.lines) or "no packages"
         heard = Heard(lambda line: self.told(f"making the environment of {name}: {line}"))
         env = installer_environment(self.env, os.path.join(ground, _CACHE))
         readable = (uv, *readable_certificates(self.env))
@@ -103,14 +104,17 @@ class Making:
 
             try:
                 async with asyncio.timeout(BUILD_SECONDS):
-                    self.told(f"making the environment of {name}: {', '.join(wanted.lines)[:LONGEST_LINE]}")
+                    self.told(f"making the environment of {name}: {packages[:LONGEST_LINE]}")
                     if not await do(begin):
                         raise failed(name, heard.last(), "uv could not begin it")
-                    fresh = Fresh(ground, wanted.lines)
-                    if wanted.lines and not (fresh.is_known() and await do([*install, "--offline"], sink=_Deaf())):
+                    # What was built could have put links there, to have us write elsewhere.
+                    fresh = None if self._allow_builds else Fresh(ground, wanted.lines)
+                    is_known = fresh is not None and fresh.is_known()
+                    if wanted.lines and not (is_known and await do([*install, "--offline"], sink=_Deaf())):
                         if not await do(install, Grants(network=True)):
                             raise failed(name, heard.last(), "uv could not install what it requires")
-                        fresh.note()
+                        if fresh is not None:
+                            fresh.note()
                     # Not by uv, which starts the new interpreter: what is installed could have its code run by that.
                     await do((python, "-I", "-S", "-m", "compileall", "-q", "-j", "0", f"{made}/lib"), sink=_Deaf())
             except TimeoutError as error:
@@ -119,7 +123,12 @@ class Making:
     def _place(self, real: str) -> Place:
         """In the folder where that is ours, else apart."""
         inside = Place(real)
-        return apart(self.state_home, real) if inside.has_other() or not is_ours(real) else inside
+        if is_ours(real) and not inside.has_other():
+            return inside
+        os.lstat(real)  # It may be gone meanwhile.
+        place = apart(self.state_home, real)
+        os.makedirs(place.folder, mode=0o700, exist_ok=True)
+        return place
 
     @contextlib.asynccontextmanager
     async def _locked(self, real: str) -> AsyncIterator[None]:

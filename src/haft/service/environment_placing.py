@@ -56,7 +56,6 @@ def _opened(folder: str) -> Iterator[int]:
 def put(made: str, place: Place, stamp: str) -> None:
     """Whoever else does this for the same folder, from whichever state home, waits. Its stamp is the last thing to
     be written and the first to go; what a killed one left here is taken away."""
-    os.makedirs(place.folder, mode=0o700, exist_ok=True)
     try:
         with _opened(place.folder) as folder, locked(folder, LOCK_SECONDS):
             _take_away_leftovers(place)

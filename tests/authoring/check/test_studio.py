@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.authoring.check.studio import check_template, template_name
+from haft.authoring.check.studio import check_template
 
 GOOD = '''"""
 Read a JSON file of this project. Use it for settings, never for secrets.
@@ -28,14 +28,14 @@ if __name__ == "__main__":
 '''
 
 
-def made(tmp_path, source=GOOD, requirements="requests\npydantic>=2\n", name="settings_file"):
+def made(tmp_path, source=GOOD, requirements="requests\npydantic>=2\n", name="settings_file", packing=False):
     folder = tmp_path / name
     folder.mkdir()
     if source is not None:
-        (folder / "tool.py").write_text(source)
+        (folder / "tool.py").write_bytes(source if isinstance(source, bytes) else source.encode())
     if requirements is not None:
         (folder / "requirements.txt").write_text(requirements)
-    return check_template(str(folder), {"json"})
+    return check_template(str(folder), {"json"}, packing=packing)
 
 
 def without(*texts):
@@ -75,6 +75,20 @@ def test_the_good_one_has_nothing_against_it(tmp_path):
         ({"source": GOOD.replace("path: str =", "path =")}, "no-type", True),
         ({"source": GOOD.replace("    path: str", "    json: str")}, "parameter-hidden", True),
         ({"source": GOOD + "# \u202e\n"}, "hidden-characters", False),
+        ({"source": GOOD.replace("which file", "which\\u200bfile")}, "hidden-characters", False),
+        ({"source": "# coding: utf-7\n" + GOOD}, "python-coding", False),
+        ({"source": b"# coding: latin-1\n# \xe9\n" + GOOD.encode()}, "python-coding", False),
+        ({"source": GOOD.encode() + b"\0"}, "python-parse", False),
+        ({"source": GOOD.encode() + b"# \xff\n"}, "python-parse", False),
+        ({"source": GOOD + f"x = {'(' * 5000}\n"}, "python-parse", False),
+        ({"source": GOOD.replace("path: str =", f"path: {'List[' * 120}int{']' * 120} =")}, "studio-unread-type", True),
+        ({"source": GOOD.replace("path: str", "path: Box")}, "studio-unread-type", True),
+        ({"source": GOOD.replace("Field(default=None, ", "Field(")}, "studio-optional", True),
+        ({"source": GOOD.replace("(description=", "(alias='limit', description=")}, "studio-alias", True),
+        ({"source": GOOD.replace("    path: str", "    path: int\n    path: str")}, "studio-duplicate", True),
+        ({"source": GOOD.replace("print(OUTPUT_KEY, ", "print(")}, "studio-key-unprinted", True),
+        ({"source": GOOD.split('"""\n', 2)[2], "packing": True}, "studio-pack-docstring", False),
+        ({"name": "settings-file", "packing": True}, "studio-pack-name", False),
     ],
 )  # fmt: skip
 def test_a_breach_has_a_code(tmp_path, change, expected, ok):
@@ -92,6 +106,10 @@ def test_a_breach_has_a_code(tmp_path, change, expected, ok):
         GOOD.replace("import BaseModel,", "import BaseModel as Model,").replace("(BaseModel)", "(Model)"),
         GOOD.replace('__name__ == "__main__"', '"__main__" == __name__'),
         GOOD.replace("OUTPUT_KEY =", "OUTPUT_KEY: str ="),
+        GOOD.replace("print(OUTPUT_KEY,", 'print("tool_output",'),
+        "# -*- coding: utf-8 -*-\n" + GOOD,
+        b"\xef\xbb\xbf" + GOOD.encode(),
+        GOOD.replace("\n", "\r\n"),
     ],
 )
 def test_other_ways_of_writing_the_same_are_taken(tmp_path, source):
@@ -104,8 +122,8 @@ def test_nothing_of_a_template_is_run(tmp_path):
 
 
 def test_a_folders_suffix_is_no_part_of_the_name():
-    assert template_name("/x/my_api_tool_xk9f2m") == "my api tool"
-    assert template_name("/x/calculator") == "calculator"
+    assert check_template("/x/my_api_tool_xk9f2m").name == "my api tool"
+    assert check_template("/x/calculator").name == "calculator"
 
 
 def test_the_line_and_the_file_are_said(tmp_path):
@@ -119,3 +137,35 @@ def test_requirements_of_a_megabyte_are_read_line_by_line(tmp_path, blank):
     blanks = blank * (1_000_000 // len(blank))
     assert made(tmp_path, requirements=f"{blanks}\n  pydantic [email] >= 2\n").ok
     assert made(tmp_path, requirements=blanks, name="other").has("studio-pydantic")
+
+
+def test_what_is_good_enough_to_run_may_not_be_good_enough_to_pack(tmp_path):
+    bare = GOOD.split('"""\n', 2)[2]
+    assert made(tmp_path, bare, name="json-reader").ok
+    report = check_template(str(tmp_path / "json-reader"), packing=True)
+    assert {finding.code for finding in report.findings if finding.level == "error"} == {
+        "studio-pack-name", "studio-pack-docstring",
+    }  # fmt: skip
+    assert made(tmp_path, packing=True).findings == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "line"),
+    [
+        (("limit: Optional[int] = Field(default=None, ", "limit: Optional[int] = Field("), "studio-optional", 13),
+        (("    path: str", "    path: Box"), "studio-unread-type", 12),
+        (("    path: str", "    path: int\n    path: str"), "studio-duplicate", 12),
+        (("UserParameters(BaseModel)", "UserParameters"), "studio-base", 7),
+        (("def run_tool(config: UserParameters, ", "def run_tool("), "studio-run-tool", 15),
+    ],
+)
+def test_a_finding_has_its_line_and_a_hint(tmp_path, change, code, line):
+    report = made(tmp_path, GOOD.replace(*change))
+    (finding,) = (finding for finding in report.findings if finding.code == code)
+    assert finding.line == line and finding.hint
+
+
+def test_more_parameters_than_anyone_reads_are_too_much(tmp_path):
+    many = "".join(f"    f{at}: Optional[Optional[ClassVar]] = {{'a': [1, 2, 3, 4, 5]}}\n" for at in range(2_500))
+    report = made(tmp_path, GOOD.replace("    path: str", many + "    path: str"))
+    assert report.has("schema-excess") and not report.ok

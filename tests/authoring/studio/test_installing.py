@@ -317,6 +317,11 @@ def test_an_environment_a_cache_and_a_manifest_that_come_along_are_left_out(zip_
     assert read_manifest(one.folder).name == "JSON Reader"
 
 
+def test_links_of_an_environment_that_is_left_out_do_not_matter(zip_of, place):
+    install(str(zip_of((f"{FOLDER}/.venv/bin/python", "/usr/bin/python3", 0o120777))), str(place))
+    refused(zip_of((f"{FOLDER}/.venv/../../../../x", "")), place, "it holds the name")
+
+
 def test_a_name_is_unique_within_its_scope(zip_of, make, place):
     """Names must be unique within their scope (global or within a specific workflow template)."""
     archive = zip_of()

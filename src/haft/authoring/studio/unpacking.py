@@ -51,21 +51,20 @@ def _unpack(archive: str, file: IO[bytes], filling: Filling) -> None:
     with reading_zip(archive, file) as found:
         for info in found.infolist():
             path = _path(info)
-            seen.take(path, is_directory=info.is_dir())
-            if info.is_dir():
-                if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFDIR):
-                    raise is_special(info.filename)
-            else:
-                require_plain(info)
-                if info.flag_bits & _ENCRYPTED:
-                    raise BadUsage(f"`{shown(path)}` is encrypted: it is not installed")
             if is_litter(path):
                 continue
+            seen.take(path, is_directory=info.is_dir())
+            mode = info.external_attr >> 16
             if info.is_dir():
+                if stat.S_IFMT(mode) not in (0, stat.S_IFDIR):
+                    raise is_special(info.filename)
                 filling.directory(path)
                 continue
+            require_plain(info)
+            if info.flag_bits & _ENCRYPTED:
+                raise BadUsage(f"`{shown(path)}` is encrypted: it is not installed")
             with found.open(info) as content:
-                filling.file(path, ratio.counting(content), info.external_attr >> 16)
+                filling.file(path, ratio.counting(content), mode)
 
 
 def _path(info: ZipInfo) -> str:

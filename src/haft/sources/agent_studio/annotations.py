@@ -29,6 +29,8 @@ from haft.sources.agent_studio.scope import Budget, Scope
 from haft.sources.agent_studio.template import Unknown
 
 MOST_DEPTH: Final = 40
+MOST_OPTIONS: Final = 200
+"""Types in one union, each of which is compared with the others."""
 _TYPE_NAMES: Final = {str: "string", bool: "boolean", int: "integer", type(None): "null"}
 
 
@@ -153,6 +155,8 @@ class Annotations:
         for each in inner:
             flat = each.schema["anyOf"] if each.schema.keys() == {"anyOf"} else [each.schema]
             schemas += [one for one in flat if one not in schemas]
+            if len(schemas) > MOST_OPTIONS:
+                return _UNREAD
         null = {"type": "null"}
         is_optional = null in schemas
         if is_optional:

@@ -7,6 +7,7 @@ class variables are none, `model_config` may forbid what is not named.
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -22,6 +23,15 @@ MODELS: Final = ("pydantic.BaseModel", "pydantic.BaseSettings", "pydantic_settin
 _SILENT_BASES: Final = (*MODELS, "typing.Generic", "typing.Protocol", "abc.ABC", "builtins.object")
 MOST_BASES: Final = 40
 """Classes that inherit from one another, in one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    annotation: ast.expr
+    value: ast.expr | None
+    line: int
+    below: ast.expr | None
+    """What stands on the next line, which may be a text about the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,31 +150,30 @@ class Models:
 
     def _own_fields(self, node: ast.ClassDef, config: Config) -> Iterator[_Field]:
         own = {each.name: each for each in node.body if isinstance(each, ast.ClassDef)}
-        for name, (annotation, value, line, docstring) in written_fields(node).items():
-            meant = self._types.meaning(annotation, own)
-            if meant.is_class_variable or (meant.is_final and value is not None):
+        for name, written in _written_fields(node).items():
+            meant = self._types.meaning(written.annotation, own)
+            if meant.is_class_variable or (meant.is_final and written.value is not None):
                 continue
-            said = meant.said.then(self._speaking.assigned(value))
-            if config.docstrings and said.description is None:
-                said = replace(said, description=docstring)
-            yield _Field(name, replace(meant, schema=limited_below(meant.schema, said.limits)), said, line)
+            said = meant.said.then(self._speaking.assigned(written.value))
+            if config.docstrings and said.description is None and written.below is not None:
+                text = self._constants.text(written.below)
+                said = replace(said, description=None if text is None else inspect.cleandoc(text))
+            yield _Field(name, replace(meant, schema=limited_below(meant.schema, said.limits)), said, written.line)
 
 
-def written_fields(node: ast.ClassDef) -> dict[str, tuple[ast.expr, ast.expr | None, int, str | None]]:
-    """The fields as a class has them: the type, what is assigned, the line, and a text below it."""
-    found: dict[str, tuple[ast.expr, ast.expr | None, int, str | None]] = {}
+def _written_fields(node: ast.ClassDef) -> dict[str, _Written]:
+    """The fields as a class itself has them, in the order in which they are first named."""
+    found: dict[str, _Written] = {}
     for at, statement in enumerate(node.body):
         below = node.body[at + 1] if at + 1 < len(node.body) else None
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value) if is_field_name(name):
                 before = found.get(name)
                 text = below.value if isinstance(below, ast.Expr) else None
-                docstring = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else None
-                kept = value if value is not None or before is None else before[1]
-                found[name] = (annotation, kept, statement.lineno, docstring)
+                kept = value if value is not None or before is None else before.value
+                found[name] = _Written(annotation, kept, statement.lineno, text)
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in found:
-                annotation, _value, line, docstring = found[name]
-                found[name] = (annotation, value, line, docstring)
+                found[name] = replace(found[name], value=value)
             case _:
                 pass
     return found

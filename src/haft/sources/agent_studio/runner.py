@@ -3,9 +3,10 @@
     python runner.py PLAN            one call: the parameters come on stdin, so that no command line shows them
     python runner.py PLAN serve      kept loaded: the libraries are imported once, and each call is answered by a fork
 
-`PLAN` is JSON: the template's `tool.py`, its digest, and the libraries that it imports. Either way the template sees
-what it would see in `python tool.py --user-params … --tool-params …`: its arguments, its folder first on the path, an
-empty stdin, a `__main__` of its own, its own output and exit code, and nothing of another call.
+`PLAN` is JSON: the template's `tool.py`, its digest, the libraries that it imports, and how many of its statements can
+be run before a call is known. Either way the template sees what it would see in `python tool.py --user-params …
+--tool-params …`: its arguments, its folder first on the path, an empty stdin, a `__main__` of its own, its own output
+and exit code, and nothing of another call.
 
 How it is kept loaded is said in `haft.helper.warm`. The file itself is run only in the fork: what its modules keep is
 new to every call.
@@ -24,6 +25,7 @@ import stat
 import sys
 import time
 import types
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 CHANNEL = 3
@@ -31,6 +33,8 @@ LANDLOCK_RESTRICT_SELF = 446
 PR_SET_DUMPABLE = 4
 FLUSH_FAILED = 120
 """With this a Python exits that could not write the last of its output."""
+FUTURES = 0x1FE0000
+"""The flags of code that stand for `from __future__ import …`."""
 
 
 class Unfit(Exception):
@@ -42,21 +46,17 @@ def main() -> None:
     plan = json.loads(sys.argv[1])
     if sys.argv[2:] == ["serve"]:
         serve(plan)
-    path = plan["file"]
-    with open(path, "rb") as file:
+    with open(plan["file"], "rb") as file:
         source = file.read()
-    answer(path, source, None)
+    script = Script(plan["file"])
+    take_arguments(script.path)
+    sys.exit(script.run(lambda: compile(source, script.path, "exec", dont_inherit=True)))
 
 
-def answer(path: str, source: bytes, code: types.CodeType | None) -> NoReturn:
-    """Run the template with the parameters that stdin brings."""
+def take_arguments(path: str) -> None:
+    """What stdin brings, as the command line would bring it."""
     request = json.loads(_all_of_stdin())
     sys.argv = [path, "--user-params", request["user"], "--tool-params", request["tool"]]
-    sys.path[0] = os.path.dirname(path)
-    status = run(path, source, code)
-    if code is None:
-        sys.exit(status)
-    leave(status)
 
 
 def _all_of_stdin() -> bytes:
@@ -70,23 +70,41 @@ def _all_of_stdin() -> bytes:
     return b"".join(parts)
 
 
-def run(path: str, source: bytes, code: types.CodeType | None) -> int:
-    """Run the file as `__main__`; the code that it exits with."""
-    module = types.ModuleType("__main__")
-    loader = importlib.import_module("importlib.machinery").SourceFileLoader("__main__", path)
-    module.__dict__.update(__file__=path, __cached__=None, __loader__=loader, __builtins__=sys.modules["builtins"])
-    sys.modules["__main__"] = module
-    try:
-        exec(code or compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102  this is what it is for
-    except SystemExit as error:
-        return _exit_code(error)
-    except BaseException as error:
-        _show(error)
-        if isinstance(error, KeyboardInterrupt):
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGINT)
-        return 1
-    return 0
+class Script:
+    """The template as `__main__`, in one piece or in two."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._module = types.ModuleType("__main__")
+        loader = importlib.import_module("importlib.machinery").SourceFileLoader("__main__", path)
+        own = {"__file__": path, "__cached__": None, "__loader__": loader, "__builtins__": sys.modules["builtins"]}
+        self._module.__dict__.update(own)
+        sys.modules["__main__"] = self._module
+        sys.path[0] = os.path.dirname(path)
+        self._raised: BaseException | None = None
+
+    def begin(self, code: types.CodeType) -> None:
+        """The first piece. What it raises is raised by the second."""
+        try:
+            exec(code, self._module.__dict__)  # noqa: S102  this is what it is for
+        except BaseException as error:
+            self._raised = error
+
+    def run(self, compiled: Callable[[], types.CodeType]) -> int:
+        """The rest, or all of it; the code that it exits with."""
+        try:
+            if self._raised is not None:
+                raise self._raised
+            exec(compiled(), self._module.__dict__)  # noqa: S102  the same
+        except SystemExit as error:
+            return _exit_code(error)
+        except BaseException as error:
+            _show(error)
+            if isinstance(error, KeyboardInterrupt):
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                os.kill(os.getpid(), signal.SIGINT)
+            return 1
+        return 0
 
 
 def _exit_code(error: SystemExit) -> int:
@@ -152,15 +170,10 @@ def serve(plan: dict[str, Any]) -> NoReturn:
     channel = socket.socket(fileno=CHANNEL)
     os.set_inheritable(CHANNEL, False)
     libc = ctypes.CDLL(None)
-    path = plan["file"]
     try:
-        with open(path, "rb") as file:
-            source = file.read()
-        if hashlib.sha256(source).hexdigest() != plan["digest"]:
-            raise Unfit("it was changed meanwhile")
-        code = compile(source, path, "exec", dont_inherit=True)
+        first, rest = pieces(plan)
         with _watched():
-            load(plan["imports"], os.path.dirname(path))
+            load(plan["imports"], os.path.dirname(plan["file"]))
     except (Unfit, SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
         channel.send(f"no {error}".encode("utf-8", "replace")[:2000])
         os._exit(0)
@@ -179,16 +192,51 @@ def serve(plan: dict[str, Any]) -> NoReturn:
                 os._exit(0)
             channel.close()
             with socket.socket(fileno=descriptors[0]) as end:
+                script = _ahead(plan["file"], first)
                 _wait_for_call(end, libc)
-            answer(path, source, code)
+            take_arguments(script.path)
+            leave(script.run(lambda: rest))
         os.waitpid(between, 0)
         os.close(descriptors[0])
+
+
+def pieces(plan: dict[str, Any]) -> tuple[types.CodeType | None, types.CodeType]:
+    """The file, compiled: what can be run before a call is known, if there is anything, and the rest."""
+    path, count = plan["file"], plan["ahead"]
+    with open(path, "rb") as file:
+        source = file.read()
+    if hashlib.sha256(source).hexdigest() != plan["digest"]:
+        raise Unfit("it was changed meanwhile")
+    if not count:
+        return None, compile(source, path, "exec", dont_inherit=True)
+    import ast
+
+    tree = ast.parse(source, path)
+    first = compile(ast.Module(tree.body[:count], []), path, "exec", dont_inherit=True)
+    flags = first.co_flags & FUTURES
+    return first, compile(ast.Module(tree.body[count:], []), path, "exec", flags=flags, dont_inherit=True)
+
+
+def _ahead(path: str, first: types.CodeType | None) -> Script:
+    """Everything that can be done before the call: a fork copies memory when it is first written to, and what is done
+    now is not done while someone waits."""
+    where = os.getcwd()
+    rehearse(ARGUMENTS if first is not None else ALL)
+    script = Script(path)
+    if first is not None:
+        script.begin(first)
+    global _moved
+    _moved = os.getcwd() != where
+    return script
+
+
+_moved = False
+"""Whether the template works in a directory of its own choice."""
 
 
 def _wait_for_call(end: Any, libc: Any) -> None:
     import socket
 
-    rehearse()
     while os.getppid() != 1:
         time.sleep(0.0002)
     end.send(b"ready")
@@ -204,7 +252,7 @@ def _wait_for_call(end: Any, libc: Any) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
     os.setsid()
-    os.chdir(directory)
+    os.chdir(os.getcwd() if _moved else directory)  # Since it was there, the call's layer has come over it.
     numbers = sys.modules.get("numpy.random")
     if numbers is not None:
         numbers.seed()  # Else every call would draw the same.
@@ -219,32 +267,39 @@ def load(names: list[str], folder: str) -> None:
             continue
         with contextlib.suppress(Exception, SystemExit):
             importlib.import_module(name)  # What fails here fails in the call, and is seen there.
-    rehearse()  # The first model loads much of its library.
+    rehearse(ALL)  # The first model loads much of its library.
 
 
-REHEARSAL = """
-import argparse, json, typing
+MODELS = """
+from typing import Optional
 from pydantic import BaseModel, Field
 class UserParameters(BaseModel):
     pass
 class ToolParameters(BaseModel):
     text: str = Field(description="a text")
-    number: typing.Optional[int] = 1
+    number: Optional[int] = 1
+UserParameters()
+ToolParameters(text="1")
+"""
+ARGUMENTS = """
+import argparse, json
 parser = argparse.ArgumentParser()
 parser.add_argument("--user-params", required=True)
 parser.add_argument("--tool-params", required=True)
 args = parser.parse_args(["--user-params", "{}", "--tool-params", '{"text": "1"}'])
-config = UserParameters(**json.loads(args.user_params))
-json.dumps([config, ToolParameters(**json.loads(args.tool_params))], default=str)
+json.dumps([json.loads(args.user_params), json.loads(args.tool_params)])
 """
+ALL = MODELS + ARGUMENTS
 
 
-def rehearse() -> None:
-    """Do what most templates do, and forget it: a fork copies memory when it is first written to, and this has that
-    done before the call comes."""
+def rehearse(what: str) -> None:
+    """Do what most templates do, and forget it."""
     if "pydantic" in sys.modules:
         with contextlib.suppress(Exception):
-            exec(REHEARSAL, {"__name__": "rehearsal"})  # noqa: S102  it stands above
+            exec(_REHEARSALS.setdefault(what, compile(what, "rehearsal", "exec")), {"__name__": "rehearsal"})  # noqa: S102
+
+
+_REHEARSALS: dict[str, types.CodeType] = {}
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 from collections.abc import Iterator
 from typing import Final, Literal
 
@@ -17,7 +16,6 @@ Bound = str | ast.ClassDef | ast.expr | None
 """An import's full name, a class, what was assigned; None for anything else."""
 
 _BUILTINS: Final = frozenset(dir(builtins))
-_MANY_ROOMS: Final = re.compile(r"pydantic\.(?:[a-z_0-9]+\.)+(?=[A-Z])|pydantic\.(?:[a-z_0-9]+\.)+(?=con[a-z]+$)")
 
 
 class TooMuch(Exception):
@@ -119,9 +117,11 @@ def _canonical(name: str) -> str:
     """One name for what several rooms of a library offer."""
     if name.startswith("typing_extensions."):
         return name.replace("typing_extensions", "typing", 1)
-    if name.startswith("pydantic.") and not name.startswith("pydantic.alias_generators"):
-        return _MANY_ROOMS.sub("pydantic.", name) if name.count(".") > 1 else name
-    return name
+    room, *parts = name.split(".")
+    if room != "pydantic" or len(parts) < 2:
+        return name
+    first = next((at for at, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
+    return ".".join([room, *parts[first:]])
 
 
 def dotted(node: ast.expr) -> str | None:

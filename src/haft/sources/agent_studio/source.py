@@ -16,7 +16,7 @@ from haft.sources.agent_studio.finding import Instance, Place, Wanted, identity_
 from haft.sources.agent_studio.tool import TemplateTool, bare_spec, spec_of
 
 GROUP: Final = "agent-studio:"
-FORM: Final = 1
+FORM: Final = 2
 """Of what is kept."""
 LARGEST: Final = 1_000_000
 
@@ -131,7 +131,20 @@ def read(instance: Instance) -> Known:
         "toolNulls": list(found.tool.null_when_absent),
         "outputKey": found.output_key,
         "imports": list(found.imports),
+        "ahead": _ahead(source, instance),
     }
+
+
+def _ahead(source: bytes, instance: Instance) -> int:
+    """How many statements can be run before a call is known."""
+    import ast
+
+    from haft.sources.agent_studio.ahead import quiet_until
+    from haft.sources.agent_studio.parsing import parse_source
+
+    module = parse_source(source)
+    beside = {os.path.splitext(os.path.relpath(path, instance.folder).split("/")[0])[0] for path in instance.files}
+    return (quiet_until(module, beside) or 0) if isinstance(module, ast.Module) else 0
 
 
 def _why_unset(user: Mapping[str, Any], known: Known) -> str | None:

@@ -79,8 +79,12 @@ class Parameters:
         return {one.name: one.key for one in self.fields if one.name != one.key}
 
     def sent(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What the class is called with, for what a caller gives."""
-        return {**{key: None for key in self.null_when_absent if key not in given}, **given}
+        """What the class is called with, for what a caller gives: aliases in place of names, and null for what is
+        absent and has no default."""
+        keys = {one.key for one in self.fields}
+        renamed = {name: key for name, key in self.renamed.items() if name not in keys and key not in given}
+        called = {renamed.get(name, name): value for name, value in given.items()}
+        return called | {key: None for key in self.null_when_absent if key not in called}
 
 
 @dataclass(frozen=True, slots=True)

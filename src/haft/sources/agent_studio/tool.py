@@ -53,7 +53,12 @@ class TemplateTool:
         if identity_of_template(folder) != self.instance.identity or environment is None:
             raise ToolFailed(f"{folder} was changed while the call was on its way", hint="call it again")
         plan = json.dumps(
-            {"file": self.instance.entry, "digest": self.known["digest"], "imports": self.known["imports"]}
+            {
+                "file": self.instance.entry,
+                "digest": self.known["digest"],
+                "imports": self.known["imports"],
+                "ahead": self.known["ahead"],
+            }
         )
         argv = [environment.python, RUNNER, plan]
         version = f"{self.known['digest']} {environment.mark}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
@@ -167,13 +167,13 @@ async def _check_and_mend(targets: Sequence[Target], launcher: Launcher, said: G
     return [report for reports in found for report in reports]
 
 
-def lines_of(report: Report) -> Iterator[str]:
-    """What was found, for people."""
+def lines_of(report: Report, stream: IO[Any] | None = None) -> Iterator[str]:
+    """What was found, for people. `stream` is where it goes."""
     for finding in report.findings:
         where = finding.path or report.target
         if finding.line is not None:
             where = f"{where}:{finding.line}"
-        level = styled(finding.level, _STYLES[finding.level], sys.stdout)
+        level = styled(finding.level, _STYLES[finding.level], stream or sys.stdout)
         yield f"{one_line(where)}: {level} {finding.code}: {one_line(finding.message)}"
         if finding.hint:
             yield f"    hint: {one_line(finding.hint)}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from haft.contracts import BadUsage, CallError
 from haft.files import Root
+from haft.sources.skills.skill import lies_in
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.place import state_home, tell_ignored, tell_what_is_logged, workspace_of
 
@@ -43,7 +44,9 @@ class Places:
     @property
     def directories(self) -> list[str]:
         """Where templates are looked for."""
-        return [each.path for each in self.configured or (self.default,) if os.path.isdir(each.path)]
+        root = os.path.realpath(self.workspace)
+        found = [each for each in self.configured or (self.default,) if os.path.isdir(each.path)]
+        return [each.path for each in found if not each.is_bound or lies_in(os.path.realpath(each.path), root)]
 
     def is_configured(self, place: str) -> bool:
         return os.path.realpath(place) in (os.path.realpath(each.path) for each in self.configured)

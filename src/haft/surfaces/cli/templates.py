@@ -5,6 +5,7 @@ Nothing here runs or imports anything of a template, and none of it opens a serv
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import BadUsage, Rejected
+from haft.contracts import BadUsage, HaftError, Rejected
 from haft.surfaces.cli.check import RESERVED, lines_of, sum_up
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.printing import facts, lines, say, table, warn
@@ -30,7 +31,9 @@ def complete_templates(_ctx: click.Context, _parameter: click.Parameter, incompl
 
     from haft.authoring.studio.places import templates_in
 
-    found = [one for place in places_of(Globals(quiet=True)).directories for one in templates_in(place)]
+    found: list[Placed] = []
+    with contextlib.suppress(HaftError):
+        found = [one for place in places_of(Globals(quiet=True)).directories for one in templates_in(place)]
     named = [(os.path.basename(one.folder), one.name) for one in found]
     offered = [CompletionItem(folder, help=name) for folder, name in named if folder.startswith(incomplete)]
     return [*offered, CompletionItem(incomplete, type="dir")]
@@ -106,8 +109,8 @@ def _suspicions(folders: Sequence[str]) -> Iterator[str]:
 def _require_sound(reports: Sequence[Report], said: Globals) -> None:
     """What was found is said, and errors end it."""
     for report in reports:
-        for line in lines_of(report) if not (said.quiet and report.ok) else ():
-            say(line)
+        if not (said.quiet and report.ok):
+            sys.stderr.writelines(f"{line}\n" for line in lines_of(report, sys.stderr))
     broken = [report.target for report in reports if not report.ok]
     if broken:
         raise BadUsage(
@@ -166,7 +169,7 @@ def list_templates(said: Globals, inside: str | None) -> None:
         return
     for one, problems in found:
         for problem in problems:
-            say(f"{one.name} ({one.folder}): {problem}")
+            say(one_line(f"{one.name} ({one.folder}): {problem}"))
     if not places.configured and inside is None:
         say("no directory of templates is configured: `paths` under `[templates]` in haft.toml names them")
     elif not found:
@@ -191,7 +194,7 @@ def remove_template(said: Globals, word: str, workflow: str | None, is_agreed: b
     one = chosen(word, places.directories, workflow=workflow)
     if not is_agreed:
         _ask(one)
-    remove(one, keeping=(places.workspace, os.getcwd()))
+    remove(one, keeping=[places.workspace])
     if said.json:
         facts({"name": one.name, "workflow": one.workflow, "folder": one.folder})
     else:
