@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from haft.contracts import BadConfig
-from haft.service.config import load_config
+from haft.service.config import kept_secret, load_config
 from haft.service.config_files import workspace_config
 from haft.service.trusting import is_trusted, revoke, trust
 
@@ -179,8 +179,10 @@ def test_what_cannot_be_read_of_trust_is_no_trust(places, kept):
 
 PLACEHOLDERS = """
 working_directory = "${env:SECRET}"
-[templates]
-paths = ["./x", {deep = "a ${env:SECRET} b"}]
+[[templates.instances]]
+name = "x"
+template = "./x"
+user_params = {deep = "a ${env:SECRET} b"}
 [[permissions]]
 tool = "shell"
 action = "reject"
@@ -195,15 +197,28 @@ def test_a_workspace_reads_the_environment_only_when_it_is_trusted(places):
     workspace, _, env, home = places
     (workspace / "haft.toml").write_text(PLACEHOLDERS)
     config = load_config(str(workspace), env, trust_home=home)
-    assert [one.name for one in config.ignored] == ["working_directory", "templates", "permissions"]
+    assert [one.name for one in config.ignored] == ["working_directory", "templates.instances", "permissions"]
     assert all("may not read the environment" in one.why for one in config.ignored)
-    assert "hush" not in repr(config) and [rule.source for rule in config.rules] == ["haft.toml:9"]
+    assert "hush" not in repr(config) and [rule.source for rule in config.rules] == ["haft.toml:11"]
     trusting(workspace, home)
     config = load_config(str(workspace), env, trust_home=home)
     assert config.values["working_directory"] == "hush"
-    assert config.values["templates"] == {"paths": ["./x", {"deep": "a hush b"}]}
+    (instance,) = config.values["templates.instances"]
+    assert instance == {"name": "x", "template": "./x", "user_params": {"deep": "a hush b"}}
+    assert config.shown("templates.instances")[0]["user_params"] == {"deep": "a ${env:SECRET} b"}
     assert config.rules[0].matches == {"command": "echo hush"}
     assert config.shown("working_directory") == "${env:SECRET}", "what is printed is what was written"
+
+
+def test_what_was_filled_in_stays_hidden_when_another_source_adds_to_the_list(places):
+    workspace, user_file, env, home = places
+    instance = '[[templates.instances]]\nname = "{}"\ntemplate = "x"\nuser_params = {{key = "{}"}}\n'
+    user_file.write_text(instance.format("a", "${env:SECRET}"))
+    (workspace / "haft.toml").write_text(instance.format("b", "plain"))
+    config = load_config(str(workspace), env, trust_home=home)
+    assert [one["user_params"]["key"] for one in config.values["templates.instances"]] == ["hush", "plain"]
+    assert [one["user_params"]["key"] for one in config.shown("templates.instances")] == ["${env:SECRET}", "plain"]
+    assert {"hush", "plain"} <= kept_secret(config)
 
 
 def test_the_users_file_reads_the_environment_and_names_what_is_missing(places):

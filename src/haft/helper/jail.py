@@ -252,7 +252,12 @@ class Room:
             scratch[path] = os.open(f"/dev/shm/{number}", os.O_PATH | os.O_CLOEXEC)  # noqa: S108
         for path, place in scratch.items():
             bound.append((path, place, True))
-        bound += [(own, opened(NOTHING), False) for own in self._site["private"]]
+        for number, own in enumerate(self._site["private"]):
+            empty = NOTHING
+            if any(_is_below(target, (own,)) for _source, target, *_rest in self._extra):
+                empty = f"/dev/shm/private-{number}"  # noqa: S108  where what is shown below it can be put
+                os.mkdir(empty, 0o755)
+            bound.append((own, opened(empty), False))
         for target, place, writable in sorted(bound, key=lambda step: _depth(step[0])):
             if place is None:
                 continue

@@ -417,7 +417,7 @@ class Sandbox:
         extra: list[list[Any]] = [
             [path, path, False, which.get(path) or list(_identity(path))]
             for path in dict.fromkeys((*walls.readable, *shown))
-            if is_below(path, site.hidden) and not is_below(path, known)
+            if is_below(path, (*site.hidden, site.state_home)) and not is_below(path, known)
         ]
         own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
         granted = walls.writable[1:] if walls.writable[:1] == (site.workspace,) else walls.writable

@@ -248,6 +248,14 @@ def test_fields_of_bases_come_first_and_are_replaced():
     assert parameters.required == ("a", "c")
 
 
+def test_a_base_with_arguments_brings_its_fields():
+    before = HEAD + "T = TypeVar('T')\nclass Base(BaseModel, Generic[T], extra='forbid'):\n    held: T\n    size: int\n"
+    parameters = tool("    more: int = 1", before, "Base[int]")
+    assert parameters.required == ("held", "size")
+    assert parameters.schema["additionalProperties"] is False
+    assert [one.name for one in parameters.fields if not one.is_known] == ["held"]
+
+
 def test_a_model_that_contains_itself_is_referred_to():
     parameters = tool(
         "    root: Node\n    same: Optional[ToolParameters] = None",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -86,7 +87,7 @@ class Models:
         self._budget.spend()
         if depth > MOST_BASES:
             return False
-        bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+        bases = [_without_arguments(base) for base in node.bases]
         if any(self._scope.is_named(base, *MODELS) for base in bases):
             return True
         above = [self._scope.class_of(base) for base in bases]
@@ -130,7 +131,7 @@ class Models:
         fields: dict[str, _Field] = {}
         config, is_whole = Config(), True
         for base in reversed(node.bases):
-            above = self._scope.class_of(base)
+            above = self._scope.class_of(_without_arguments(base))
             if above is not None and above is not node:
                 inherited = self._shape(above, depth + 1)
                 fields |= inherited.fields
@@ -146,7 +147,7 @@ class Models:
 
     def _is_silent(self, base: ast.expr) -> bool:
         """Whether a base brings no fields."""
-        return self._scope.is_named(base.value if isinstance(base, ast.Subscript) else base, *_SILENT_BASES)
+        return self._scope.is_named(_without_arguments(base), *_SILENT_BASES)
 
     def _own_fields(self, node: ast.ClassDef, config: Config) -> Iterator[_Field]:
         own = {each.name: each for each in node.body if isinstance(each, ast.ClassDef)}
@@ -179,6 +180,11 @@ def _written_fields(node: ast.ClassDef) -> dict[str, _Written]:
     return found
 
 
+def _without_arguments(base: ast.expr) -> ast.expr:
+    """`Base` of `Base[int]`."""
+    return base.value if isinstance(base, ast.Subscript) else base
+
+
 def is_field_name(name: str) -> bool:
     """Whether pydantic takes an annotated name for a field."""
     return not name.startswith("_") and name != "model_config"
@@ -186,7 +192,7 @@ def is_field_name(name: str) -> bool:
 
 def _candidates(name: str) -> Iterator[str]:
     yield name
-    yield from (f"{name}_{number}" for number in range(2, 10_000))
+    yield from (f"{name}_{number}" for number in itertools.count(2))
 
 
 def _parameter(one: _Field, config: Config) -> Parameter:

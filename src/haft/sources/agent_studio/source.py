@@ -16,7 +16,7 @@ from haft.sources.agent_studio.finding import Instance, Place, Wanted, identity_
 from haft.sources.agent_studio.tool import TemplateTool, bare_spec, spec_of
 
 GROUP: Final = "agent-studio:"
-FORM: Final = 2
+FORM: Final = 3
 """Of what is kept."""
 LARGEST: Final = 1_000_000
 
@@ -125,7 +125,8 @@ def read(instance: Instance) -> Known:
         "inputSchema": dict(found.tool.schema),
         "userSchema": dict(found.user.schema),
         "userParameters": [
-            {"name": one.key, "required": one.required, "description": one.description} for one in found.user.fields
+            {"name": one.name, "key": one.key, "required": one.required, "description": one.description}
+            for one in found.user.fields
         ],
         "userNulls": list(found.user.null_when_absent),
         "toolNulls": list(found.tool.null_when_absent),
@@ -150,8 +151,12 @@ def _ahead(source: bytes, instance: Instance) -> int:
 def _why_unset(user: Mapping[str, Any], known: Known) -> str | None:
     """Which user parameters are missing; None where there are all that are needed. What they are is for the template
     to judge: a number may come as text from the environment."""
-    declared = [one["name"] for one in known["userParameters"]]
-    missing = [one["name"] for one in known["userParameters"] if one["required"] and one["name"] not in user]
+    declared = {name for one in known["userParameters"] for name in (one["name"], one["key"])}
+    missing = [
+        one["name"]
+        for one in known["userParameters"]
+        if one["required"] and one["name"] not in user and one["key"] not in user
+    ]
     if not missing:
         return None
     strange = [name for name in user if name not in declared]

@@ -92,7 +92,7 @@ def _is_printed(module: ast.Module, key: str) -> bool:
 def _check_fields(name: str, parameters: Parameters) -> Iterator[Problem]:
     unknown = [one for one in parameters.fields if not one.is_known]
     if unknown:
-        what = f"the type of {listed([one.name for one in unknown])} of `{name}` cannot be read"
+        what = f"the type or the alias of {listed([one.name for one in unknown])} of `{name}` cannot be read"
         hint = "use str, int, float, bool, List, Dict, Optional, Literal, or a model or an Enum of this file"
         yield Problem("studio-unread-type", what, hint, unknown[0].line)
     absent = [one for one in parameters.fields if one.null_when_absent]

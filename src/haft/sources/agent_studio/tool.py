@@ -79,7 +79,9 @@ class TemplateTool:
     def _request(self, arguments: Mapping[str, Any]) -> bytes:
         """Both parameter sets as the template's command line has them. They go by stdin: the one is secret, and neither
         may be longer than the kernel lets a command line be."""
-        user = json.dumps(_sent(self.instance.user, self.known["userNulls"]))
+        keys = {one["name"]: one["key"] for one in self.known["userParameters"]}
+        given = {keys.get(name, name): value for name, value in self.instance.user.items()}
+        user = json.dumps(_sent(given, self.known["userNulls"]))
         tool = json.dumps(_sent(arguments, self.known["toolNulls"]))
         return json.dumps({"user": user, "tool": tool}).encode()
 

@@ -175,7 +175,7 @@ FORMATS: Final = (
     Code(
         "studio-unread-type",
         "warning",
-        "The type of a template's parameter cannot be read.",
+        "The type or the alias of a template's parameter cannot be read.",
         "Types are read from the source, and one that comes from another file is not known. Agents are then told no "
         "type and may pass anything; the template itself refuses what it cannot use.",
         "from shapes import Box\n…\n    box: Box",
