@@ -14,6 +14,7 @@ import tempfile
 
 import haft
 from benchmarks.measure import Row, in_turns, in_turns_blocking, print_table
+from benchmarks.templates import rows as templates
 from benchmarks.toolbox import rows as toolbox
 from haft import ApprovalRequest, ToolService, tool
 
@@ -228,12 +229,15 @@ async def main() -> int:
     rows += policy()
     with tempfile.TemporaryDirectory() as scratch:
         rows += toolbox(scratch)
+    with tempfile.TemporaryDirectory() as scratch:
+        of_templates, memory, is_within = await templates(scratch)
+        rows += of_templates
     more, disk = changes()
     rows += more
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}\n")
     print_table(rows)
-    print(f"\n{disk}")
-    return 0 if all(row.kept for row in rows) else 1
+    print(f"\n{disk}\n{memory}")
+    return 0 if all(row.kept for row in rows) and is_within else 1
 
 
 if __name__ == "__main__":

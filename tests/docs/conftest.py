@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from haft.sandbox.environment import WITH_NETWORK
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 PIP = '''\
@@ -53,7 +55,8 @@ def desk(tmp_path: Path) -> Desk:
     }.items():
         (programs / name).write_text(f"#!/bin/sh\nexec {words}\n")
         (programs / name).chmod(0o755)
-    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ") if name in os.environ}
+    names = ("LANG", "LC_ALL", "TZ", *WITH_NETWORK)
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     env = kept | {
         "HAFT_HOME": str(tmp_path / "state"),
         "HOME": str(tmp_path / "home"),

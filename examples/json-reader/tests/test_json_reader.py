@@ -21,7 +21,7 @@ def by_hand(**tool_params):
 # By hand.
 
 
-def test_it_prints_the_key_and_then_the_file(tmp_path):
+def test_it_prints_the_key_and_then_the_file():
     code, said, _stderr = by_hand(filepath="data/sample.json")
     key, _, answer = said.partition(" ")
     assert (code, key, json.loads(answer)) == (0, "tool_output", SAMPLE)

@@ -23,6 +23,7 @@ from haft.contracts import (
     AskingLauncher,
     BadUsage,
     Command,
+    Conflict,
     EndedChild,
     Exit,
     Grants,
@@ -116,6 +117,11 @@ class Sandbox:
             if missing and self._mode == "auto":
                 _log.warning("calls are not fully confined here: %s", "; ".join(missing))
         return self._abilities
+
+    @property
+    def loaded(self) -> int:
+        """How many programs are kept loaded."""
+        return 0 if self._nursery is None else self._nursery.count
 
     def enforced(self) -> dict[str, str]:
         """By which mechanism each limit on processes holds; nothing before it was found out."""
@@ -301,25 +307,19 @@ class Sandbox:
         self._nursery = self._nursery or Nursery()
         nursery, helper = self._nursery, self._zygote()
         env = {**self._environment(walls), **command.env}
-        directory = self._open_directory(command.cwd)
-        try:
-            terms = self._behind_walls(replace(walls, layer=None), command, directory)
-        finally:
-            os.close(directory)
-        key = Key(warm.name, warm.version, json.dumps([terms["kind"], command.cwd, env], sort_keys=True))
+        kind = self._kind(walls, command)
+        key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env]))
         starter = nursery.take(key, helper)
         if starter is None:
             end = await self.start(walls, command, sink)
-            nursery.want(key, helper, lambda: self._load(helper, warm.argv, env, command, terms))
+            nursery.want(key, helper, lambda: self._load(helper, warm.argv, env, walls, command))
             return end
+
+        def told(command: Command, directory: int) -> Mapping[str, Any]:
+            return self._behind_walls(walls, command, directory, kind)
+
         try:
-            launcher = ProcessLauncher(
-                starter,
-                self._environment(walls),
-                self._open_directory,
-                lambda command, directory: self._behind_walls(walls, command, directory),
-                self._limits,
-            )
+            launcher = ProcessLauncher(starter, self._environment(walls), self._open_directory, told, self._limits)
             return await launcher.run(command, sink)
         except Stale:
             pass
@@ -328,14 +328,15 @@ class Sandbox:
         return await self.start(walls, command, sink)
 
     async def _load(
-        self, helper: Helper, argv: Sequence[str], env: Mapping[str, str], command: Command, terms: Mapping[str, Any]
+        self, helper: Helper, argv: Sequence[str], env: Mapping[str, str], walls: Walls, command: Command
     ) -> WarmStarter:
         if helper is not self._helper:
-            raise StartFailed("the workspace was replaced meanwhile")
+            raise Conflict("the workspace was replaced meanwhile")
         directory = self._open_directory(command.cwd)
         try:
-            kind = {**terms["kind"], "warm": True}
-            return await WarmStarter.open(helper, argv, env, directory, {**terms, "kind": kind})
+            kind = {**self._kind(walls, command), "warm": True}
+            terms = self._behind_walls(replace(walls, layer=None), command, directory, kind)
+            return await WarmStarter.open(helper, argv, env, directory, terms)
         finally:
             os.close(directory)
 
@@ -408,9 +409,9 @@ class Sandbox:
                 self._environments[walls] = env
         return env
 
-    def _behind_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:
+    def _kind(self, walls: Walls, command: Command) -> Mapping[str, Any]:
+        """What its room must have before it can be opened: the network, and what is shown besides."""
         site = self.site
-        here = os.fstat(directory)
         which = {path: [device, inode] for path, device, inode in walls.identities}
         shown = [*walls.path, *(os.path.realpath(path) for path in command.readable)]
         known = (site.workspace, *(target for _source, target in site.show))
@@ -419,11 +420,23 @@ class Sandbox:
             for path in dict.fromkeys((*walls.readable, *shown))
             if is_below(path, (*site.hidden, site.state_home)) and not is_below(path, known)
         ]
-        own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
-        granted = walls.writable[1:] if walls.writable[:1] == (site.workspace,) else walls.writable
+        granted = self._granted_to(walls)
         extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
+        return {"network": walls.network, "extra": extra}
+
+    def _granted_to(self, walls: Walls) -> tuple[str, ...]:
+        """What may be written besides the workspace as a whole."""
+        return walls.writable[1:] if walls.writable[:1] == (self.site.workspace,) else walls.writable
+
+    def _behind_walls(
+        self, walls: Walls, command: Command, directory: int, kind: Mapping[str, Any] | None = None
+    ) -> Mapping[str, Any]:
+        site = self.site
+        here = os.fstat(directory)
+        own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
+        granted = self._granted_to(walls)
         return {
-            "kind": {"network": walls.network, "extra": extra},
+            "kind": self._kind(walls, command) if kind is None else kind,
             "walls": {
                 "profile": walls.profile,
                 "network": walls.network,

@@ -562,6 +562,11 @@ class ToolService:
         return RecordFacade(self.home)
 
     @property
+    def loaded(self) -> int:
+        """How many programs of tools are kept loaded, and answer their next call from a fork."""
+        return self._sandbox.loaded
+
+    @property
     def abandoned(self) -> int:
         """Tools and threads that ignored their cancellation and are still at work in this process."""
         # Nobody abandons a thread of a room that was never entered.
