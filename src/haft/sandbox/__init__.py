@@ -6,6 +6,7 @@ grants come with the decision.
 """
 
 from haft.sandbox.abilities import Abilities
-from haft.sandbox.sandbox import IN_PROCESS, OWN_PLACES, Mode, Sandbox
+from haft.sandbox.sandbox import IN_PROCESS, Mode, Sandbox
+from haft.sandbox.terms import OWN_PLACES
 
 __all__ = ["IN_PROCESS", "OWN_PLACES", "Abilities", "Mode", "Sandbox"]

@@ -7,8 +7,6 @@ What this machine can do is found out once, by starting the helper; what is miss
 from __future__ import annotations
 
 import asyncio
-import glob
-import itertools
 import json
 import logging
 import os
@@ -19,9 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from haft.contracts import (
     NO_GRANTS,
-    PROCESS_LIMITS,
     AskingLauncher,
-    BadUsage,
     Command,
     Conflict,
     EndedChild,
@@ -42,10 +38,10 @@ from haft.contracts import (
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
-from haft.sandbox.evidence import OWN_TO_EACH, Ground, judge, waited_for_network
-from haft.sandbox.protected import protected_names
+from haft.sandbox.evidence import Ground, judge, waited_for_network
+from haft.sandbox.granting import Granting
 from haft.sandbox.site import Site, survey
-from haft.sandbox.toolchains import is_below
+from haft.sandbox.terms import Terms, amounts, identity
 
 if TYPE_CHECKING:
     from haft.sandbox.nursery import Nursery
@@ -53,16 +49,6 @@ if TYPE_CHECKING:
 Mode = Literal["auto", "required", "off"]
 
 IN_PROCESS: Final = Walls(reason="it runs in this process")
-OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-OWN_PLACES: Final = tuple(
-    dict.fromkeys(
-        os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable), OWN_CODE)
-    )
-)
-"""What runs haft itself: where it lies in a workspace, no call may write there."""
-JUDGED_BY_CONTENT: Final = frozenset({".gitmodules", "commondir", "config", "config.worktree", "gitdir"})
-"""Git writes these in everyday work; some of what they may say is dangerous."""
-MOST_GRANTED: Final = 100
 MOST_SPARED: Final = 64_000_000
 MOST_KNOWN: Final = 100
 _log = logging.getLogger("haft")
@@ -93,6 +79,7 @@ class Sandbox:
         self._granted = granted
         self._layers = layers
         self._site: Site | None = None
+        self._granting = Granting(lambda: self.site, state_home)
         self._helper: Helper | None = None
         self._plain: Starter | None = None
         self._seen: tuple[int, int] = (0, 0)
@@ -156,8 +143,8 @@ class Sandbox:
             whole = known is not None and known.network and known.proc
             required = self._mode == "required" or whole
             site = self.site.to_json(scratch_bytes=size, required=required, layers=self._layers())
-            self._seen = _identity(self._workspace)
-            self._helper = Helper("zygote", {**site, "limits": _amounts(self._limits)})
+            self._seen = identity(self._workspace)
+            self._helper = Helper("zygote", {**site, "limits": amounts(self._limits)})
         return self._helper
 
     def _unwalled(self) -> Starter:
@@ -179,15 +166,15 @@ class Sandbox:
             return Walls(
                 "none",
                 True,
-                path=tuple(self._granted_paths(grants.path, "path")),
+                path=tuple(self._granting.paths(grants.path, "path")),
                 env=grants.env,
                 neutral=neutral,
                 reason=why,
             )
         site = self.site
-        write = tuple(self._granted_paths(grants.write, "write"))
-        read = tuple(self._granted_paths(grants.read, "read"))
-        path = tuple(self._granted_paths(grants.path, "path"))
+        write = tuple(self._granting.paths(grants.write, "write"))
+        read = tuple(self._granting.paths(grants.read, "read"))
+        path = tuple(self._granting.paths(grants.path, "path"))
         writable = (site.workspace,) if profile == "workspace" and site.is_writable else ()
         return Walls(
             profile=profile,
@@ -197,71 +184,11 @@ class Sandbox:
             hidden=site.hidden if abilities.namespaces else (),
             path=path,
             env=grants.env,
-            identities=tuple((each, *_identity(each)) for each in dict.fromkeys((*write, *read, *path))),
+            identities=tuple((each, *identity(each)) for each in dict.fromkeys((*write, *read, *path))),
             neutral=neutral,
             layers=abilities.layers,
             reason="; ".join(abilities.missing()) or None,
         )
-
-    def _granted_paths(self, patterns: tuple[str, ...], kind: str) -> list[str]:
-        """The paths that a grant names: relative ones lie in the workspace, `**` at the end means all below. No link is
-        followed: where a call may write, it may have put one."""
-        found: list[str] = []
-        for pattern in patterns:
-            matches = self._matches(pattern)
-            if not matches:
-                raise BadUsage(f"`{pattern}` cannot be granted: it names nothing")
-            for path in matches:
-                try:
-                    real = os.path.realpath(path)
-                except OSError as error:
-                    raise BadUsage(f"`{pattern}` cannot be granted: {error.strerror}") from error
-                if real != path:
-                    raise BadUsage(
-                        f"`{pattern}` cannot be granted: `{path}` leads to {real}",
-                        hint="a call may have put a link there; if you mean that place, grant it by its own name",
-                    )
-                self._check_granted(pattern, real, kind)
-                found.append(real)
-                if len(found) > MOST_GRANTED:
-                    raise BadUsage(f"`{pattern}` cannot be granted: it names more than {MOST_GRANTED} paths")
-        return list(dict.fromkeys(found))
-
-    def _matches(self, pattern: str) -> list[str]:
-        words = pattern.removesuffix("/**")
-        if words.startswith("~/") or words == "~":
-            base, words = os.path.realpath(self.site.home), words[2:] or "."
-        elif os.path.isabs(words):
-            base, words = "/", words.lstrip("/") or "."
-        else:
-            base = self.site.workspace
-        if not glob.has_magic(words):
-            return [os.path.normpath(os.path.join(base, words))]
-        some = itertools.islice(glob.iglob(words, root_dir=base, include_hidden=True), MOST_GRANTED + 1)
-        return sorted(os.path.normpath(os.path.join(base, found)) for found in some)
-
-    def _check_granted(self, pattern: str, real: str, kind: str) -> None:
-        """What nobody can grant is said, not passed over."""
-        state_home = os.path.realpath(self._state_home)
-        if is_below(state_home, (real,)) or is_below(real, (state_home,)):
-            raise BadUsage(
-                f"`{pattern}` cannot be granted: haft keeps its own state in {state_home}",
-                hint="grant a directory beside it, or move the state with HAFT_HOME",
-            )
-        if is_below(real, OWN_TO_EACH):
-            raise BadUsage(f"`{pattern}` cannot be granted: each call has a {real[:5].rstrip('/')} of its own")
-        if is_below(real, self.site.mask):
-            raise BadUsage(f"`{pattern}` cannot be granted: it is a secret of the machine, masked for root")
-        if kind == "write" and (is_below(OWN_CODE, (real,)) or is_below(real, (OWN_CODE,))):
-            raise BadUsage(
-                f"`{pattern}` cannot be granted for writing: haft's own code lies in {OWN_CODE}",
-                hint="install into an environment in the workspace",
-            )
-        if kind == "path" and (not os.path.isdir(real) or os.pathsep in real):
-            raise BadUsage(f"`{pattern}` cannot be put on PATH: it is no directory, or its name holds a colon")
-        if not os.path.exists(real) and not (kind == "write" and is_below(real, (self.site.workspace,))):
-            hint = "make it first, or grant its directory" if kind == "write" else None
-            raise BadUsage(f"`{pattern}` cannot be granted: it does not exist", hint=hint)
 
     def launcher(
         self, profile: Profile, grants: Grants = NO_GRANTS, *, neutral: bool = False, layer: Layer | None = None
@@ -307,7 +234,7 @@ class Sandbox:
         self._nursery = self._nursery or Nursery()
         nursery, helper = self._nursery, self._zygote()
         env = {**self._environment(walls), **command.env}
-        kind = self._kind(walls, command)
+        kind = self._terms().kind(walls, command)
         key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env]))
         starter = nursery.take(key, helper)
         if starter is None:
@@ -316,7 +243,7 @@ class Sandbox:
             return end
 
         def told(command: Command, directory: int) -> Mapping[str, Any]:
-            return self._behind_walls(walls, command, directory, kind)
+            return self._terms().behind_walls(walls, command, directory, kind)
 
         try:
             launcher = ProcessLauncher(starter, self._environment(walls), self._open_directory, told, self._limits)
@@ -334,8 +261,8 @@ class Sandbox:
             raise Conflict("the workspace was replaced meanwhile")
         directory = self._open_directory(command.cwd)
         try:
-            kind = {**self._kind(walls, command), "warm": True}
-            terms = self._behind_walls(replace(walls, layer=None), command, directory, kind)
+            kind = {**self._terms().kind(walls, command), "warm": True}
+            terms = self._terms().behind_walls(replace(walls, layer=None), command, directory, kind)
             return await WarmStarter.open(helper, argv, env, directory, terms)
         finally:
             os.close(directory)
@@ -343,7 +270,7 @@ class Sandbox:
     async def start_session(self, command: Command, sink: OutputSink) -> Session:
         """Start a program that outlives calls: it may write in the workspace, and has no network."""
         walls = await self.confine("workspace")
-        if self._helper is not None and _identity(self._workspace) != self._seen:
+        if self._helper is not None and identity(self._workspace) != self._seen:
             self._replace_zygote()
         starter, launcher = self._starting(walls)
         try:
@@ -365,7 +292,7 @@ class Sandbox:
         """Who starts a command behind these walls, counted until it is left."""
         behind = "namespaces" in walls.layers
         starter = self._zygote() if behind else self._unwalled()
-        terms = self._behind_walls if behind else self._without_walls
+        terms = self._terms().behind_walls if behind else self._terms().without_walls
 
         def told(command: Command, directory: int) -> Mapping[str, Any]:
             return terms(walls, command, directory)
@@ -394,7 +321,7 @@ class Sandbox:
     def _replace_zygote(self) -> None:
         """Where the workspace was removed and made anew, the zygote still holds the old one: calls that run there go
         on, new ones get another. Where only a directory in it was replaced, the next try will find it."""
-        if self._helper is not None and _identity(self._workspace) != self._seen:
+        if self._helper is not None and identity(self._workspace) != self._seen:
             self._retired.append(self._helper)
             self._helper = None
             self._site = None
@@ -409,73 +336,8 @@ class Sandbox:
                 self._environments[walls] = env
         return env
 
-    def _kind(self, walls: Walls, command: Command) -> Mapping[str, Any]:
-        """What its room must have before it can be opened: the network, and what is shown besides."""
-        site = self.site
-        which = {path: [device, inode] for path, device, inode in walls.identities}
-        shown = [*walls.path, *(os.path.realpath(path) for path in command.readable)]
-        known = (site.workspace, *(target for _source, target in site.show))
-        extra: list[list[Any]] = [
-            [path, path, False, which.get(path) or list(_identity(path))]
-            for path in dict.fromkeys((*walls.readable, *shown))
-            if is_below(path, (*site.hidden, site.state_home)) and not is_below(path, known)
-        ]
-        granted = self._granted_to(walls)
-        extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
-        return {"network": walls.network, "extra": extra}
-
-    def _granted_to(self, walls: Walls) -> tuple[str, ...]:
-        """What may be written besides the workspace as a whole."""
-        return walls.writable[1:] if walls.writable[:1] == (self.site.workspace,) else walls.writable
-
-    def _behind_walls(
-        self, walls: Walls, command: Command, directory: int, kind: Mapping[str, Any] | None = None
-    ) -> Mapping[str, Any]:
-        site = self.site
-        here = os.fstat(directory)
-        own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
-        granted = self._granted_to(walls)
-        return {
-            "kind": self._kind(walls, command) if kind is None else kind,
-            "walls": {
-                "profile": walls.profile,
-                "network": walls.network,
-                "writable": site.is_writable and walls.profile == "workspace",
-                "protected": self._held(walls, own),
-                "layer": None if walls.layer is None else {"name": walls.layer.name, "options": walls.layer.options},
-                "spared": [path for path in granted if is_below(path, (site.workspace,))],
-            },
-            "limits": _amounts(self._limits),
-            "calls": self._limits.max_concurrent,
-            "directory": os.path.normpath(os.path.join(site.workspace, command.cwd)),
-            "identity": [here.st_dev, here.st_ino],
-            "root": list(_identity(self._workspace)),
-        }
-
-    def _held(self, walls: Walls, own: list[str]) -> list[str]:
-        """What is held read-only while the call runs. Where its changes are looked at before they count, what is judged
-        by its content then can be written now."""
-        if walls.profile != "workspace":
-            return []
-        names = protected_names(self.site.workspace)
-        if walls.layer is not None:
-            names = [name for name in names if name.rsplit("/", 1)[-1] not in JUDGED_BY_CONTENT]
-            fresh = [os.path.relpath(path, self.site.workspace) for path in walls.writable if not os.path.lexists(path)]
-            # Nothing new can be made in a directory that is closed; the rest of it is judged when the call is over.
-            names = [name for name in names if not any(path.startswith(f"{name}/") for path in fresh)]
-        return [*names, *own]
-
-    def _without_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:
-        second = None
-        if "landlock" in walls.layers:
-            places = [*walls.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  shared, for want of better
-            second = {"places": places, "network": walls.network}
-        return {
-            "walls": second,
-            "limits": _amounts(self._limits),
-            "calls": self._limits.max_concurrent,
-            "workspace": self._workspace,
-        }
+    def _terms(self) -> Terms:
+        return Terms(self.site, self._workspace, self._limits)
 
     def explain(self, output: str, walls: Walls) -> HaftError | None:
         """Why a call failed, where a wall or a limit was in its way."""
@@ -538,16 +400,3 @@ class _Behind:
             return await self._sandbox.start(walls, command, sink)
         async with self._turn:
             return await self._sandbox.answer(replace(walls, layer=self._layer), command, sink)
-
-
-def _amounts(limits: Limits) -> dict[str, Any]:
-    return {name: getattr(limits, name) for name in PROCESS_LIMITS}
-
-
-def _identity(path: str) -> tuple[int, int]:
-    """Which file or directory it is; nothing that exists where there is none."""
-    try:
-        found = os.stat(path, follow_symlinks=False)
-    except OSError:
-        return 0, 0
-    return found.st_dev, found.st_ino

@@ -1,0 +1,85 @@
+"""What can be granted to calls: the paths that a grant names, and what nobody can grant."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+from collections.abc import Callable
+from typing import Final
+
+from haft.contracts import BadUsage
+from haft.sandbox.evidence import OWN_TO_EACH
+from haft.sandbox.site import Site
+from haft.sandbox.toolchains import is_below
+
+MOST_GRANTED: Final = 100
+OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Granting:
+    """For one workspace."""
+
+    def __init__(self, site: Callable[[], Site], state_home: str) -> None:
+        self._site = site
+        self._state_home = state_home
+
+    def paths(self, patterns: tuple[str, ...], kind: str) -> list[str]:
+        """The paths that a grant names: relative ones lie in the workspace, `**` at the end means all below. No link is
+        followed: where a call may write, it may have put one."""
+        found: list[str] = []
+        for pattern in patterns:
+            matches = self._matches(pattern)
+            if not matches:
+                raise BadUsage(f"`{pattern}` cannot be granted: it names nothing")
+            for path in matches:
+                try:
+                    real = os.path.realpath(path)
+                except OSError as error:
+                    raise BadUsage(f"`{pattern}` cannot be granted: {error.strerror}") from error
+                if real != path:
+                    raise BadUsage(
+                        f"`{pattern}` cannot be granted: `{path}` leads to {real}",
+                        hint="a call may have put a link there; if you mean that place, grant it by its own name",
+                    )
+                self._check_granted(pattern, real, kind)
+                found.append(real)
+                if len(found) > MOST_GRANTED:
+                    raise BadUsage(f"`{pattern}` cannot be granted: it names more than {MOST_GRANTED} paths")
+        return list(dict.fromkeys(found))
+
+    def _matches(self, pattern: str) -> list[str]:
+        words = pattern.removesuffix("/**")
+        if words.startswith("~/") or words == "~":
+            base, words = os.path.realpath(self._site().home), words[2:] or "."
+        elif os.path.isabs(words):
+            base, words = "/", words.lstrip("/") or "."
+        else:
+            base = self._site().workspace
+        if not glob.has_magic(words):
+            return [os.path.normpath(os.path.join(base, words))]
+        some = itertools.islice(glob.iglob(words, root_dir=base, include_hidden=True), MOST_GRANTED + 1)
+        return sorted(os.path.normpath(os.path.join(base, found)) for found in some)
+
+    def _check_granted(self, pattern: str, real: str, kind: str) -> None:
+        """What nobody can grant is said, not passed over."""
+        state_home = os.path.realpath(self._state_home)
+        if is_below(state_home, (real,)) or is_below(real, (state_home,)):
+            raise BadUsage(
+                f"`{pattern}` cannot be granted: haft keeps its own state in {state_home}",
+                hint="grant a directory beside it, or move the state with HAFT_HOME",
+            )
+        if is_below(real, OWN_TO_EACH):
+            raise BadUsage(f"`{pattern}` cannot be granted: each call has a {real[:5].rstrip('/')} of its own")
+        if is_below(real, self._site().mask):
+            raise BadUsage(f"`{pattern}` cannot be granted: it is a secret of the machine, masked for root")
+        if kind == "write" and (is_below(OWN_CODE, (real,)) or is_below(real, (OWN_CODE,))):
+            raise BadUsage(
+                f"`{pattern}` cannot be granted for writing: haft's own code lies in {OWN_CODE}",
+                hint="install into an environment in the workspace",
+            )
+        if kind == "path" and (not os.path.isdir(real) or os.pathsep in real):
+            raise BadUsage(f"`{pattern}` cannot be put on PATH: it is no directory, or its name holds a colon")
+        if not os.path.exists(real) and not (kind == "write" and is_below(real, (self._site().workspace,))):
+            hint = "make it first, or grant its directory" if kind == "write" else None
+            raise BadUsage(f"`{pattern}` cannot be granted: it does not exist", hint=hint)

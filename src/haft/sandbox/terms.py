@@ -1,0 +1,116 @@
+"""What is said to a helper about one command: its room, its walls, its limits, and where it works."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from haft.contracts import PROCESS_LIMITS, Command, Limits, Walls
+from haft.sandbox.granting import OWN_CODE
+from haft.sandbox.protected import protected_names
+from haft.sandbox.site import Site
+from haft.sandbox.toolchains import is_below
+
+OWN_PLACES: Final = tuple(
+    dict.fromkeys(
+        os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable), OWN_CODE)
+    )
+)
+"""What runs haft itself: where it lies in a workspace, no call may write there."""
+JUDGED_BY_CONTENT: Final = frozenset({".gitmodules", "commondir", "config", "config.worktree", "gitdir"})
+"""Git writes these in everyday work; some of what they may say is dangerous."""
+
+
+class Terms:
+    """For one workspace, as it lies now."""
+
+    def __init__(self, site: Site, workspace: str, limits: Limits) -> None:
+        self._site = site
+        self._workspace = workspace
+        self._limits = limits
+
+    def kind(self, walls: Walls, command: Command) -> Mapping[str, Any]:
+        """What its room must have before it can be opened: the network, and what is shown besides."""
+        site = self._site
+        which = {path: [device, inode] for path, device, inode in walls.identities}
+        shown = [*walls.path, *(os.path.realpath(path) for path in command.readable)]
+        known = (site.workspace, *(target for _source, target in site.show))
+        extra: list[list[Any]] = [
+            [path, path, False, which.get(path) or list(identity(path))]
+            for path in dict.fromkeys((*walls.readable, *shown))
+            if is_below(path, (*site.hidden, site.state_home)) and not is_below(path, known)
+        ]
+        granted = self._granted_to(walls)
+        extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
+        return {"network": walls.network, "extra": extra}
+
+    def _granted_to(self, walls: Walls) -> tuple[str, ...]:
+        """What may be written besides the workspace as a whole."""
+        return walls.writable[1:] if walls.writable[:1] == (self._site.workspace,) else walls.writable
+
+    def behind_walls(
+        self, walls: Walls, command: Command, directory: int, kind: Mapping[str, Any] | None = None
+    ) -> Mapping[str, Any]:
+        site = self._site
+        here = os.fstat(directory)
+        own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
+        granted = self._granted_to(walls)
+        return {
+            "kind": self.kind(walls, command) if kind is None else kind,
+            "walls": {
+                "profile": walls.profile,
+                "network": walls.network,
+                "writable": site.is_writable and walls.profile == "workspace",
+                "protected": self._held(walls, own),
+                "layer": None if walls.layer is None else {"name": walls.layer.name, "options": walls.layer.options},
+                "spared": [path for path in granted if is_below(path, (site.workspace,))],
+            },
+            "limits": amounts(self._limits),
+            "calls": self._limits.max_concurrent,
+            "directory": os.path.normpath(os.path.join(site.workspace, command.cwd)),
+            "identity": [here.st_dev, here.st_ino],
+            "root": list(identity(self._workspace)),
+        }
+
+    def _held(self, walls: Walls, own: list[str]) -> list[str]:
+        """What is held read-only while the call runs. Where its changes are looked at before they count, what is judged
+        by its content then can be written now."""
+        if walls.profile != "workspace":
+            return []
+        names = protected_names(self._site.workspace)
+        if walls.layer is not None:
+            names = [name for name in names if name.rsplit("/", 1)[-1] not in JUDGED_BY_CONTENT]
+            fresh = [
+                os.path.relpath(path, self._site.workspace) for path in walls.writable if not os.path.lexists(path)
+            ]
+            # Nothing new can be made in a directory that is closed; the rest of it is judged when the call is over.
+            names = [name for name in names if not any(path.startswith(f"{name}/") for path in fresh)]
+        return [*names, *own]
+
+    def without_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:
+        second = None
+        if "landlock" in walls.layers:
+            places = [*walls.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  shared, for want of better
+            second = {"places": places, "network": walls.network}
+        return {
+            "walls": second,
+            "limits": amounts(self._limits),
+            "calls": self._limits.max_concurrent,
+            "workspace": self._workspace,
+        }
+
+
+def amounts(limits: Limits) -> dict[str, Any]:
+    """The limits on processes, by name."""
+    return {name: getattr(limits, name) for name in PROCESS_LIMITS}
+
+
+def identity(path: str) -> tuple[int, int]:
+    """Which file or directory it is; nothing that exists where there is none."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
