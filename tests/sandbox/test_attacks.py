@@ -11,8 +11,8 @@ import pytest
 
 from haft.contracts import BadUsage, Command, Grants, Limits
 from haft.files import Root
-from haft.sandbox import Sandbox
-from haft.sandbox import sandbox as sandbox_module
+from haft.sandbox import Sandbox, terms
+from haft.sandbox.granting import OWN_CODE
 from haft.sandbox.protected import protected_names
 from haft.service import ToolService
 
@@ -82,7 +82,7 @@ def test_what_runs_haft_itself_is_not_written_though_it_lies_in_the_workspace(sh
     own = workspace / ".venv"
     (own / "lib").mkdir(parents=True)
     (own / "lib/code.py").write_text("pass")
-    monkeypatch.setattr(sandbox_module, "OWN_PLACES", (str(own),))
+    monkeypatch.setattr(terms, "OWN_PLACES", (str(own),))
     assert shell("echo evil >> .venv/lib/code.py").error.code == "walled"
     assert shell("mv .venv away").status == "error"
     assert (own / "lib/code.py").read_text() == "pass"
@@ -103,9 +103,9 @@ def test_a_grant_does_not_follow_a_link_that_a_call_may_have_made(grant, shell, 
 def test_what_can_never_be_granted_is_refused(workspace, tmp_path):
     sandbox = Sandbox(str(workspace), str(tmp_path / "home"), os.environ, Root(str(workspace)).open_directory, Limits())
     os.makedirs(tmp_path / "home")
-    for path in (tmp_path / "home", tmp_path / "nothing", "/proc/self", "/dev/shm", sandbox_module.OWN_CODE, "/no/*"):
+    for path in (tmp_path / "home", tmp_path / "nothing", "/proc/self", "/dev/shm", OWN_CODE, "/no/*"):
         with pytest.raises(BadUsage):
-            sandbox._granted_paths((str(path),), "write")
+            sandbox._granting.paths((str(path),), "write")
 
 
 def test_a_granted_place_that_another_call_swaps_for_a_link_opens_nothing_else(with_service, workspace, tmp_path):
@@ -170,8 +170,8 @@ def test_the_name_of_a_workspace_is_no_pattern(tmp_path):
     for place in (own, other):
         (place / ".git").mkdir(parents=True)
     sandbox = Sandbox(str(own), str(tmp_path / "home"), os.environ, Root(str(own)).open_directory, Limits())
-    assert sandbox._granted_paths((".git",), "write") == [str(own / ".git")]
-    assert sandbox._granted_paths((".g*",), "write") == [str(own / ".git")]
+    assert sandbox._granting.paths((".git",), "write") == [str(own / ".git")]
+    assert sandbox._granting.paths((".g*",), "write") == [str(own / ".git")]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount on the host")
