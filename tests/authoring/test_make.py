@@ -74,12 +74,8 @@ def test_the_path_is_on_stdout_and_the_rest_on_stderr(command, word):
     path = command.workspace / KINDS[word].home / "fresh"
     assert command.out == f"{path}\n"
     called = "tb__fresh" if KINDS[word].format == "amp-toolbox" else str(path)
-    if word == "studio":
-        assert f"inspect it: haft tools check {called}\n" in command.err
-        assert f"run it:     python3 {called}/tool.py --user-params '{{}}' --tool-params" in command.err
-    else:
-        assert f"inspect it: haft tools show {called}\n" in command.err
-        assert f"run it:     haft tools use {called} --path {KINDS[word].home}/fresh" in command.err
+    assert f"inspect it: haft tools show {called}\n" in command.err
+    assert f"run it:     haft tools use {called} --path {KINDS[word].home}/fresh" in command.err
     assert path.exists()
     assert ("warning" in command.err) == (shutil.which(KINDS[word].program) is None)
 

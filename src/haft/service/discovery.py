@@ -50,6 +50,7 @@ class Discovery:
         self._plugins: Plugins | None = None
         self._templates: ConfiguredTemplates | None = None
         self._home = home.path
+        self._config: Config | None = None
         self._skill: SkillTool | None = None
         self._turn: asyncio.Lock | None = None
 
@@ -173,6 +174,11 @@ class Discovery:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
         return as_found(known, each, self._separators)
 
+    def _loaded(self) -> Config:
+        from haft.service.config import load_config
+
+        return load_config(self._workspace, self._env, trust_home=self._home)
+
     def _template_at(self, path: str) -> Found:
         """The template in a folder, with the user parameters that are its defaults."""
         from haft.sources.agent_studio.finding import ENTRY
@@ -180,7 +186,7 @@ class Discovery:
         folder = os.path.dirname(path) if os.path.basename(path) == ENTRY else path
         if not os.path.lexists(os.path.join(folder, ENTRY)):
             raise BadUsage(f"{path} is a directory, and no template", hint="name an executable file, or a template")
-        templates = self._templates or self._configured_templates(self._config)
+        templates = self._templates or self._configured_templates(self._config or self._loaded())
         found = templates.at(folder)
         if found.tool is None:
             raise BadUsage(f"{folder} cannot be called: {found.reason}", hint=f"haft templates check {folder}")

@@ -66,8 +66,8 @@ def make_tool(
         "name": name,
         "registered": registered,
         "files": list(made.files),
-        "inspect": _command(said, "check" if kind.format == "agent-studio" else "show", called),
-        "run": _first_run(said, kind, called, made.files[-1], workspace),
+        "inspect": _command(said, "show", called),
+        "run": _first_run(said, called, made.files[-1], workspace),
     }
     if said.json:
         facts(shown)
@@ -82,14 +82,9 @@ def make_tool(
         say(f"run it:     {shown['run']}")
 
 
-def _first_run(said: Globals, kind: ToolKind, called: str, file: str, workspace: str) -> str:
+def _first_run(said: Globals, called: str, file: str, workspace: str) -> str:
     """The line that runs it on its own text."""
-    text = _within(file, workspace)
-    if kind.format == "agent-studio":
-        given = json.dumps({"path": text})
-        script = os.path.join(called, "tool.py")
-        return shlex.join(["python3", script, "--user-params", "{}", "--tool-params", given])
-    return f"{_command(said, 'use', called)} --path {shlex.quote(text)}"
+    return f"{_command(said, 'use', called)} --path {shlex.quote(_within(file, workspace))}"
 
 
 def _kind(words: dict[str, bool]) -> ToolKind:
@@ -150,7 +145,7 @@ def _notes(
         yield f"    plugins = [{_toml('bash:' + _setting(made.path, workspace))}]"
         yield "    plugin_policy.allow_bash_tools = true"
     elif kind.format == "agent-studio":
-        yield f"to load it once haft can, in haft.toml: templates.paths = [{_toml(_setting(directory, workspace))}]"
+        yield f"to load it, in haft.toml: templates.paths = [{_toml(_setting(directory, workspace))}]"
     elif skill is not None:
         yield f"it joins when the skill is active: haft skills activate {shlex.quote(skill)}"
     elif not is_found:
