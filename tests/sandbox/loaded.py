@@ -147,7 +147,10 @@ class Loaded:
         self.nursery = Watched()
 
     def write(self, name: str, *words: str, **more: str) -> Path:
-        return written(self.templates / name, *words, **more)
+        return written(self.folder(name), *words, **more)
+
+    def folder(self, name: str) -> Path:
+        return self.templates / f"{name}_abc123"  # Else a last word of six letters would not be part of the name.
 
     async def __aenter__(self):
         service = ToolService.open(
@@ -163,10 +166,10 @@ class Loaded:
     async def call(self, name: str, x: str = "a", **words):
         return await self.service.call(name, {"x": x}, **words)
 
-    async def settled(self, name: str, count: int = 1, seconds: float = 20.0) -> str | None:
+    async def settled(self, name: str, count: int = 1, seconds: float = 10.0) -> str | None:
         """Wait until a template is loaded that often, or given up: then why."""
         until = time.monotonic() + seconds
-        folder = self.templates / name
+        folder = self.folder(name)
         while self.nursery.free(folder) < count and self.nursery.why_not(folder) is None:
             assert time.monotonic() < until, f"`{name}` was neither loaded nor given up"
             await asyncio.sleep(0.005)

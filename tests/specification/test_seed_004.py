@@ -169,6 +169,30 @@ def studio(tmp_path_factory):
             yield Studio(bench)
 
 
+# What they are.
+
+
+def test_tool_templates_are_one_type_of_several(tmp_path):
+    """ "Tool templates are the most complex template type." What is packed has room for the others."""
+    pack([str(write(tmp_path / "my tool"))], str(tmp_path / "a.zip"))
+    with zipfile.ZipFile(tmp_path / "a.zip") as packed:
+        said = json.loads(packed.read("workflow_template.json"))
+    assert {key: len(value) for key, value in said.items() if key.endswith("_templates")} == {
+        "tool_templates": 1,
+        "agent_templates": 0,
+        "task_templates": 0,
+        "mcp_templates": 0,
+    }
+
+
+def test_a_fresh_template_is_conformant(tmp_path, capsys):
+    """ "This chapter is the authoritative reference for building conformant tool templates."."""
+    (tmp_path / "haft.toml").touch()
+    assert haft(["-w", str(tmp_path), "tools", "make", "count_lines", "--studio"]) == 0
+    folder = tmp_path / "templates/count_lines"
+    assert check_template(str(folder), packing=True).findings == []
+
+
 # Required files.
 
 
@@ -256,7 +280,11 @@ def test_user_parameters_are_set_once_per_tool_instance(haft_tools, monkeypatch)
     """ "Configuration parameters set once when the tool is added to a workflow." "Defines configuration that is set
     once per tool instance (API keys, database URLs, etc.)"."""
     monkeypatch.setattr(environments, "TemplateEnvironments", OfTheTests)
-    work = 'return [config.api_key[::-1], config.endpoint, open("/proc/self/cmdline").read()]'
+    work = """
+    import os
+    own = f"/proc/{os.getpid()}/cmdline"
+    return [config.api_key[::-1], config.endpoint, open(own).read() if os.path.exists(own) else ""]
+    """
     write(
         haft_tools.workspace / "templates/api",
         doing(work, user=USER, main=MAIN.replace("output)", "json.dumps(output))")),
@@ -575,6 +603,15 @@ def test_names_are_unique_within_their_scope(tmp_path):
             install(packed, place, workflow=workflow)
     install(packed, place, workflow="Another")
     assert len(os.listdir(place)) == 3
+
+
+def test_of_two_folders_with_one_name_the_first_is_the_tool(studio):
+    """The same of folders that nobody installed: "Names must be unique within their scope"."""
+    for suffix in ("aaaaaa", "bbbbbb"):
+        studio.write(f"twin_{suffix}", doing(f'return "{suffix}"'))
+    assert studio.call("twin").output == "aaaaaa"
+    found = [one for one in studio.bench.service.tools(all=True) if one.spec.name == "twin"]
+    assert sorted(one.state for one in found) == ["duplicate", "ready"]
 
 
 @pytest.mark.parametrize(

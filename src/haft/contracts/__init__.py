@@ -87,7 +87,19 @@ from haft.contracts.ports import (
 )
 from haft.contracts.revise import revised
 from haft.contracts.states import FOLLOWS, STATUSES, TERMINAL, Status
-from haft.contracts.tool import Answer, Effects, Found, Hosting, Kind, Listing, Provenance, State, Tool, ToolSpec
+from haft.contracts.tool import (
+    Answer,
+    Effects,
+    Found,
+    Hosting,
+    Kind,
+    Listing,
+    Provenance,
+    RenamedTool,
+    State,
+    Tool,
+    ToolSpec,
+)
 from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Layer, Profile, Walls, grants_from
 
 __all__ = [
@@ -155,6 +167,7 @@ __all__ = [
     "Profile",
     "Provenance",
     "Rejected",
+    "RenamedTool",
     "Replaced",
     "RunId",
     "Scope",

@@ -117,6 +117,24 @@ class Tool(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class RenamedTool:
+    """A tool under another spec: the name that a catalogue gave it, mostly."""
+
+    spec: ToolSpec
+    tool: Tool
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        return await self.tool.preprocess(arguments, context)
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        return await self.tool.invoke(arguments, context)
+
+    def __getattr__(self, name: str) -> Any:
+        """What only some tools have."""
+        return getattr(self.tool, name)
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What a source found: a tool, or why there is none."""
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from haft.contracts import (
-    Answer,
     BadConfig,
     Found,
     Listing,
+    RenamedTool,
     Tool,
-    ToolContext,
     ToolName,
     ToolSpec,
     UnknownTool,
@@ -37,24 +36,6 @@ class _Entry:
     """Who found it, where a source answers for all that it finds."""
     checked: bool = False
     """Whether the input schema has been compiled, and everyone may call it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Renamed:
-    """A tool under the name that the catalogue gave it."""
-
-    spec: ToolSpec
-    tool: Tool
-
-    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        return await self.tool.preprocess(arguments, context)
-
-    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
-        return await self.tool.invoke(arguments, context)
-
-    def __getattr__(self, name: str) -> Any:
-        """What only some tools have."""
-        return getattr(self.tool, name)
 
 
 class Catalogue:
@@ -97,7 +78,7 @@ class Catalogue:
             if free != spec.name:
                 reason = self._clash(spec, free)
                 spec = replace(spec, name=free)
-                tool = _Renamed(spec, tool)
+                tool = RenamedTool(spec, tool)
             flaw = _flaw(spec)
             if flaw is None:
                 entry = _Entry(Listing(spec, "ready", reason), tool, source)

@@ -52,6 +52,10 @@ NEUTRAL: Final = {
 do without, and ask no server for updates."""
 
 
+INSIDE: Final = "HAFT_INSIDE"
+"""Tells programs that they run in a call: haft is not called from there."""
+
+
 def built_environment(host: Mapping[str, str], workspace: str, walls: Walls) -> dict[str, str]:
     """What a tool gets: the few variables that programs cannot do without, and what was granted."""
     env = {name: host[name] for name in PASSED if name in host}
@@ -61,6 +65,7 @@ def built_environment(host: Mapping[str, str], workspace: str, walls: Walls) -> 
     env.update({name: host[name] for name in walls.env if name in host})
     path = DEFAULT_PATH if walls.neutral else safe_path(host.get("PATH", DEFAULT_PATH), workspace)
     env["PATH"] = with_entries(path, walls.path)
+    env[INSIDE] = "1"
     if "namespaces" in walls.layers:
         env["TMPDIR"] = "/tmp"  # noqa: S108  its own
         env["UV_LINK_MODE"] = "copy"  # Its cache is another mount, and no file can be linked across.

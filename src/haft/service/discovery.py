@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Final
 from haft.contracts import AskingLauncher, BadUsage, Found, Launcher, Provenance, SessionLauncher, ToolSpec
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox import Place, Separators, Toolboxes, as_found, candidate, standard_places
+from haft.sources.amp_toolbox.exports import as_the_tool, export_at
 from haft.sources.skills import Activations, Skill, Skills, SkillTool
 from haft.storage import KeptDefinitions, StateHome
 
 if TYPE_CHECKING:
     import asyncio
 
+    from haft.service.command_lines import ConfiguredCommandLines
     from haft.service.config import Config
+    from haft.service.origins import Origins
     from haft.service.plugins import Plugins
     from haft.service.templates import ConfiguredTemplates
 
@@ -33,9 +36,16 @@ class Discovery:
     """What one workspace and its user have on disk. Use it from one loop."""
 
     def __init__(
-        self, workspace: str, home: StateHome, env: Mapping[str, str], sessions: SessionLauncher | None = None
+        self,
+        workspace: str,
+        home: StateHome,
+        env: Mapping[str, str],
+        sessions: SessionLauncher | None = None,
+        *,
+        follows_exports: bool = True,
     ) -> None:
-        """`sessions` starts what outlives a call; without it such tools are listed, and cannot be called."""
+        """`sessions` starts what outlives a call; without it such tools are listed, and cannot be called. With
+        `follows_exports`, executables that stand for a tool are taken for it."""
         from haft import __version__
 
         self._workspace = os.path.realpath(workspace)
@@ -49,8 +59,15 @@ class Discovery:
         self._toolboxes: Toolboxes | None = None
         self._plugins: Plugins | None = None
         self._templates: ConfiguredTemplates | None = None
+        self._command_lines: ConfiguredCommandLines | None = None
         self._home = home.path
         self._config: Config | None = None
+        self._catalogue: Catalogue | None = None
+        self._origins: Origins | None = None
+        if follows_exports:
+            from haft.service.origins import Origins
+
+            self._origins = Origins(home, env, sessions, lambda: self._catalogue)
         self._skill: SkillTool | None = None
         self._turn: asyncio.Lock | None = None
 
@@ -70,6 +87,10 @@ class Discovery:
             self._plugins = Plugins(config, self._workspace, self._definitions, self._sessions)
         if config.values["templates.paths"] or config.values["templates.instances"]:
             self._templates = self._configured_templates(config)
+        if config.values["cli"]:
+            from haft.service.command_lines import ConfiguredCommandLines
+
+            self._command_lines = ConfiguredCommandLines(config, self._workspace, self._definitions)
 
     def _configured_templates(self, config: Config) -> ConfiguredTemplates:
         from haft.service.templates import ConfiguredTemplates
@@ -103,12 +124,15 @@ class Discovery:
 
     def fill(self, catalogue: Catalogue) -> bool:
         """Put in what is known; whether there is anything to ask."""
+        self._catalogue = catalogue
         toolboxes = self._boxes()
         toolboxes.look()
         catalogue.take(TOOLBOXES, toolboxes.found())
         if self._templates is not None:
             self._templates.fill(catalogue)
-        return bool(toolboxes.unknown()) | (self._plugins is not None and self._plugins.fill(catalogue))
+        unknown = [bool(toolboxes.unknown())]
+        unknown += [source.fill(catalogue) for source in (self._plugins, self._command_lines) if source is not None]
+        return any(unknown)
 
     async def renew(
         self, catalogue: Catalogue, launcher: AskingLauncher, told: Told = lambda _done, _all: None
@@ -118,25 +142,34 @@ class Discovery:
 
         self._turn = self._turn or asyncio.Lock()
         async with self._turn:
+            self._catalogue = catalogue
             toolboxes = self._boxes()
+            others = self._origins is not None and await self._origins.renew(launcher)
             seen = await asyncio.to_thread(toolboxes.look)
             unknown = toolboxes.unknown()
             if unknown:
                 # Without walls, files that a clone brought are not run because someone lists tools.
                 but = frozenset() if await launcher.is_walled() else frozenset({"workspace"})
                 await toolboxes.ask(launcher, told, but=but)
-            if seen or unknown:
+            if seen or unknown or others:
                 catalogue.take(TOOLBOXES, toolboxes.found())
             if self._plugins is not None:
                 await self._plugins.renew(catalogue, launcher, told)
             if self._templates is not None:
                 self._templates.renew(catalogue)
+            if self._command_lines is not None:
+                await self._command_lines.renew(catalogue, launcher)
             self.fill_builtin(catalogue)
 
     def is_current(self, spec: ToolSpec) -> bool:
         """Whether a tool is still what it was when its file was last looked at."""
+        if "export" in spec.meta and spec.kind == "amp-toolbox":
+            whole = self._origins is None or self._origins.is_current(spec.meta["export"])
+            return whole and self._boxes().is_current(spec.origin)
         if "plugin" in spec.meta:
             return self._plugins is None or self._plugins.is_current(spec.origin, spec.kind)
+        if spec.kind == "cli":
+            return self._command_lines is None or self._command_lines.source.is_current(spec)
         if spec.kind == "agent-studio":
             return self._templates is None or self._templates.source.is_current(spec.origin)
         return spec.kind != "amp-toolbox" or self._boxes().is_current(spec.origin)
@@ -151,7 +184,7 @@ class Discovery:
                     del known[path]
                     self._definitions.save(group, known)
 
-    async def at(self, path: str, launcher: Launcher) -> Found:
+    async def at(self, path: str, launcher: AskingLauncher) -> Found:
         """The tool at a path, wherever it lies, asked anew."""
         from haft.sources.amp_toolbox.describing import describe, script
         from haft.sources.asking import DESCRIBE_SECONDS
@@ -169,6 +202,13 @@ class Discovery:
         each = candidate(path, Place(os.path.dirname(path), provenance, self._workspace if inside else None))
         if each.problem is not None:
             raise BadUsage(f"{path} is no tool: {each.problem}")
+        if self._origins is not None and not inside and (export := export_at(path)) is not None:
+            self._origins(export)
+            await self._origins.renew(launcher)
+            found = as_the_tool(each, export, self._origins)
+            if found.tool is None:
+                raise BadUsage(f"{path} stands for a tool that cannot be called: {found.reason}")
+            return found
         known = await describe(each, launcher, DESCRIBE_SECONDS)
         if "problem" in known:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
@@ -209,10 +249,12 @@ class Discovery:
         """End what outlived its calls."""
         if self._plugins is not None:
             await self._plugins.close()
+        if self._origins is not None:
+            await self._origins.close()
 
     def _boxes(self) -> Toolboxes:
         if self._toolboxes is None:
-            self._toolboxes = Toolboxes(self._places, self._definitions, self._separators)
+            self._toolboxes = Toolboxes(self._places, self._definitions, self._separators, self._origins)
         return self._toolboxes
 
     def _places(self) -> list[Place]:

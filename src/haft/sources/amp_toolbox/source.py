@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from haft.contracts import Definitions, Found, Launcher, ToolSpec
+from haft.sources.amp_toolbox.exports import Export, Origins, as_the_tool, export_at
 from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, spec_of
 from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Told
@@ -40,7 +41,11 @@ class Toolboxes:
         places: Callable[[], Sequence[Place]],
         definitions: Definitions,
         separators: Separators | None = None,
+        origins: Origins | None = None,
     ) -> None:
+        """`origins` finds the tools that exported executables stand for; without it they are tools like others."""
+        self._origins = origins
+        self._exports: dict[tuple[str, str], Export | None] = {}
         self._places = places
         self._answers = Answers(definitions)
         self._separators = separators or Separators()
@@ -63,7 +68,10 @@ class Toolboxes:
         return [
             each
             for each in self._seen
-            if each.problem is None and each.place.is_active and self._answers.is_outdated(each)
+            if each.problem is None
+            and each.place.is_active
+            and self._answers.is_outdated(each)
+            and self._export(each) is None
         ]
 
     async def ask(
@@ -97,6 +105,9 @@ class Toolboxes:
         if not each.place.is_active:
             reason = f"its skill `{each.place.skill}` is not active: `haft skills activate {each.place.skill}`"
             return Found(_bare(each), None, "inactive", reason)
+        export = self._export(each)
+        if export is not None and self._origins is not None:
+            return as_the_tool(each, export, self._origins)
         known = self._answers.of(each)
         if known.get("identity") != each.identity:
             is_open = each.place.provenance in self._unasked
@@ -104,6 +115,16 @@ class Toolboxes:
         if "problem" in known:
             return Found(_bare(each), None, "broken", known["problem"])
         return as_found(known, each, self._separators)
+
+    def _export(self, each: Candidate) -> Export | None:
+        """What a file stands for. A workspace's own stand for nothing: who brings one does not choose among the tools
+        of others."""
+        if self._origins is None or each.place.provenance == "workspace":
+            return None
+        key = each.path, each.identity
+        if key not in self._exports:
+            self._exports[key] = export_at(each.path)
+        return self._exports[key]
 
 
 def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) -> Found:

@@ -161,6 +161,15 @@ TEMPLATES: Final = LazyGroup(
     },
 )
 
+TOOLBOX: Final = LazyGroup(
+    "toolbox",
+    "Toolbox executables, for whatever speaks the protocol.",
+    {
+        "wrap": ("toolbox:wrap_program", "Any command line as executables, one for each command."),
+        "export": ("toolbox:export_tools", "Any tool as an executable that calls back into haft."),
+    },
+)
+
 STORE: Final = LazyGroup(
     "store",
     "What is kept of runs: before-images and outputs.",
@@ -191,6 +200,7 @@ HAFT: Final = LazyGroup(
         "skills": SKILLS,
         "plugins": PLUGINS,
         "templates": TEMPLATES,
+        "toolbox": TOOLBOX,
         "store": STORE,
         "audit": AUDIT,
         "config": CONFIG,

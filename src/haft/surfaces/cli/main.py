@@ -33,6 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _refuse_inside() -> None:
+    """A call has neither our state nor a person: whatever it asked of us would be another host's."""
+    if os.environ.get("HAFT_INSIDE"):
+        raise BadUsage(
+            "haft is not called from inside of one of its own calls", hint="let the agent call the tool by itself"
+        )
+
+
 def _open_missing_streams() -> None:
     """A caller may have closed our streams; what is written there goes nowhere."""
     if sys.stdout is None:
@@ -52,6 +60,7 @@ def run(arguments: Sequence[str]) -> int:
             return shell_complete(HAFT, {"obj": said}, "haft", COMPLETE_VARIABLE, completing)
         # Not `HAFT.main`: that has its own ways with pipes, Ctrl-C and exit codes.
         with HAFT.make_context("haft", list(arguments), obj=said) as context:
+            _refuse_inside()
             HAFT.invoke(context)
         return 0
     except click.exceptions.Exit as end:

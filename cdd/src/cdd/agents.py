@@ -1,0 +1,142 @@
+"""CDD's agent skills, and the folders in which agents look for theirs.
+
+The skills lie in the package, one `SKILL.md` each. Most agents take them as they are; Cursor takes rules, which are the
+same text under another front matter. A file that somebody changed is kept beside the new one, and no such copy is
+ever overwritten. Links are followed only as far as the workspace reaches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Final, Literal
+
+from cdd import files
+from cdd.refusals import Refused
+
+TARGETS: Final = {
+    "agents": ".agents/skills",
+    "claude": ".claude/skills",
+    "gemini": ".gemini/skills",
+    "cursor": ".cursor/rules",
+}
+
+State = Literal["absent", "current", "differs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill as it comes with the package."""
+
+    name: str
+    description: str
+    content: str
+
+    def file_for(self, target: str) -> str:
+        """Where it goes, below the target's folder."""
+        return f"{self.name}.mdc" if target == "cursor" else os.path.join(self.name, "SKILL.md")
+
+    def content_for(self, target: str) -> str:
+        """What is written there."""
+        if target != "cursor":
+            return self.content
+        _opening, _front, body = self.content.split("---\n", 2)
+        return f"---\ndescription: {self.description}\nglobs:\nalwaysApply: false\n---\n{body}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A skill in an agent's folder: the file it has or will have."""
+
+    skill: Skill
+    target: str
+    path: str
+    """Relative to the workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What installing did at one place: nothing where it was current; a copy of what was there is named."""
+
+    place: Place
+    state: State
+    kept: str
+
+
+def skills() -> list[Skill]:
+    """The skills of this version, by name."""
+    return sorted(_shipped(), key=lambda skill: skill.name)
+
+
+def places(targets: Sequence[str]) -> list[Place]:
+    """Every skill in each of the targets."""
+    every = skills()
+    return [
+        Place(skill, target, os.path.join(TARGETS[target], skill.file_for(target)))
+        for target in targets
+        for skill in every
+    ]
+
+
+def state(root: str, place: Place) -> State:
+    """How the file that is there compares with this version's."""
+    path = _checked(root, place)
+    if not os.path.lexists(path):
+        return "absent"
+    return "current" if files.read(path) == place.skill.content_for(place.target).encode() else "differs"
+
+
+def install(root: str, wanted: Sequence[Place]) -> list[Installed]:
+    """Write the skills there. All the places are looked at before the first is touched."""
+    states = [state(root, place) for place in wanted]
+    done = []
+    for place, found in zip(wanted, states, strict=True):
+        path = os.path.join(root, place.path)
+        kept = ""
+        if found != "current":
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if found == "differs":
+                kept = os.path.relpath(_keep(path), root)
+            files.write(path, place.skill.content_for(place.target).encode())
+        done.append(Installed(place, found, kept))
+    return done
+
+
+def _shipped() -> Iterator[Skill]:
+    for folder in resources.files("cdd").joinpath("skills").iterdir():
+        if not folder.is_dir() or folder.name.startswith(("_", ".")):
+            continue
+        content = folder.joinpath("SKILL.md").read_text(encoding="utf-8")
+        front = content.split("---\n", 2)[1]
+        fields = dict(line.split(": ", 1) for line in front.splitlines())
+        yield Skill(fields["name"], fields["description"], content)
+
+
+def _checked(root: str, place: Place) -> str:
+    path = os.path.join(root, place.path)
+    real = os.path.realpath(os.path.dirname(path))
+    inside = os.path.realpath(root)
+    if os.path.commonpath([real, inside]) != inside:
+        raise Refused(f"{place.path} would lie outside this directory, in {real}.", "replace the link by a folder.")
+    part = root
+    for name in place.path.split(os.sep)[:-1]:
+        part = os.path.join(part, name)
+        if os.path.lexists(part) and not os.path.isdir(part):
+            raise Refused(f"{os.path.relpath(part, root)} is not a folder.", "move it away and try again.")
+    return path
+
+
+def _keep(path: str) -> str:
+    """Copy a file to the first `.bak` name that is free or has the same content."""
+    content = files.read(path) or b""
+    number = 1
+    while True:
+        copy = path + ".bak" + (f".{number}" if number > 1 else "")
+        if not os.path.lexists(copy):
+            files.write(copy, content)
+            return copy
+        if os.path.isfile(copy) and not os.path.islink(copy) and files.read(copy) == content:
+            return copy
+        number += 1

@@ -1,0 +1,289 @@
+"""The commands. Each checks what it was given, asks a module for the deed, and says what was done.
+
+What was asked for goes to standard output, remarks go to standard error. Exit codes: 0 done, 1 refused, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from cdd import __version__, decisions, names, tracks
+from cdd import agents as skills
+from cdd import pack as packing
+from cdd import view as viewing
+from cdd.program import Explained, TalkingGroup
+from cdd.recital import recital
+from cdd.refusals import Refused, visible
+from cdd.workspace import here
+
+_SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
+
+
+def _track_name(explanation: str, *, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    metavar = "NAME" if required else "[NAME]"
+    return click.argument(
+        "track_name", cls=Explained, metavar=metavar, required=required, explanation=explanation, default=None
+    )
+
+
+@click.group(cls=TalkingGroup, context_settings=_SETTINGS)
+def main() -> None:
+    """Context-driven development: keep the context of a piece of work, a track, as files under .context/.
+
+    \b
+    The life of a track:
+      cdd init                              once in a workspace
+      cdd start add-login                   makes .context/tracks/add-login
+      cdd recite add-login                  what to do next
+      cdd log add-login "Tokens, because…"  a decision and its reason
+      cdd archive add-login                 when no task is open
+
+    Track names have letters, digits, '-', '_' and inner dots.
+    """
+
+
+@main.command()
+def init() -> None:
+    """Make .context/ in this directory, with its documents and a first track, setup.
+
+    Makes what is missing and leaves what is there, so it can be called again at any time. The track setup is not made
+    again once it was archived.
+
+    \b
+    Example:
+      cdd init && cdd recite setup
+    """
+    workspace = here()
+    made = workspace.prepared()
+    made += workspace.documented()
+    if not os.path.lexists(os.path.join(workspace.tracks, tracks.SETUP)) and not tracks.archived_as(
+        workspace, tracks.SETUP
+    ):
+        made.append(os.path.relpath(tracks.start(workspace, tracks.SETUP).path, workspace.root) + "/")
+    for path in made:
+        click.echo(f"made {path}")
+    click.echo("Next: cdd recite setup" if made else "Everything is there already; nothing was changed.")
+
+
+@main.command()
+@_track_name("The new track's name, as in add-login.")
+def start(track_name: str) -> None:
+    """Start a track: a folder with spec.md, plan.md, decisions.md, current_state.md and metadata.json.
+
+    \b
+    Example:
+      cdd start add-login
+    """
+    name = names.checked(track_name)
+    workspace = here()
+    is_fresh = not os.path.lexists(workspace.context)
+    track = tracks.start(workspace, name)
+    if is_fresh:
+        click.echo("There was no .context folder here, so one was made; `cdd init` adds its documents.", err=True)
+    earlier = tracks.archived_as(workspace, name)
+    if earlier:
+        click.echo(f"A track of this name is archived: .context/archive/{earlier[-1].name}", err=True)
+    click.echo(f"Started '{name}' in {os.path.relpath(track.path)}. Write spec.md and plan.md, then: cdd recite {name}")
+
+
+@main.command()
+@_track_name("The track; without it, the only active one.", required=False)
+def recite(track_name: str | None) -> None:
+    """Print the first section of the plan that still has an open task, and what to do with it.
+
+    \b
+    Example:
+      cdd recite add-login
+    """
+    track = tracks.the_only(here()) if track_name is None else tracks.find(here(), track_name)
+    click.echo(visible(recital(track)))
+
+
+@main.command()
+@_track_name("The track that the decision belongs to.")
+@click.argument(
+    "message",
+    cls=Explained,
+    metavar="[MESSAGE]",
+    required=False,
+    explanation="What was decided, and why; without it, standard input is read.",
+)
+def log(track_name: str, message: str | None) -> None:
+    """Add a decision to the track's decisions.md, with the time (UTC).
+
+    A message that begins with a dash goes after `--`. One of several lines stays one entry: the others are indented.
+
+    \b
+    Examples:
+      cdd log add-login "Sessions in the database, because two servers share them"
+      git log -1 --format=%B | cdd log add-login
+    """
+    track = tracks.find(here(), track_name)
+    decisions.log(track, _from_standard_input() if message is None else message)
+    click.echo(f"Logged to {visible(os.path.relpath(track.path))}/decisions.md")
+
+
+@main.command()
+@_track_name("The track that is finished.")
+def archive(track_name: str) -> None:
+    """Put a finished track away, into .context/archive. Refuses while its plan has an open task.
+
+    \b
+    Example:
+      cdd archive add-login
+    """
+    track, took = tracks.archive(here(), track_name)
+    click.echo(f"Archived as {os.path.relpath(track.path)} after {took}.")
+
+
+@main.command()
+@_track_name("The track to show; without it, the tracks are listed.", required=False)
+@click.option("--archived", is_flag=True, help="Archived tracks instead of active ones.")
+@click.option("--spec", is_flag=True, help="Show spec.md.")
+@click.option("--plan", is_flag=True, help="Show plan.md.")
+@click.option("--log", is_flag=True, help="Show decisions.md.")
+@click.option("--raw", is_flag=True, help="The files as they are, without headings; of lists, the names alone.")
+@click.option("--inbox", is_flag=True, help="Show .context/inbox.md, the notes that belong to no track. Goes alone.")
+def view(track_name: str | None, archived: bool, spec: bool, plan: bool, log: bool, raw: bool, inbox: bool) -> None:
+    """List the tracks, or show one: all its files, or those that are chosen.
+
+    With a file chosen and no NAME, the only track there is is shown. An archived track is named as it was when active
+    (the newest of that name is shown), or by its folder.
+
+    \b
+    Examples:
+      cdd view
+      cdd view add-login --spec --plan
+      cdd view --archived
+      cdd view add-login --plan --raw > plan-copy.md
+    """
+    chosen = [file for file, is_asked in (("spec.md", spec), ("plan.md", plan), ("decisions.md", log)) if is_asked]
+    if track_name is not None:
+        track_name = names.checked(track_name)
+    workspace = here().required()
+    if inbox:
+        if track_name is not None or archived or chosen:
+            raise click.UsageError("--inbox belongs to no track: give it alone, or with --raw.")
+        viewing.show_inbox(workspace, raw=raw)
+    elif track_name is not None:
+        track = tracks.find_archived(workspace, track_name) if archived else tracks.find(workspace, track_name)
+        viewing.show_track(track, chosen, raw=raw)
+    elif chosen and not archived:
+        viewing.show_track(tracks.the_only(workspace), chosen, raw=raw)
+    elif chosen:
+        raise Refused("Which archived track?", "name one of those that `cdd view --archived` lists.")
+    else:
+        found = tracks.archived(workspace) if archived else tracks.active(workspace)
+        viewing.show_tracks(found, are_archived=archived, raw=raw)
+
+
+@main.command()
+@click.option("--install", is_flag=True, help="Write the skills; without it, they are listed.")
+@click.option("--target", type=click.Choice(list(skills.TARGETS)), help="The agent whose folder is meant.")
+@click.option("--all", is_flag=True, help="Every one of them.")
+def agents(install: bool, target: str | None, all: bool) -> None:  # noqa: A002 - the option's name is the parameter's
+    """Install CDD's agent skills, or list them.
+
+    \b
+    Targets and their folders:
+      agents  .agents/skills
+      claude  .claude/skills
+      gemini  .gemini/skills
+      cursor  .cursor/rules
+
+    A file that is there and differs is kept beside the new one, as .bak.
+
+    \b
+    Examples:
+      cdd agents
+      cdd agents --install --target claude
+    """
+    if target is not None and all:
+        raise click.UsageError("--target and --all exclude each other.")
+    if install and target is None and not all:
+        raise Refused("--install needs to know for which agent.", f"--target {'|'.join(skills.TARGETS)}, or --all.")
+    wanted = skills.places([target] if target else list(skills.TARGETS))
+    root = os.getcwd()
+    if install:
+        for done in skills.install(root, wanted):
+            word = "kept" if done.state == "current" else "wrote"
+            click.echo(f"{word} {done.place.path}" + (f" (the former one is {done.kept})" if done.kept else ""))
+        return
+    for skill in skills.skills():
+        click.echo(f"{skill.name}\n  {skill.description}")
+        for place in wanted:
+            if place.skill.name == skill.name:
+                click.echo(f"  {place.target:7} {skills.state(root, place):8} {place.path}")
+
+
+@main.command()
+@_track_name("The active track to remove.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(track_name: str, yes: bool) -> None:
+    """Remove an active track and all its files. This cannot be undone; `cdd archive` keeps them.
+
+    Asks first when called from a terminal.
+
+    \b
+    Example:
+      cdd delete add-login
+    """
+    track = tracks.find(here(), track_name)
+    if not yes and sys.stdin is not None and sys.stdin.isatty():
+        click.confirm(f"Remove track '{track.name}' and all its files?", abort=True)
+    tracks.delete(here(), track.name)
+    click.echo(f"Deleted '{track.name}'.")
+
+
+@main.command()
+def version() -> None:
+    """Print the version.
+
+    \b
+    Example:
+      cdd version
+    """
+    click.echo(__version__)
+
+
+@main.command()
+@click.option("--focus", required=True, metavar="TEXT", help="What you are about to do, in a few words.")
+def pack(focus: str) -> None:
+    """Print the paragraphs of .context/specs that fit a text, best first, grouped by file.
+
+    Rare words count more than common ones. Nothing is understood: use the words that the specifications use.
+
+    \b
+    Example:
+      cdd pack --focus "expiry of session tokens"
+    """
+    if not focus.strip():
+        raise Refused("The focus is empty.", 'say what you are about to do: --focus "expiry of session tokens".')
+    library = packing.read_specs(here())
+    for name, reason in library.skipped:
+        click.echo(visible(f"skipped .context/specs/{name}: {reason}"), err=True)
+    if not library.paragraphs:
+        click.echo("There is nothing to read in .context/specs. Put specifications there, one subject a file.")
+        return
+    found = packing.ranked(library.paragraphs, focus)
+    if not found:
+        click.echo(visible(f"Nothing in .context/specs fits '{focus}'. Try the words that are used there."))
+    viewing.show_packed(packing.grouped(found))
+
+
+def _from_standard_input() -> str:
+    if sys.stdin is None:
+        return ""
+    if sys.stdin.isatty():
+        click.echo("Type the message; end it with Ctrl-D on a line of its own.", err=True)
+    content = sys.stdin.buffer.read(decisions.LONGEST + 1)
+    return content.decode("utf-8", "surrogateescape")
+
+
+if __name__ == "__main__":
+    main(prog_name="cdd")

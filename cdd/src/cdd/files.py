@@ -1,0 +1,147 @@
+"""Reading and writing such that a file is either as it was or as it shall be, and never another one than it seems.
+
+A link in a file's place is refused, and so is whatever is neither file nor folder. The folders on the way are checked
+by `workspace`. Not guarded against: somebody who swaps folders while a command runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from cdd.refusals import Refused
+
+LARGEST: Final = 16 * 1024 * 1024
+"""Bytes of the largest text that is read; what is larger is no text that a person or an agent wrote."""
+
+_SAFELY: Final = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in a file's place would block the opening
+
+
+def is_folder(path: str) -> bool:
+    """Whether a folder is there: False where nothing is, a refusal where something else is, a link above all."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISLNK(mode):
+        raise Refused(f"{_near(path)} is a link, and cdd does not follow links.", "put a real folder in its place.")
+    if not stat.S_ISDIR(mode):
+        raise Refused(f"{_near(path)} is not a folder.", "move it away, or work in another directory.")
+    return True
+
+
+def make_folder(path: str) -> bool:
+    """Make a folder unless it is there; whether it was made."""
+    if is_folder(path):
+        return False
+    os.mkdir(path)
+    return True
+
+
+def read(path: str) -> bytes | None:
+    """What is in a file, or None where there is none."""
+    try:
+        descriptor = _open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    with open(descriptor, "rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise Refused(f"{_near(path)} is larger than {LARGEST // 1024 // 1024} MiB.", "split it into smaller files.")
+    return content
+
+
+def text_of(content: bytes) -> str:
+    """Bytes as text with plain line ends. What is no UTF-8 shows as U+FFFD."""
+    return content.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def write(path: str, content: bytes, *, mode: int = 0o666) -> None:
+    """Put a file there in one step, over whatever file or link had the name. The umask counts."""
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, mode)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    settle(folder)
+
+
+def append(path: str, content: bytes) -> None:
+    """Add whole lines to a file's end, after a line end if one is missing there: all of them, or none on a failure."""
+    descriptor = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+    with open(descriptor, "r+b", buffering=0) as file, _alone(descriptor):
+        size = file.seek(0, os.SEEK_END)
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            content = b"\n" + content
+        try:
+            while content:
+                content = content[os.write(descriptor, content) :]
+            os.fsync(descriptor)
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(descriptor, size)
+            raise
+
+
+@contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """Be the only cdd that adds to a folder or takes from it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        with _alone(descriptor):
+            yield
+    finally:
+        os.close(descriptor)
+
+
+def settle(folder: str) -> None:
+    """Have a folder's names on the disk, as far as the file system knows how."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _alone(descriptor: int) -> Iterator[None]:
+    with suppress(OSError):  # some network file systems have no locks; each single step is safe without one
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    yield  # closing the descriptor gives the lock back
+
+
+def _open(path: str, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | _SAFELY, 0o666)
+    except OSError as problem:
+        if problem.errno in (errno.ELOOP, errno.EMLINK):
+            hint = "put the file itself in its place."
+            raise Refused(f"{_near(path)} is a link, and cdd does not follow links.", hint) from None
+        if problem.errno in (errno.EISDIR, errno.ENXIO):
+            raise Refused(f"{_near(path)} is not a file.", "move it away and try again.") from None
+        raise
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise Refused(f"{_near(path)} is not a file.", "move it away and try again.")
+
+
+def _near(path: str) -> str:
+    """A path as the person who stands in the workspace would write it."""
+    near = os.path.relpath(path)
+    return path if near.startswith("..") else near

@@ -1,0 +1,155 @@
+"""Packing: the paragraphs of `.context/specs` that fit what somebody is about to do, best first.
+
+A paragraph is what blank lines set apart; a code block stays whole, and a heading goes with the paragraph after it.
+Each is scored by the terms it shares with the focus: a term counts the more the fewer paragraphs have it, again and
+again counts little more than once, and length is no advantage (the weighting known as BM25). The titles a paragraph
+lies under count half. Nothing is understood: a paragraph that says it in other words is not found.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cdd import files
+from cdd.plan import Fence, heading_of
+from cdd.refusals import Refused
+from cdd.terms import terms
+from cdd.workspace import Workspace
+
+_SATURATION: Final = 1.2
+_LENGTH: Final = 0.75
+_TITLE: Final = 0.5
+_WORTH: Final = 0.1
+"""The share of the best score below which a paragraph only happens to have a word in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A piece of a specification and where it stands."""
+
+    file: str
+    """Below `.context/specs`."""
+    lines: tuple[int, int]
+    titles: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The paragraphs that there are, and the files that could not be read, with the reason."""
+
+    paragraphs: tuple[Paragraph, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+
+def read_specs(workspace: Workspace) -> Library:
+    """Every text below `.context/specs`, hidden ones excepted. Links are not followed."""
+    paragraphs: list[Paragraph] = []
+    skipped: list[tuple[str, str]] = []
+    for path in _files(workspace.required().specs):
+        name = os.path.relpath(path, workspace.specs)
+        try:
+            content = files.read(path) or b""
+        except (OSError, Refused) as problem:
+            reason = problem.strerror if isinstance(problem, OSError) else problem.format_message()
+            skipped.append((name, reason or "it cannot be read"))
+            continue
+        if b"\0" in content:
+            skipped.append((name, "it is not text"))
+            continue
+        paragraphs += split(name, files.text_of(content))
+    return Library(tuple(paragraphs), tuple(skipped))
+
+
+def split(file: str, text: str) -> list[Paragraph]:
+    """The paragraphs of one file, in its order."""
+    found: list[Paragraph] = []
+    titles: list[tuple[int, str]] = []
+    block: list[str] = []
+    has_body = False
+    first = 1
+    fence = Fence()
+
+    def close(last: int) -> None:
+        while block and not block[-1].strip():
+            block.pop()
+            last -= 1
+        if block:
+            trail = tuple(title for _level, title in titles if title)
+            found.append(Paragraph(file, (first, last), trail, "\n".join(block)))
+        block.clear()
+
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        is_code = fence.holds(line)
+        heading = None if is_code else heading_of(line)
+        ends = not is_code and (not line.strip() and has_body)
+        if heading or ends:
+            close(number - 1)
+            has_body = False
+        if heading:
+            titles = [*(one for one in titles if one[0] < heading[0]), heading]
+        if not block:
+            first = number
+        if block or line.strip():
+            block.append(line)
+        has_body = has_body or (bool(line.strip()) and not heading)
+    close(len(lines))
+    return [paragraph for paragraph in found if not _is_title_alone(paragraph)]
+
+
+def ranked(paragraphs: tuple[Paragraph, ...], focus: str) -> list[Paragraph]:
+    """The paragraphs that fit, best first; where two fit alike, as they stand in the files."""
+    asked = set(terms(focus))
+    weights = [_weights(paragraph) for paragraph in paragraphs]
+    if not asked or not weights:
+        return []
+    holders = Counter(term for held in weights for term in asked & held.keys())
+    mean = sum(sum(held.values()) for held in weights) / len(weights) or 1.0
+    scored = []
+    for paragraph, held in zip(paragraphs, weights, strict=True):
+        size = _SATURATION * (1 - _LENGTH + _LENGTH * sum(held.values()) / mean)
+        score = 0.0
+        for term in sorted(asked & held.keys()):
+            rarity = math.log(1 + (len(weights) - holders[term] + 0.5) / (holders[term] + 0.5))
+            score += rarity * held[term] * (_SATURATION + 1) / (held[term] + size)
+        scored.append((score, paragraph))
+    least = _WORTH * max(score for score, _paragraph in scored)
+    fitting = [one for one in scored if one[0] > 0 and one[0] >= least]
+    return [paragraph for _score, paragraph in sorted(fitting, key=lambda one: -one[0])]
+
+
+def grouped(paragraphs: list[Paragraph]) -> dict[str, list[Paragraph]]:
+    """Ranked paragraphs by file: the file with the best one first, and the best first in each."""
+    groups: dict[str, list[Paragraph]] = {}
+    for paragraph in paragraphs:
+        groups.setdefault(paragraph.file, []).append(paragraph)
+    return groups
+
+
+def _files(folder: str) -> Iterator[str]:
+    for where, folders, found in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in list(folders):
+            if os.path.islink(os.path.join(where, name)):
+                folders.remove(name)
+                yield os.path.join(where, name)  # reading it fails, and the reason is told
+        yield from (os.path.join(where, name) for name in sorted(found) if not name.startswith("."))
+
+
+def _weights(paragraph: Paragraph) -> dict[str, float]:
+    held: dict[str, float] = {}
+    for term in terms(paragraph.text):
+        held[term] = held.get(term, 0.0) + 1.0
+    for term in terms(" ".join((*paragraph.titles, os.path.splitext(paragraph.file)[0]))):
+        held[term] = held.get(term, 0.0) + _TITLE
+    return held
+
+
+def _is_title_alone(paragraph: Paragraph) -> bool:
+    return all(not line.strip() or heading_of(line) for line in paragraph.text.split("\n"))

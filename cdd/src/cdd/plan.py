@@ -1,0 +1,113 @@
+"""Reading `plan.md`: its sections, and the tasks in them.
+
+A task is a line with a checkbox, after a bullet (`-`, `*`, `+`), a number (`1.`, `1)`), a heading's signs, or nothing.
+`[ ]` is open, and so are `[]` and the marks for begun work, `[~]` and `[/]`; `[x]` and `[X]` are done; whatever else
+stands in brackets is no task. Code fences hold no tasks and no headings. Any text is a plan: reading one never fails.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_TASK: Final = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]+)?\[([ \t]*|[~/xX])\](?:[ \t]+(.*))?")
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
+_FENCE: Final = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One line with a checkbox."""
+
+    text: str
+    done: bool
+    line: int
+    """Counted from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what follows it up to the next one, whatever their levels."""
+
+    above: tuple[str, ...]
+    """The lines of the headings it lies under, the outermost first."""
+    text: str
+    tasks: tuple[Task, ...]
+
+    @property
+    def open_tasks(self) -> tuple[Task, ...]:
+        return tuple(task for task in self.tasks if not task.done)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The sections in their order. The first one is what precedes every heading, if anything does."""
+
+    sections: tuple[Section, ...]
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        return tuple(task for section in self.sections for task in section.tasks)
+
+    @property
+    def open_tasks(self) -> tuple[Task, ...]:
+        return tuple(task for task in self.tasks if not task.done)
+
+    @property
+    def next_section(self) -> Section | None:
+        """The first that still has an open task."""
+        return next((section for section in self.sections if section.open_tasks), None)
+
+
+class Fence:
+    """Whether a line is code, for someone who goes through the lines of a Markdown text in order."""
+
+    def __init__(self) -> None:
+        self._opened = ""
+
+    def holds(self, line: str) -> bool:
+        """Whether the line is in a fence or is one. A fence that is never closed reaches to the end, as in Markdown."""
+        found = _FENCE.fullmatch(line)
+        if self._opened:
+            if found and found[1].startswith(self._opened) and not found[2].strip():
+                self._opened = ""
+            return True
+        if found and not (found[1][0] == "`" and "`" in found[2]):
+            self._opened = found[1]
+        return bool(self._opened)
+
+
+def heading_of(line: str) -> tuple[int, str] | None:
+    """The level and the title of a heading's line, or None for another line."""
+    found = _HEADING.fullmatch(line)
+    return (len(found[1]), (found[2] or "").strip()) if found else None
+
+
+def read_plan(text: str) -> Plan:
+    """The plan that a text is."""
+    sections: list[Section] = []
+    above: list[tuple[int, str]] = []
+    lines: list[str] = []
+    tasks: list[Task] = []
+    fence = Fence()
+
+    def close() -> None:
+        if any(line.strip() for line in lines):
+            trail = tuple(line for _level, line in (above[:-1] if above else above))
+            sections.append(Section(trail, "\n".join(lines).strip("\n"), tuple(tasks)))
+        lines.clear()
+        tasks.clear()
+
+    for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
+        is_code = fence.holds(line)
+        heading = None if is_code else heading_of(line)
+        if heading:
+            close()
+            above = [*((level, title) for level, title in above if level < heading[0]), (heading[0], line.strip())]
+        lines.append(line)
+        found = None if is_code else _TASK.fullmatch(line)
+        if found:
+            tasks.append(Task((found[2] or "").strip(), found[1] in ("x", "X"), number))
+    close()
+    return Plan(tuple(sections))

@@ -1,0 +1,47 @@
+"""How both programs behave as programs: what click lacks for messages, arguments and output."""
+
+from __future__ import annotations
+
+import errno
+import io
+import sys
+from typing import Any
+
+import click
+
+from cdd.refusals import Refused
+
+
+class Talking(click.Command):
+    """A command whose failures at the file system are sentences, not tracebacks."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        return _told(super().invoke, ctx)
+
+
+class TalkingGroup(click.Group):
+    """The same for a group of commands, for all of which it stands."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        return _told(super().invoke, ctx)
+
+
+class Explained(click.Argument):
+    """An argument with a help text, whichever version of click there is."""
+
+    def __init__(self, declarations: list[str], *, explanation: str, **attributes: Any) -> None:
+        super().__init__(declarations, **attributes)
+        self.help = explanation
+
+
+def _told(invoke: Any, ctx: click.Context) -> Any:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a narrow terminal must not turn an answer into a failure
+    try:
+        return invoke(ctx)
+    except OSError as problem:
+        if problem.errno == errno.EPIPE:
+            raise
+        where = f"{problem.filename}: " if problem.filename else ""
+        raise Refused(f"{where}{problem.strerror or problem}.") from problem

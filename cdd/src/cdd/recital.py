@@ -1,0 +1,36 @@
+"""What `cdd recite` says: the part of the plan that is next, and what to do with it.
+
+It is read by an agent that may have forgotten everything else, so it ends with the commands that go on from there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cdd.plan import Section
+from cdd.tracks import Track
+
+
+def recital(track: Track) -> str:
+    """The first section with an open task under the headings it belongs to, or what to do where there is none."""
+    plan = track.plan()
+    section = plan.next_section
+    if section:
+        return "\n".join([*section.above, section.text, "", _go_on(track.name, section)])
+    if plan.tasks:
+        return (
+            "Every task of the plan is done.\n\n"
+            f"Check the result against spec.md, then put the track away: cdd archive {track.name}"
+        )
+    where = os.path.join(os.path.relpath(track.path), "plan.md")
+    return f"The plan has no tasks.\n\nWrite them into {where}, each on a line like `- [ ] what to do`."
+
+
+def _go_on(name: str, section: Section) -> str:
+    task = section.open_tasks[0]
+    told = f" ({task.text})" if task.text else ""
+    return (
+        f"Go on with track '{name}': do the first open task, line {task.line} of plan.md{told}. When it is done and "
+        f'checked, change its mark to [x], log what you decided with `cdd log {name} "…"`, and call '
+        f"`cdd recite {name}` again."
+    )

@@ -1,0 +1,92 @@
+"""`cdd-toolbox`: puts CDD's toolbox executables, `cdd-init`, `cdd-start` and so on, into a directory.
+
+The executables come with the package, in `wrappers`. What they are is not known here: whatever lies there is placed.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import resources
+
+import click
+
+from cdd import files
+from cdd.program import Talking
+from cdd.refusals import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """One executable as it comes with the package."""
+
+    name: str
+    content: bytes
+
+
+def wrappers() -> list[Wrapper]:
+    """The executables of this version, by name; hidden files and folders are none."""
+    folder = resources.files("cdd").joinpath("wrappers")
+    if not folder.is_dir():
+        return []
+    found = [one for one in folder.iterdir() if one.is_file() and not one.name.startswith((".", "__"))]
+    return sorted((Wrapper(one.name, one.read_bytes()) for one in found), key=lambda one: one.name)
+
+
+def place(directory: str, wanted: list[Wrapper], *, force: bool) -> list[str]:
+    """Write them all, or none where one would overwrite something else; their paths."""
+    os.makedirs(directory, exist_ok=True)
+    paths = [os.path.join(directory, one.name) for one in wanted]
+    folders = [path for path in paths if os.path.isdir(path)]
+    if folders:
+        raise Refused(f"{folders[0]} is a folder.", "move it away, or choose another directory.")
+    if not force:
+        differing = [path for path, one in zip(paths, wanted, strict=True) if _differs(path, one.content)]
+        if differing:
+            listed = "".join(f"\n  {path}" for path in differing)
+            raise Refused(f"These files are there and differ, so nothing was placed:{listed}", "overwrite: --force.")
+    for path, one in zip(paths, wanted, strict=True):
+        if os.path.islink(path) or _differs(path, one.content) or not os.path.exists(path):
+            files.write(path, one.content)
+        os.chmod(path, 0o755)  # noqa: S103 - a toolbox is for whoever may enter the directory
+    return paths
+
+
+@click.command(cls=Talking, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--to", "directory", required=True, metavar="DIR", help="Where the executables go. Made if missing.")
+@click.option("--force", is_flag=True, help="Overwrite files that are there and differ.")
+def main(directory: str, force: bool) -> None:
+    """Place CDD's toolbox executables in a directory, one for each command of cdd.
+
+    An agent host finds them there through the variable AMP_TOOLBOX.
+
+    \b
+    Example:
+      cdd-toolbox --to ~/.config/amp/tools
+      AMP_TOOLBOX=~/.config/amp/tools my-agent
+    """
+    wanted = wrappers()
+    if not wanted:
+        hint = "generate them where cdd is built, then install cdd again."
+        raise Refused("This installation of cdd has no toolbox executables.", hint)
+    directory = os.path.expanduser(directory)
+    if not directory:
+        raise Refused("The directory's name is empty.", "give one: cdd-toolbox --to DIR")
+    if os.path.lexists(directory) and not os.path.isdir(directory):
+        raise Refused(f"{directory} is not a directory.", "choose another one.")
+    for path in place(directory, wanted, force=force):
+        click.echo(path)
+
+
+def _differs(path: str, content: bytes) -> bool:
+    """Whether something else is there. A link to something else counts as such."""
+    if not os.path.lexists(path):
+        return False
+    if not os.path.isfile(path):
+        return True
+    with open(path, "rb") as file:
+        return file.read(len(content) + 1) != content
+
+
+if __name__ == "__main__":
+    main(prog_name="cdd-toolbox")

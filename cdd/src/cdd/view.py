@@ -1,0 +1,115 @@
+"""What `cdd view` shows: the lists of tracks, a track's files, the inbox; and what `cdd pack` found.
+
+Files are shown under their names with control characters spelled out; raw, they are the bytes that there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+from cdd import decisions, files, moments, tracks
+from cdd.pack import Paragraph
+from cdd.refusals import Refused, visible
+from cdd.tracks import Track
+from cdd.workspace import Workspace
+
+
+def show_tracks(found: Sequence[Track], *, are_archived: bool, raw: bool) -> None:
+    """The list of tracks: their names alone, or a table."""
+    if raw:
+        for track in found:
+            click.echo(visible(track.name))
+    elif not found:
+        told = "No track is archived." if are_archived else "No track is active. Start one: cdd start NAME"
+        click.echo(told)
+    else:
+        heads = ("NAME", "STARTED", "TOOK", "DONE") if are_archived else ("NAME", "STARTED", "OPEN", "DONE")
+        _table([heads, *(_row(track, are_archived=are_archived) for track in found)])
+
+
+def show_track(track: Track, chosen: Sequence[str], *, raw: bool) -> None:
+    """A track's files: the chosen ones, or all of them under a line that sums the track up."""
+    if not raw and not chosen:
+        click.echo(visible(_summary(track)))
+    for file in chosen or tracks.FILES:
+        content = track.read(file)
+        if content is None:
+            click.echo(f"'{visible(track.name)}' has no {file}.", err=True)
+        elif raw:
+            click.echo(content, nl=False)
+        else:
+            _show(file, content)
+
+
+def show_inbox(workspace: Workspace, *, raw: bool) -> None:
+    """`.context/inbox.md`: what was noted for later and belongs to no track."""
+    content = files.read(workspace.required().inbox)
+    if raw:
+        click.echo(content or b"", nl=False)
+    elif content and content.strip():
+        _show("inbox.md", content)
+    else:
+        click.echo("The inbox is empty. Notes for later go into .context/inbox.md.")
+
+
+def show_packed(groups: Mapping[str, Sequence[Paragraph]]) -> None:
+    """Paragraphs of the specifications, each under the place it comes from."""
+    for name, paragraphs in groups.items():
+        click.echo(visible(f"=== .context/specs/{name}\n"))
+        for paragraph in paragraphs:
+            first, last = paragraph.lines
+            lines = f"lines {first}-{last}" if last > first else f"line {first}"
+            where = "; ".join(part for part in (lines, " > ".join(paragraph.titles)) if part)
+            click.echo(visible(f"[{where}]\n{paragraph.text}\n"))
+
+
+def _show(name: str, content: bytes) -> None:
+    click.echo(f"--- {name}\n")
+    click.echo(visible(files.text_of(content)).strip("\n") + "\n")
+
+
+def _summary(track: Track) -> str:
+    plan = track.plan()
+    still_open = len(plan.open_tasks)
+    logged = decisions.entries(files.text_of(track.read("decisions.md") or b""))
+    metadata = _metadata(track)
+    parts = [
+        f"{track.name}: started {_told(metadata, 'started_at')}",
+        *([f"archived {_told(metadata, 'archived_at')}"] if "archived_at" in metadata else []),
+        f"{still_open} open and {len(plan.tasks) - still_open} done tasks",
+        f"{len(logged)} decisions" + (f", the last on {logged[-1].moment}" if logged else ""),
+    ]
+    return "; ".join(parts) + "\n"
+
+
+def _row(track: Track, *, are_archived: bool) -> tuple[str, ...]:
+    """One line of the list. A file that cannot be read shows as a question mark, and the list goes on."""
+    metadata = _metadata(track)
+    try:
+        plan = track.plan()
+        done, still_open = str(len(plan.tasks) - len(plan.open_tasks)), str(len(plan.open_tasks))
+    except (OSError, Refused):
+        done = still_open = "?"
+    start, end = (moments.from_rfc3339(metadata.get(key)) for key in ("started_at", "archived_at"))
+    took = moments.between(start, end).replace("an unknown time", "?")
+    return visible(track.name), _told(metadata, "started_at"), took if are_archived else still_open, done
+
+
+def _metadata(track: Track) -> dict[str, object]:
+    try:
+        return track.metadata()
+    except (OSError, Refused):
+        return {}
+
+
+def _told(metadata: dict[str, object], key: str) -> str:
+    moment = moments.from_rfc3339(metadata.get(key))
+    return moments.stamp(moment) if moment else "?"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,102 @@
+"""Any tool as an executable that calls back into haft, so that its rules, limits, undo and record hold there too.
+
+The executable says which tool it stands for, in a line that haft's own toolboxes look for: haft calls the tool itself
+then, and starts nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pprint
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from haft.authoring.toolbox.placing import Placed, place
+from haft.contracts import BadUsage, Listing, ToolSpec
+from haft.sources.amp_toolbox.exports import MARK, Export
+from haft.sources.amp_toolbox.tool import PREFIX
+
+WAIT_SECONDS: Final = 600
+EVERYWHERE: Final = ("builtin", "installed")
+_TEXT: Final = '''#!/usr/bin/env python3
+{mark}
+"""{summary}
+
+A toolbox executable that stands for a tool of haft, and was made by `haft toolbox export`. It starts
+`haft tools use`, so that approval, limits, undo and the record are haft's; what would ask waits in the inbox.
+"""
+
+import json
+import os
+import sys
+
+HAFT = {haft}
+DESCRIPTION = {description}
+
+
+def main() -> int:
+    action = os.environ.get("TOOLBOX_ACTION")
+    if action == "describe":
+        print(json.dumps(DESCRIPTION, indent=2))
+        return 0
+    if action != "execute":
+        print("usage: TOOLBOX_ACTION=describe|execute " + sys.argv[0], file=sys.stderr)
+        return 2
+    if os.environ.get("HAFT_INSIDE"):
+        print("haft is not called from inside of one of its own calls: let the agent call the tool", file=sys.stderr)
+        return 1
+    words = ["tools", "use", os.path.abspath(__file__), "--args", "-", "--only", "output", "--wait", "{wait}"]
+    env = {{name: value for name, value in os.environ.items() if name != "TOOLBOX_ACTION"}}
+    for program in (HAFT, "haft"):
+        try:
+            os.execvpe(program, [program, *words], env)
+        except OSError as error:
+            why = error
+    print("haft cannot be started: " + str(why), file=sys.stderr)
+    return 127
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+
+
+def export(listings: Sequence[Listing], directory: str, workspace: str, *, force: bool = False) -> list[Placed]:
+    """Write an executable for each tool, all of them or none."""
+    texts: dict[str, str] = {}
+    for listing in listings:
+        spec = listing.spec
+        if spec.provenance == "embedded":
+            raise BadUsage(f"`{spec.name}` was handed over by a program, and is nowhere else: it cannot be exported")
+        if "export" in spec.meta:
+            raise BadUsage(f"`{spec.name}` is exported already: {spec.origin}")
+        name = spec.name.removeprefix(PREFIX)
+        texts[name] = executable(name, spec, None if spec.provenance in EVERYWHERE else workspace)
+    return place(texts, directory, force=force)
+
+
+def executable(name: str, spec: ToolSpec, workspace: str | None) -> str:
+    """The text of one."""
+    mark = MARK + json.dumps(Export(name, spec.name, workspace).to_json())
+    described: Mapping[str, Any] = {
+        "name": name,
+        "description": spec.description,
+        "inputSchema": json.loads(json.dumps(spec.input_schema, default=dict)),
+    }
+    summary = spec.summary.replace("\\", " ").replace('"""', "'''").rstrip('"') or name
+    return _TEXT.format(
+        mark=mark,
+        summary=summary,
+        haft=repr(_own_program()),
+        description=pprint.pformat(described, width=110, sort_dicts=False),
+        wait=WAIT_SECONDS,
+    )
+
+
+def _own_program() -> str:
+    """Where `haft` lies: beside the Python that runs it, mostly."""
+    beside = os.path.join(os.path.dirname(sys.executable), "haft")
+    return beside if os.access(beside, os.X_OK) else shutil.which("haft") or "haft"

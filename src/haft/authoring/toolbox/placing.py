@@ -1,0 +1,78 @@
+"""Writing executables into a directory: all of them or none, and none over a file that is something else."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from haft.authoring.directories import make_directories
+from haft.contracts import BadUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An executable that was written, or was there already."""
+
+    name: str
+    path: str
+    is_new: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "path": self.path, "new": self.is_new}
+
+
+def place(texts: Mapping[str, str], directory: str, *, force: bool = False) -> list[Placed]:
+    """Write each under its name. `BadUsage` where one is in the way, unless `force`."""
+    make_directories(directory)
+    paths = {name: os.path.join(directory, name) for name in texts}
+    there = {name: _text_at(path) for name, path in paths.items()}
+    others = [paths[name] for name, text in there.items() if text is not None and text != texts[name]]
+    if others and not force:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        raise BadUsage(f"{others[0]}{more} is there already, and is another", hint="`--force` replaces it")
+    for path in paths.values():
+        if os.path.isdir(path):
+            raise BadUsage(f"{path} is a directory")
+    staged: list[tuple[str, str]] = []
+    try:
+        for name, text in texts.items():
+            if there[name] != text or not os.access(paths[name], os.X_OK):
+                staged.append((_staged(text, directory), paths[name]))
+        for temporary, path in staged:
+            os.replace(temporary, path)
+    except OSError as error:
+        raise BadUsage(f"{directory} cannot be written to: {error.strerror}") from error
+    finally:
+        for temporary, _path in staged:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+    written = {path for _temporary, path in staged}
+    return [Placed(name, path, path in written) for name, path in paths.items()]
+
+
+def _staged(text: str, directory: str) -> str:
+    descriptor, path = tempfile.mkstemp(prefix=".making-", dir=directory)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.fchmod(file.fileno(), 0o777 & ~mask)
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def _text_at(path: str) -> str | None:
+    """What a file holds; None where there is none. What cannot be read is unlike anything."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        if os.path.islink(path):
+            return ""
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(2_000_000)
+    except OSError:
+        return ""

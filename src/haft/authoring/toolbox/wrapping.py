@@ -1,0 +1,66 @@
+"""Executables for the commands of a program, one each: they need nothing but Python's own library.
+
+A wrapper is what describes the command, as Python has it, and the text of two modules of `sources.cli`, which are
+written so that they stand alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import pprint
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from typing import Final
+
+from haft.authoring.toolbox.placing import Placed, place
+from haft.sources.cli.describing import with_help
+from haft.sources.cli.spec import Command
+
+_HEAD: Final = '''#!/usr/bin/env python3
+"""{summary}
+
+A toolbox executable: TOOLBOX_ACTION=describe says what it takes, TOOLBOX_ACTION=execute runs
+`{line}` with the arguments that stdin brings as JSON. Made by `haft toolbox wrap`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+COMMAND = {command}
+'''
+
+
+def wrap(commands: Sequence[Command], directory: str, *, force: bool = False) -> list[Placed]:
+    """Write an executable for each, all of them or none."""
+    return place({command["name"]: wrapper(command) for command in commands}, directory, force=force)
+
+
+def wrapper(command: Command) -> str:
+    """The text of one."""
+    told = {key: value for key, value in with_help(command).items() if key != "effects"}
+    summary = command["description"].replace("\\", " ").replace('"""', "'''").strip().rstrip('"') or command["name"]
+    line = " ".join([*command["program"], *command["words"]]).replace("\\", " ").replace('"', "'")
+    shown = pprint.pformat(told, width=118, sort_dicts=False)
+    head = _HEAD.format(summary=summary, line=line, command=shown)
+    return "\n\n".join([head, *_parts("passing.py"), *_parts("wrapping_main.py")]) + "\n"
+
+
+def _parts(module: str) -> Iterator[str]:
+    """What a module defines, without what it imports."""
+    text = resources.files("haft.sources.cli").joinpath(module).read_text(encoding="utf-8")
+    for number, node in enumerate(ast.parse(text).body):
+        is_docstring = number == 0 and isinstance(node, ast.Expr)
+        is_command = isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "COMMAND"
+        if not is_docstring and not is_command and not isinstance(node, ast.Import | ast.ImportFrom):
+            found = ast.get_source_segment(text, node)
+            assert found is not None
+            yield found if isinstance(node, ast.Assign) else f"\n{found}"
+
+
+def pinned(commands: Sequence[Command], path: str) -> list[Command]:
+    """The same, with the program where it lies now instead of wherever PATH finds it."""
+    return [{**command, "program": [os.path.abspath(path), *command["program"][1:]]} for command in commands]

@@ -1,0 +1,101 @@
+"""The tools that exported executables stand for: those of this host, and those of another workspace's configuration.
+
+What another workspace configures counts as it counts there: its trust, its plugins, its user parameters. The call is
+made here, in this workspace, by this host's rules.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from haft.contracts import AskingLauncher, BadConfig, Found, HaftError, SessionLauncher, ToolSpec, clean_tool_name
+from haft.registry import Catalogue
+from haft.sources.amp_toolbox.exports import Export
+
+if TYPE_CHECKING:
+    from haft.service.discovery import Discovery
+    from haft.storage import StateHome
+
+
+class Origins:
+    """Finds them. `here` is this host's own catalogue, once there is one."""
+
+    def __init__(
+        self,
+        home: StateHome,
+        env: Mapping[str, str],
+        sessions: SessionLauncher | None,
+        here: Callable[[], Catalogue | None],
+    ) -> None:
+        self._home = home
+        self._env = env
+        self._sessions = sessions
+        self._here = here
+        self._others: dict[str, tuple[Discovery, Catalogue]] = {}
+
+    def __call__(self, export: Export) -> Found:
+        try:
+            catalogue = self._here() if export.workspace is None else self._other(export.workspace)[1]
+            tool = None if catalogue is None else catalogue.peek(export.name)
+            if catalogue is not None and tool is None:
+                listing = next((one for one in catalogue.listings(all=True) if one.spec.name == export.name), None)
+                if listing is not None:
+                    return Found(listing.spec, None, listing.state, listing.reason)
+        except (HaftError, OSError) as error:
+            return _missing(export, error.message if isinstance(error, HaftError) else str(error))
+        if tool is None:
+            where = f" in {export.workspace}" if export.workspace is not None else ""
+            return _missing(export, f"there is no tool `{export.name}`{where} any more: export it again")
+        return Found(tool.spec, tool)
+
+    def is_current(self, export: Mapping[str, str | None]) -> bool:
+        """Whether a tool is still what it was when it was last looked at."""
+        workspace, name = export["workspace"], export["name"]
+        if workspace is None or workspace not in self._others:
+            return True
+        discovery, catalogue = self._others[workspace]
+        tool = catalogue.peek(name or "")
+        return tool is not None and discovery.is_current(tool.spec)
+
+    async def renew(self, launcher: AskingLauncher) -> bool:
+        """Look again at what other workspaces have; whether that is anything else."""
+        before = [catalogue.version for _discovery, catalogue in self._others.values()]
+        for discovery, catalogue in self._others.values():
+            await discovery.renew(catalogue, launcher)
+        return before != [catalogue.version for _discovery, catalogue in self._others.values()]
+
+    async def close(self) -> None:
+        """End what they keep running."""
+        for discovery, _catalogue in self._others.values():
+            await discovery.close()
+
+    def _other(self, workspace: str) -> tuple[Discovery, Catalogue]:
+        known = self._others.get(workspace)
+        if known is None:
+            from haft.service.config import load_config
+            from haft.service.discovery import Discovery
+
+            if not os.path.isdir(workspace):
+                raise BadConfig(f"the workspace {workspace}, which configures it, is not there")
+            config = load_config(workspace, self._env, trust_home=self._home.path)
+            enablement = config.enablement
+            discovery = Discovery(workspace, self._home, self._env, self._sessions, follows_exports=False)
+            discovery.configure(config)
+            catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
+            discovery.fill(catalogue)
+            known = self._others[workspace] = discovery, catalogue
+        return known
+
+
+def _missing(export: Export, why: str) -> Found:
+    spec = ToolSpec(
+        name=clean_tool_name(export.name),
+        kind="amp-toolbox",
+        description="",
+        input_schema={"type": "object", "properties": {}},
+        provenance="user",
+        hosting="per-call",
+    )
+    return Found(spec, None, "broken", why)

@@ -1,0 +1,67 @@
+"""Asks a Python program what its commands are, in a process behind walls."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from typing import Any, Literal
+
+from haft.contracts import BadUsage, Launcher
+from haft.contracts import Command as Started
+from haft.sources.cli.introspecting import MARK
+from haft.sources.cli.spec import Command, commands_of
+
+Form = Literal["click", "argparse"]
+
+SECONDS = 30.0
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "introspecting.py")
+
+
+async def ask_commands(
+    form: Form,
+    reference: str,
+    launcher: Launcher,
+    *,
+    python: str | None = None,
+    program: list[str] | None = None,
+    prefix: str | None = None,
+) -> list[Command]:
+    """The commands of `MODULE:OBJECT`. `python` is the interpreter that has the module, `program` what is run to call
+    it: by default the script that is installed for it, else the module itself."""
+    from haft.sources.asking import ask, tail_of
+
+    module, _, name = reference.partition(":")
+    if not module or not name:
+        raise BadUsage(
+            f"`{reference}` names no object of a module", hint="write `MODULE:OBJECT`, such as `app.cli:main`"
+        )
+    python = python or sys.executable
+    argv = [python, "-B", PROGRAM, form, reference]
+    said = await ask(Started(argv, readable=tuple(_readable(python))), launcher, seconds=SECONDS)
+    if said.failure is not None:
+        raise BadUsage(f"`{reference}` could not be asked: {said.failure}")
+    lines = said.stdout.decode("utf-8", "replace").splitlines()
+    answer = next((line.removeprefix(MARK) for line in reversed(lines) if line.startswith(MARK)), None)
+    if answer is None:
+        why = f"it did not answer within {SECONDS:g} s" if said.is_late else tail_of(said.stderr) or "it said nothing"
+        raise BadUsage(f"`{reference}` could not be asked: {why}")
+    try:
+        told: dict[str, Any] = json.loads(answer)
+        problem, script, commands = told.get("problem"), told.get("script"), told.get("commands")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise BadUsage(f"`{reference}` could not be asked: it said what cannot be understood") from error
+    if problem is not None:
+        raise BadUsage(f"`{reference}` cannot be wrapped: {problem}", hint="`--python` names the Python that has it")
+    if program is None:
+        program = [script] if isinstance(script, str) else [python, "-m", module]
+    return commands_of({"program": program, "commands": commands}, reference, prefix=prefix)
+
+
+def _readable(python: str) -> list[str]:
+    from haft.files.links import steps_of
+
+    found = shutil.which(python) or python
+    steps = [os.path.dirname(step) for step in steps_of(found)]
+    return [PROGRAM, os.path.dirname(os.path.dirname(found)), sys.prefix, sys.base_prefix, *steps]

@@ -1,0 +1,36 @@
+"""What callers are told of a command: JSON Schema, or one type and one text for each parameter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from haft.sources.cli.spec import Command
+
+
+def schema_of(command: Command) -> dict[str, Any]:
+    """The input schema."""
+    properties = {one["name"]: _property(one) for one in command["parameters"]}
+    required = [one["name"] for one in command["parameters"] if one["required"]]
+    found: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**found, "required": required} if required else found
+
+
+def _property(one: dict[str, Any]) -> dict[str, Any]:
+    choices = {"enum": one["choices"]} if one.get("choices") else {}
+    described = {"description": one["help"]} if one["help"] else {}
+    if one.get("many"):
+        return {"type": "array", "items": {"type": one["items"], **choices}, **described}
+    return {"type": one["type"], **choices, **described} if one["type"] != "object" else {"type": "object", **described}
+
+
+def with_help(command: Command) -> Command:
+    """The command with help that says everything: the compact form has no other place for it."""
+    return {**command, "parameters": [{**one, "help": _help(one)} for one in command["parameters"]]}
+
+
+def _help(one: dict[str, Any]) -> str:
+    parts = [one["help"].rstrip(".") + "." if one["help"] else ""]
+    if one.get("choices"):
+        parts.append(f"One of: {', '.join(map(str, one['choices']))}.")
+    parts.append("Required." if one["required"] else "Optional.")
+    return " ".join(filter(None, parts))

@@ -1,0 +1,152 @@
+"""The command lines of one workspace that are offered as tools: described by a file, or by the program itself.
+
+A file is read each time it changes; a program is asked once, behind walls, and its answer is kept until what was asked
+for is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from haft.contracts import Definitions, Found, HaftError, Launcher, Provenance, ToolSpec, clean_tool_name
+from haft.sources.answers import NOT_ASKED
+from haft.sources.cli.spec import LARGEST, Command, read_spec
+from haft.sources.cli.tool import CommandTool, spec_of
+from haft.sources.identity import identity_at
+
+GROUP: Final = "cli:"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One command line that is configured."""
+
+    name: str
+    source: str
+    """Who configured it."""
+    provenance: Provenance
+    spec: str | None = None
+    """The file that describes it."""
+    form: str | None = None
+    """`click` or `argparse`, where the program is asked."""
+    reference: str = ""
+    python: str | None = None
+    program: tuple[str, ...] = ()
+    prefix: str | None = None
+    problem: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
+
+    @property
+    def identity(self) -> str:
+        """Another one when it has to be read or asked again."""
+        if self.spec is not None:
+            return identity_at(self.spec) or "gone"
+        return f"{self.form} {self.reference} {self.python} {self.program} {self.prefix}"
+
+
+class CommandLines:
+    """The source."""
+
+    def __init__(self, lines: Sequence[Line], definitions: Definitions, workspace: str) -> None:
+        self._lines = list(lines)
+        self._definitions = definitions
+        self._group = f"{GROUP}{workspace}"
+        self._known: dict[str, Any] | None = None
+        self._seen: dict[str, str] = {}
+
+    def look(self) -> bool:
+        """Whether anything is another than before."""
+        before, self._seen = self._seen, {line.name: line.identity for line in self._lines}
+        return self._seen != before
+
+    def is_current(self, spec: ToolSpec) -> bool:
+        """Whether a tool's description is still what was seen."""
+        name = spec.meta["cli"].get("line")
+        line = next((one for one in self._lines if one.name == name), None)
+        return line is None or self._seen.get(line.name) == line.identity
+
+    def unknown(self) -> list[Line]:
+        """Those whose program has to be asked."""
+        return [
+            line for line in self._lines if line.form is not None and line.problem is None and self._kept(line) is None
+        ]
+
+    async def ask(self, launcher: Launcher) -> None:
+        """Ask the programs that are not known, and keep what they say."""
+        from haft.sources.cli.asking import ask_commands
+
+        wanted = self.unknown()
+        for line in wanted:
+            try:
+                commands = await ask_commands(
+                    "argparse" if line.form == "argparse" else "click",
+                    line.reference,
+                    launcher,
+                    python=line.python,
+                    program=list(line.program) or None,
+                    prefix=line.prefix,
+                )
+                self._keep(line, {"commands": commands})
+            except HaftError as error:
+                self._keep(line, {"problem": error.message})
+
+    def found(self) -> Iterator[Found]:
+        """Every tool of every command line, or why there is none."""
+        for line in self._lines:
+            try:
+                commands = self._commands(line)
+            except HaftError as error:
+                yield Found(_bare(line), None, "broken", error.message)
+                continue
+            if isinstance(commands, str):
+                yield Found(_bare(line), None, "broken", commands)
+                continue
+            for command in commands:
+                files = (line.spec,) if line.spec is not None else ()
+                spec = spec_of(command, line.spec or line.reference, line.provenance, files)
+                spec.meta["cli"]["line"] = line.name
+                yield Found(spec, CommandTool(spec, command))
+
+    def _commands(self, line: Line) -> list[Command] | str:
+        if line.problem is not None:
+            return line.problem
+        if line.spec is not None:
+            try:
+                with open(line.spec, encoding="utf-8") as file:
+                    return read_spec(file.read(LARGEST + 1), line.spec, prefix=line.prefix)
+            except (OSError, UnicodeDecodeError) as error:
+                return f"{line.spec} cannot be read: {error}"
+        known = self._kept(line)
+        if known is None:
+            return NOT_ASKED
+        if "problem" in known:
+            return str(known["problem"])
+        # What was kept may be spoiled: it is checked as if it came anew.
+        return [command for command in known["commands"] if isinstance(command, dict)]
+
+    def _kept(self, line: Line) -> dict[str, Any] | None:
+        if self._known is None:
+            self._known = self._definitions.load(self._group)
+        known = self._known.get(line.name)
+        return known if isinstance(known, dict) and known.get("identity") == line.identity else None
+
+    def _keep(self, line: Line, known: dict[str, Any]) -> None:
+        names = {one.name for one in self._lines}
+        kept = {name: one for name, one in (self._known or {}).items() if name in names}
+        self._known = {**kept, line.name: {"identity": line.identity, **known}}
+        self._definitions.save(self._group, self._known)
+
+
+def _bare(line: Line) -> ToolSpec:
+    return ToolSpec(
+        name=clean_tool_name(line.name),
+        kind="cli",
+        description="",
+        input_schema={"type": "object", "properties": {}},
+        provenance=line.provenance,
+        origin=line.spec or line.reference or line.source,
+        hosting="per-call",
+        meta={"cli": {"line": line.name}},
+    )

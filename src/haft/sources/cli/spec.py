@@ -1,0 +1,157 @@
+"""A program's commands as a file describes them, checked: what passing, schemas and wrappers are made from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from haft.contracts import BadConfig, clean_tool_name, near_miss
+
+TYPES: Final = ("string", "integer", "number", "boolean", "array", "object")
+WAYS: Final = ("position", "option", "flag", "count", "stdin")
+MOST_COMMANDS: Final = 500
+MOST_PARAMETERS: Final = 200
+LARGEST: Final = 1_000_000
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_OPTION: Final = re.compile(r"-{1,2}[^\s=-][^\s=]*|-[^\s=-]")
+
+Command = dict[str, Any]
+"""One command, as plain JSON: `name`, `description`, `program`, `words`, `end_of_options`, `parameters`, `effects`."""
+
+
+def read_spec(text: str, where: str, *, prefix: str | None = None) -> list[Command]:
+    """The commands of a spec file. `BadConfig` where it is wrong."""
+    import tomllib
+
+    if len(text) > LARGEST:
+        raise BadConfig(f"{where} is larger than {LARGEST:_} bytes")
+    try:
+        told = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadConfig(f"{where} cannot be understood: {error}") from error
+    return commands_of(told, where, prefix=prefix)
+
+
+def commands_of(told: Mapping[str, Any], where: str, *, prefix: str | None = None) -> list[Command]:
+    """The same from what was decoded: a file, or what a program said of itself."""
+    spec = _Spec(where)
+    return list(spec.commands(told, prefix))
+
+
+class _Spec:
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def _wrong(self, what: str, hint: str | None = None) -> BadConfig:
+        return BadConfig(f"{self._where}: {what}", hint=hint)
+
+    def _keys(self, told: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
+        for key in told:
+            if key not in known:
+                near = near_miss(key, known)
+                raise self._wrong(f"{what} has no `{key}`", f"did you mean `{near}`?" if near else None)
+
+    def commands(self, told: Mapping[str, Any], prefix: str | None) -> Iterator[Command]:
+        self._keys(told, ("program", "prefix", "end_of_options", "commands"), "the file")
+        program = told.get("program")
+        program = [program] if isinstance(program, str) else program
+        if not isinstance(program, list) or not program or not all(isinstance(word, str) and word for word in program):
+            raise self._wrong("`program` must be the name of a program, or a list of words")
+        if prefix is None:
+            prefix = told.get("prefix", f"{program[-1].rsplit('/', 1)[-1]}-")
+        end = told.get("end_of_options", "--")
+        entries = told.get("commands")
+        if not isinstance(prefix, str) or not isinstance(end, str):
+            raise self._wrong("`prefix` and `end_of_options` must be texts")
+        if not isinstance(entries, list) or not entries or len(entries) > MOST_COMMANDS:
+            raise self._wrong(f"it needs [[commands]], at most {MOST_COMMANDS}")
+        seen: set[str] = set()
+        for number, entry in enumerate(entries, 1):
+            command = self._command(entry, number, program, prefix, end)
+            if command["name"] in seen:
+                raise self._wrong(f"two commands are called `{command['name']}`")
+            seen.add(command["name"])
+            yield command
+
+    def _command(self, entry: Any, number: int, program: list[str], prefix: str, end: str) -> Command:
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
+            raise self._wrong(f"command {number} has no `name`")
+        said = f"the command `{entry['name']}`"
+        known = ("name", "description", "words", "end_of_options", "parameters", "readonly", "network", "idempotent")
+        self._keys(entry, known, said)
+        words = entry.get("words", entry["name"].split())
+        if not isinstance(words, list) or not all(isinstance(word, str) and "\0" not in word for word in words):
+            raise self._wrong(f"`words` of {said} must be a list of texts")
+        name = clean_tool_name(prefix + "-".join(entry["name"].split()))
+        parameters = entry.get("parameters", {})
+        listed = parameters if isinstance(parameters, list) else None
+        if listed is None and isinstance(parameters, dict):
+            listed = [{"name": key, **one} if isinstance(one, dict) else one for key, one in parameters.items()]
+        if listed is None or len(listed) > MOST_PARAMETERS:
+            raise self._wrong(f"`parameters` of {said} must be tables, at most {MOST_PARAMETERS}")
+        checked = [self._parameter(one, said) for one in listed]
+        names = [one["name"] for one in checked]
+        if len(set(names)) != len(names):
+            raise self._wrong(f"{said} has two parameters of one name")
+        if sum(one["by"] == "stdin" for one in checked) > 1:
+            raise self._wrong(f"{said} has two parameters for one stdin")
+        for key in ("readonly", "network", "idempotent"):
+            if not isinstance(entry.get(key, False), bool):
+                raise self._wrong(f"`{key}` of {said} must be true or false")
+        return {
+            "name": name,
+            "description": _text(entry.get("description")) or f"Run `{' '.join([program[-1], *words])}`.",
+            "program": list(program),
+            "words": list(words),
+            "end_of_options": _text(entry.get("end_of_options", end)),
+            "parameters": checked,
+            "effects": {key: entry.get(key, False) for key in ("readonly", "network", "idempotent")},
+        }
+
+    def _parameter(self, told: Any, of: str) -> dict[str, Any]:
+        if not isinstance(told, dict) or not isinstance(told.get("name"), str) or not _NAME.fullmatch(told["name"]):
+            raise self._wrong(f"a parameter of {of} has no name that a parameter may have")
+        said = f"`{told['name']}` of {of}"
+        known = (
+            "name", "type", "items", "help", "required", "by", "option", "off", "choices", "many", "lead", "default"
+        )  # fmt: skip
+        self._keys(told, known, said)
+        many = told.get("many", "")
+        many = {True: "repeat", False: ""}.get(many, many) if isinstance(many, bool) else many
+        option = told.get("option", "")
+        by = told.get("by") or ("position" if not option else "flag" if told.get("type") == "boolean" else "option")
+        kind = told.get("type") or ("array" if many else {"flag": "boolean", "count": "integer"}.get(by, "string"))
+        if by not in WAYS or kind not in TYPES or many not in ("", "repeat", "together"):
+            raise self._wrong(
+                f"{said} cannot be passed so",
+                f"by: {', '.join(WAYS)}; type: {', '.join(TYPES)}; many: true, repeat, together",
+            )
+        many = many or ("repeat" if kind == "array" else "")
+        if by in ("option", "flag", "count") and not (isinstance(option, str) and _OPTION.fullmatch(option)):
+            raise self._wrong(f"{said} needs an `option` such as `--{told['name']}`")
+        for key in ("off", "help", "items"):
+            if told.get(key) is not None and not isinstance(told[key], str):
+                raise self._wrong(f"`{key}` of {said} must be a text")
+        for key in ("choices", "lead"):
+            if not isinstance(told.get(key) or [], list):
+                raise self._wrong(f"`{key}` of {said} must be a list")
+        if not isinstance(told.get("required", False), bool):
+            raise self._wrong(f"`required` of {said} must be true or false")
+        return {
+            "name": told["name"],
+            "type": "array" if many else kind,
+            **({"items": told.get("items") or (kind if kind != "array" else "string")} if many else {}),
+            "help": _text(told.get("help")),
+            "required": told.get("required", by == "position" and "default" not in told and not many),
+            "by": by,
+            **({"option": option} if option else {}),
+            **({"off": told["off"]} if told.get("off") else {}),
+            **({"choices": list(told["choices"])} if told.get("choices") else {}),
+            **({"many": many} if many else {}),
+            **({"lead": [str(word) for word in told["lead"]]} if told.get("lead") else {}),
+        }
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""

@@ -1,0 +1,80 @@
+"""The rest of a wrapper: the toolbox protocol, around `passing`. It needs Python's own library alone.
+
+`COMMAND` stands above it in a wrapper: what `describe` says, and the program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from haft.sources.cli.passing import Refused, words_of
+
+COMMAND: dict[str, Any] = {}
+
+
+def main() -> int:
+    """Do what TOOLBOX_ACTION says."""
+    action = os.environ.get("TOOLBOX_ACTION")
+    if action == "describe":
+        args = {one["name"]: [one.get("type", "string"), one.get("help", "")] for one in COMMAND["parameters"]}
+        about = {"name": COMMAND["name"], "description": COMMAND["description"], "args": args}
+        print(json.dumps(about, indent=2))
+        return 0
+    if action == "execute":
+        return execute()
+    print(f"{COMMAND['name']}: {COMMAND['description']}", file=sys.stderr)
+    print(f"usage: TOOLBOX_ACTION=describe|execute {sys.argv[0]}; execute reads JSON from stdin", file=sys.stderr)
+    return 2
+
+
+def execute() -> int:
+    """Run the program with the arguments that stdin brings."""
+    try:
+        text = sys.stdin.buffer.read()
+        words, stdin = words_of(COMMAND, json.loads(text) if text.strip() else {})
+    except (ValueError, RecursionError) as error:
+        return refuse(f"stdin holds no JSON that can be read: {error}")
+    except Refused as error:
+        return refuse(str(error))
+    return run([*COMMAND["program"], *words], stdin)
+
+
+def refuse(why: str) -> int:
+    """Say what is wrong, and what it takes."""
+    print(f"{COMMAND['name']}: {why}", file=sys.stderr)
+    taken = ", ".join(one["name"] if one.get("required") else f"[{one['name']}]" for one in COMMAND["parameters"])
+    print(f"it takes: {taken or 'no arguments'}", file=sys.stderr)
+    return 1
+
+
+def run(argv: list[str], stdin: bytes) -> int:
+    """Run a program with our own output; the code that it exits with, and 128 + n after signal n."""
+    import signal
+
+    reading, writing = os.pipe()
+    actions = [(os.POSIX_SPAWN_DUP2, reading, 0), (os.POSIX_SPAWN_CLOSE, writing)]
+    try:
+        pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions, setsigdef=[signal.SIGPIPE])
+    except (OSError, ValueError) as error:
+        print(f"{COMMAND['name']}: `{argv[0]}` cannot be started: {error}", file=sys.stderr)
+        if isinstance(error, FileNotFoundError):
+            print(f"install `{argv[0]}`, or see to PATH", file=sys.stderr)
+        return 127
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _frame: os.kill(pid, number))
+    os.close(reading)
+    try:
+        while stdin:
+            stdin = stdin[os.write(writing, stdin) :]
+    except BrokenPipeError:
+        pass
+    os.close(writing)
+    _pid, status = os.waitpid(pid, 0)
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""`haft toolbox`: executables for any command line, and for any tool, that whatever speaks the protocol can use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import click
+
+from haft.contracts import BadUsage
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import state_home, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.printing import facts, lines, say
+from haft.surfaces.cli.terminal import one_line
+from haft.surfaces.cli.tools import complete_names, find_listing, listings
+
+if TYPE_CHECKING:
+    from haft.authoring.toolbox.placing import Placed
+    from haft.sources.cli.asking import Form
+    from haft.sources.cli.spec import Command
+
+
+@click.command("wrap", cls=HaftCommand)
+@click.option("--click", "as_click", metavar="M:OBJ", help="A click command or group, or a typer app.")
+@click.option("--argparse", "as_argparse", metavar="M:FUNC", help="A parser, or a function that gives one.")
+@click.option("--spec", metavar="FILE", type=click.Path(), help="A TOML file that describes any program.")
+@click.option("--to", "directory", metavar="DIR", required=True, type=click.Path(), help="Where to put them.")
+@click.option("--prefix", metavar="P", help="What their names begin with; without it, the program's name and `-`.")
+@click.option("--program", metavar="NAME", help="What is run; without it, the script that is installed for it.")
+@click.option("--python", metavar="PATH", help="The Python that has the module; without it, haft's own.")
+@click.option("--pin", is_flag=True, help="Run the program where it lies now, wherever PATH leads later.")
+@click.option("--force", is_flag=True, help="Replace files that are something else.")
+@click.pass_obj
+def wrap_program(
+    said: Globals,
+    as_click: str | None,
+    as_argparse: str | None,
+    spec: str | None,
+    directory: str,
+    prefix: str | None,
+    program: str | None,
+    python: str | None,
+    pin: bool,
+    force: bool,
+) -> None:
+    """Write a toolbox executable for each command of a program: of a click or typer object, of an argparse parser, or
+    of what a file describes. They need nothing but Python, and find the program by PATH."""
+    from haft.authoring.toolbox.wrapping import pinned, wrap
+
+    given = [option for option, value in (("click", as_click), ("argparse", as_argparse), ("spec", spec)) if value]
+    if len(given) != 1:
+        raise BadUsage("`haft toolbox wrap` needs one of `--click`, `--argparse` and `--spec`")
+    if spec is not None:
+        commands = _from_file(spec, program, prefix)
+    else:
+        reference = as_click or as_argparse or ""
+        form: Form = "click" if as_click else "argparse"
+        commands = _asked(said, form, reference, program, prefix, python)
+    if pin:
+        commands = pinned(commands, _where(commands[0]["program"][0], python))
+    _tell(wrap(commands, os.path.abspath(os.path.expanduser(directory)), force=force), said)
+
+
+def _from_file(spec: str, program: str | None, prefix: str | None) -> list[Command]:
+    from haft.sources.cli.spec import LARGEST, read_spec
+
+    try:
+        with open(spec, encoding="utf-8") as file:
+            commands = read_spec(file.read(LARGEST + 1), spec, prefix=prefix)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadUsage(f"{spec} cannot be read: {error}") from error
+    return [{**command, "program": [program]} for command in commands] if program else commands
+
+
+def _asked(
+    said: Globals, form: Form, reference: str, program: str | None, prefix: str | None, python: str | None
+) -> list[Command]:
+    from haft.service.looking import looking_launcher
+    from haft.sources.cli.asking import ask_commands
+
+    tell_what_is_logged(said)
+    with looking_launcher(workspace_of(said), state_home()) as launcher:
+        return asyncio.run(
+            ask_commands(
+                form, reference, launcher, python=python, program=[program] if program else None, prefix=prefix
+            )
+        )
+
+
+def _where(program: str, python: str | None) -> str:
+    """Where a program lies; beside the Python that has it, where PATH does not lead to it."""
+    import sys
+
+    beside = os.path.join(os.path.dirname(python or sys.executable), program)
+    found = shutil.which(program) or shutil.which(beside)
+    if found is None:
+        raise BadUsage(f"`{program}` is not on PATH: it cannot be pinned", hint="`--program PATH` names it")
+    return found
+
+
+@click.command("export", cls=HaftCommand)
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_names, help="Tools; without, all.")
+@click.option("--to", "directory", metavar="DIR", required=True, type=click.Path(), help="Where to put them.")
+@click.option("--force", is_flag=True, help="Replace files that are something else.")
+@click.pass_obj
+def export_tools(said: Globals, names: tuple[str, ...], directory: str, force: bool) -> None:
+    """Write an executable for each tool, of whatever format, that calls back into haft: approval, limits, undo and
+    record hold there too. haft itself takes it for the tool that it stands for."""
+    from haft.authoring.toolbox.exporting import export
+
+    if names:
+        wanted = [find_listing(name, said) for name in dict.fromkeys(names)]
+    else:
+        every = [one for one in listings(said) if one.enabled]
+        wanted = [one for one in every if one.spec.provenance != "embedded" and "export" not in one.spec.meta]
+    for one in wanted:
+        if not one.enabled:
+            raise BadUsage(f"`{one.spec.name}` cannot be called, it is {one.state}: {one.reason}")
+    workspace = os.path.realpath(workspace_of(said))
+    _tell(export(wanted, os.path.abspath(os.path.expanduser(directory)), workspace, force=force), said)
+
+
+def _tell(placed: list[Placed], said: Globals) -> None:
+    if said.json:
+        facts([one.to_json() for one in placed])
+        return
+    lines(one_line(one.path) for one in placed)
+    if not said.quiet and placed:
+        directory = os.path.dirname(placed[0].path)
+        say(f"{len(placed)} executables; to have them found: AMP_TOOLBOX={directory}, or `toolbox.paths` in haft.toml")
