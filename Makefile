@@ -10,24 +10,28 @@ STAMP := $(VENV)/.installed
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour test test-more mutations check bench docs lock format clean
+.PHONY: help setup tour toolbox test test-more mutations check bench docs lock format clean
 
 help:  ## show this
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## make .venv with everything in it, as locked
 
-$(STAMP): pyproject.toml requirements.lock
+$(STAMP): pyproject.toml cdd/pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "haft needs Python 3.11 or newer; $(PYTHON) is older. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
 	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
-	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --no-deps --editable . --editable ./cdd
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 tour: setup  ## see haft at work, on a temporary workspace, in under a minute
 	@$(BIN)/python scripts/tour.py
+
+toolbox: setup  ## put CDD's executables into TOOLBOX_DIR, for AMP_TOOLBOX
+	@test -n "$(TOOLBOX_DIR)" || { echo "say where to: make toolbox TOOLBOX_DIR=DIR" >&2; exit 2; }
+	@$(BIN)/cdd-toolbox --pin --to "$(TOOLBOX_DIR)"
 
 test: setup  ## run all tests
 	@$(BIN)/python -m compileall -q src

@@ -3,6 +3,7 @@ answered from a fork."""
 
 import asyncio
 import os
+import re
 import sys
 import textwrap
 import time
@@ -194,7 +195,8 @@ def seen(outcome, loaded: Loaded) -> dict:
 
     def plain(words):
         if isinstance(words, str):
-            return words.replace(str(loaded.workspace), "WORKSPACE").replace(str(loaded.templates), "TEMPLATES")
+            words = words.replace(str(loaded.workspace), "WORKSPACE").replace(str(loaded.templates), "TEMPLATES")
+            return re.sub("0x[0-9a-f]{8,}", "ADDRESS", words.replace(outcome.run_id, "RUN"))
         return words
 
     return {

@@ -24,10 +24,11 @@ from haft.contracts import StorageFailed, ToolFailed, Unconfined
 from haft.files import try_take
 from haft.sandbox.abilities import Abilities
 from haft.sandbox.sandbox import Sandbox
-from haft.service import environment_making, installer
 from haft.service.config import load_config
-from haft.service.environments import TemplateEnvironments, apart, base_python, key_of
-from haft.service.requirements import MOST_BYTES, read_requirements, understood
+from haft.service.environments import TemplateEnvironments, installer
+from haft.service.environments import making as environment_making
+from haft.service.environments.places import apart, base_python, key_of
+from haft.service.environments.requirements import MOST_BYTES, read_requirements, understood
 
 
 def wheel(name, version="1.0", code="WORD = 'here'\n", more=()):

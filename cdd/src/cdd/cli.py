@@ -6,7 +6,6 @@ What was asked for goes to standard output, remarks go to standard error. Exit c
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from cdd import __version__, decisions, names, tracks
 from cdd import agents as skills
 from cdd import pack as packing
 from cdd import view as viewing
-from cdd.program import Explained, TalkingGroup
+from cdd.program import Explained, TalkingGroup, is_at_terminal, standard_input
 from cdd.recital import recital
 from cdd.refusals import Refused, visible
 from cdd.workspace import here
@@ -26,9 +25,7 @@ _SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
 
 def _track_name(explanation: str, *, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     metavar = "NAME" if required else "[NAME]"
-    return click.argument(
-        "track_name", cls=Explained, metavar=metavar, required=required, explanation=explanation, default=None
-    )
+    return click.argument("track_name", cls=Explained, metavar=metavar, required=required, explanation=explanation)
 
 
 @click.group(cls=TalkingGroup, context_settings=_SETTINGS)
@@ -59,15 +56,16 @@ def init() -> None:
       cdd init && cdd recite setup
     """
     workspace = here()
-    made = workspace.prepared()
-    made += workspace.documented()
-    if not os.path.lexists(os.path.join(workspace.tracks, tracks.SETUP)) and not tracks.archived_as(
-        workspace, tracks.SETUP
-    ):
-        made.append(os.path.relpath(tracks.start(workspace, tracks.SETUP).path, workspace.root) + "/")
+    made = [*workspace.prepared(), *workspace.documented()]
+    track = tracks.start_setup(workspace)
+    if track:
+        made.append(os.path.relpath(track.path, workspace.root) + "/")
     for path in made:
         click.echo(f"made {path}")
-    click.echo("Next: cdd recite setup" if made else "Everything is there already; nothing was changed.")
+    if track:
+        click.echo(f"Next: cdd recite {track.name}")
+    if not made:
+        click.echo("Everything is there already; nothing was changed.")
 
 
 @main.command()
@@ -124,7 +122,7 @@ def log(track_name: str, message: str | None) -> None:
       git log -1 --format=%B | cdd log add-login
     """
     track = tracks.find(here(), track_name)
-    decisions.log(track, _from_standard_input() if message is None else message)
+    decisions.log(track, standard_input(decisions.LONGEST + 1) if message is None else message)
     click.echo(f"Logged to {visible(os.path.relpath(track.path))}/decisions.md")
 
 
@@ -152,8 +150,8 @@ def archive(track_name: str) -> None:
 def view(track_name: str | None, archived: bool, spec: bool, plan: bool, log: bool, raw: bool, inbox: bool) -> None:
     """List the tracks, or show one: all its files, or those that are chosen.
 
-    With a file chosen and no NAME, the only track there is is shown. An archived track is named as it was when active
-    (the newest of that name is shown), or by its folder.
+    With a file chosen and no NAME, it shows the only active track. An archived track is named as it was when active,
+    which shows the newest of that name, or by its folder.
 
     \b
     Examples:
@@ -214,11 +212,7 @@ def agents(install: bool, target: str | None, all: bool) -> None:  # noqa: A002 
             word = "kept" if done.state == "current" else "wrote"
             click.echo(f"{word} {done.place.path}" + (f" (the former one is {done.kept})" if done.kept else ""))
         return
-    for skill in skills.skills():
-        click.echo(f"{skill.name}\n  {skill.description}")
-        for place in wanted:
-            if place.skill.name == skill.name:
-                click.echo(f"  {place.target:7} {skills.state(root, place):8} {place.path}")
+    viewing.show_skills(root, wanted)
 
 
 @main.command()
@@ -234,7 +228,7 @@ def delete(track_name: str, yes: bool) -> None:
       cdd delete add-login
     """
     track = tracks.find(here(), track_name)
-    if not yes and sys.stdin is not None and sys.stdin.isatty():
+    if not yes and is_at_terminal():
         click.confirm(f"Remove track '{track.name}' and all its files?", abort=True)
     tracks.delete(here(), track.name)
     click.echo(f"Deleted '{track.name}'.")
@@ -274,15 +268,6 @@ def pack(focus: str) -> None:
     if not found:
         click.echo(visible(f"Nothing in .context/specs fits '{focus}'. Try the words that are used there."))
     viewing.show_packed(packing.grouped(found))
-
-
-def _from_standard_input() -> str:
-    if sys.stdin is None:
-        return ""
-    if sys.stdin.isatty():
-        click.echo("Type the message; end it with Ctrl-D on a line of its own.", err=True)
-    content = sys.stdin.buffer.read(decisions.LONGEST + 1)
-    return content.decode("utf-8", "surrogateescape")
 
 
 if __name__ == "__main__":

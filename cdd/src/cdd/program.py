@@ -34,6 +34,20 @@ class Explained(click.Argument):
         self.help = explanation
 
 
+def is_at_terminal() -> bool:
+    """Whether a person could answer. Standard input may be closed, too."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def standard_input(most: int) -> str:
+    """What comes in, up to a number of bytes; bytes that are no UTF-8 stay recognisable as such."""
+    if sys.stdin is None:
+        return ""
+    if is_at_terminal():
+        click.echo("Type the message; end it with Ctrl-D on a line of its own.", err=True)
+    return sys.stdin.buffer.read(most).decode("utf-8", "surrogateescape")
+
+
 def _told(invoke: Any, ctx: click.Context) -> Any:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

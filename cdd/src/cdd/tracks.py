@@ -139,6 +139,13 @@ def start(workspace: Workspace, name: str) -> Track:
     return Track(name, path)
 
 
+def start_setup(workspace: Workspace) -> Track | None:
+    """Make the first track, unless it is there or was archived."""
+    if os.path.lexists(os.path.join(workspace.tracks, SETUP)) or archived_as(workspace, SETUP):
+        return None
+    return start(workspace, SETUP)
+
+
 def archive(workspace: Workspace, name: str) -> tuple[Track, str]:
     """Put a finished track away; where it is now, and how long it took."""
     find(workspace, name)
@@ -190,7 +197,7 @@ def _hidden(workspace: Workspace, doing: str) -> str:
 
 def _write_metadata(folder: str, metadata: dict[str, Any]) -> None:
     text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
-    files.write(os.path.join(folder, "metadata.json"), text.encode("utf-8", "surrogatepass"))
+    files.write(os.path.join(folder, "metadata.json"), text.encode("utf-8", "backslashreplace"))
 
 
 def _free_place(workspace: Workspace, name: str) -> tuple[datetime, str]:

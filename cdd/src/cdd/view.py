@@ -1,4 +1,4 @@
-"""What `cdd view` shows: the lists of tracks, a track's files, the inbox; and what `cdd pack` found.
+"""What `cdd view` shows: the lists of tracks, a track's files, the inbox; what `cdd pack` found; the skills.
 
 Files are shown under their names with control characters spelled out; raw, they are the bytes that there are.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from cdd import decisions, files, moments, tracks
+from cdd import agents, decisions, files, moments, tracks
 from cdd.pack import Paragraph
 from cdd.refusals import Refused, visible
 from cdd.tracks import Track
@@ -65,6 +65,15 @@ def show_packed(groups: Mapping[str, Sequence[Paragraph]]) -> None:
             click.echo(visible(f"[{where}]\n{paragraph.text}\n"))
 
 
+def show_skills(root: str, places: Sequence[agents.Place]) -> None:
+    """CDD's agent skills, and how they stand in agents' folders."""
+    for skill in agents.skills():
+        click.echo(f"{skill.name}\n  {skill.description}")
+        for place in places:
+            if place.skill.name == skill.name:
+                click.echo(f"  {place.target:7} {agents.state(root, place):8} {place.path}")
+
+
 def _show(name: str, content: bytes) -> None:
     click.echo(f"--- {name}\n")
     click.echo(visible(files.text_of(content)).strip("\n") + "\n")
@@ -79,7 +88,8 @@ def _summary(track: Track) -> str:
         f"{track.name}: started {_told(metadata, 'started_at')}",
         *([f"archived {_told(metadata, 'archived_at')}"] if "archived_at" in metadata else []),
         f"{still_open} open and {len(plan.tasks) - still_open} done tasks",
-        f"{len(logged)} decisions" + (f", the last on {logged[-1].moment}" if logged else ""),
+        ("1 decision" if len(logged) == 1 else f"{len(logged)} decisions")
+        + (f", the last on {logged[-1].moment}" if logged else ""),
     ]
     return "; ".join(parts) + "\n"
 

@@ -40,8 +40,12 @@ class Everyone:
 class Init:
     """Pid 1 of one call, from before the call is known."""
 
-    def __init__(self, orders: socket.socket, template: jail.Template, group: cgroups.Group | None) -> None:
+    def __init__(
+        self, orders: socket.socket, template: jail.Template, group: cgroups.Group | None, keep: Callable[..., None]
+    ) -> None:
+        """`keep` carries a program that is kept loaded, instead of one call."""
         self._orders = orders
+        self._keep = keep
         self._template = template
         self._group = group
         self._abi = landlock.version()
@@ -70,9 +74,7 @@ class Init:
         except EOFError:
             return
         if request.get("warm"):
-            from haft.helper.warm import Warm
-
-            Warm(self, room, control, wake).live(request, descriptors[1:], problem)
+            self._keep(self, room, control, wake, request, descriptors[1:], problem)
             return
         main = self._begin(room, request, control, descriptors[1:], problem)
         if main is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 MOST_ENTRIES = 2000
 DEEPEST = 50
 
-Inventory = dict[str, tuple[int, ...]]
+Inventory = dict[str, os.stat_result]
 
 
 class NotAsBefore(ValueError):
@@ -21,23 +21,26 @@ class NotAsBefore(ValueError):
 
 def inventory(root: int) -> Inventory:
     """Everything below, and what would tell that it changed."""
-    return {path: _marks(found) for path, found in _entries(root)}
+    return {".": os.stat(root), **dict(_entries(root))}
 
 
 def restore(root: int, before: Inventory) -> None:
     """Remove what was added. `NotAsBefore` where something else happened."""
-    now = dict(_entries(root))
+    now = {".": os.stat(root), **dict(_entries(root))}
     for path in sorted(now.keys() - before.keys(), reverse=True):
         if stat.S_ISDIR(now[path].st_mode):
             os.rmdir(path, dir_fd=root)
         else:
             os.unlink(path, dir_fd=root)
-    if before.keys() - now.keys() or any(_marks(now[path]) != marks for path, marks in before.items()):
+    if before.keys() - now.keys() or any(_marks(now[path]) != _marks(found) for path, found in before.items()):
         raise NotAsBefore("files that were there before the call were changed or removed")
+    for path, found in before.items():
+        if stat.S_ISDIR(found.st_mode):
+            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns), dir_fd=root)
 
 
 def _marks(found: os.stat_result) -> tuple[int, ...]:
-    """Directories change their times with what is made and removed in them."""
+    """Directories change their times with what is made and removed in them: those are set back."""
     which = (found.st_ino, found.st_mode, found.st_uid, found.st_gid)
     return which if stat.S_ISDIR(found.st_mode) else (*which, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 

@@ -10,8 +10,8 @@ call only after a call that ended by itself, left no process, and whose scratch 
 everything in it ends, and the host starts another.
 
 What is said between init and keeper, over a socket that the keeper has as descriptor 3: the keeper begins with `ready`,
-or with `no` and a reason. To each `fork`, which brings a socket, it forks twice, so that the answerer is init's child.
-That says `ready` over the new socket, and is sent, as one message, the directory to work in, with its stdin, stdout and
+or with `no` and a reason. To each `fork`, which brings a socket, it forks twice, so that the answerer is init's child,
+and says `ready` again. The answerer says `ready` over the new socket, and is sent, as one message, the directory to work in, with its stdin, stdout and
 stderr, and where there is one a set of rules to restrict itself by.
 """
 
@@ -23,22 +23,33 @@ import select
 import signal
 import socket
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from haft.helper import jail, scratch
-from haft.helper.init import STREAMS, Everyone
+from haft.helper.init import STREAMS, Everyone, Init
 from haft.helper.supervisor import Supervisor, drain, reap
 from haft.helper.words import argv_and_env, never_started, programs, read_request, tell
-
-if TYPE_CHECKING:
-    from haft.helper.init import Init
 
 CHANNEL = 3
 MOST_WORDS = 2000
 FORK_SECONDS = 10.0
 STOP_SECONDS = 5.0
+_HARMLESS = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 IDLE_TRIES = 20
 """How often it is tried to take a layer away: what a process held is let go a moment after its end."""
+
+
+def keep(
+    init: Init,
+    room: jail.Room,
+    host: socket.socket,
+    wake: int,
+    request: dict[str, Any],
+    streams: list[int],
+    problem: OSError | None,
+) -> None:
+    """What an init does for a program that is kept loaded."""
+    Warm(init, room, host, wake).live(request, streams, problem)
 
 
 class GivenUp(Exception):
@@ -57,6 +68,10 @@ class Warm:
         self._is_whole = True
         """Whether nothing happened that the next call could notice; else `_why`."""
         self._why = ""
+        self._held = dict.fromkeys("012", os.devnull)
+        """What the keeper has open, and nothing else."""
+        self._turns = b""
+        """How often the keeper had run when the call began."""
 
     def live(self, request: dict[str, Any], streams: list[int], problem: OSError | None) -> None:
         """Load the program, tell the host, and answer calls until it is gone."""
@@ -90,6 +105,8 @@ class Warm:
                     raise GivenUp(self._why)
                 scratch.restore(self._scratch, before)
                 _check_segments()
+                if not self._room.has_network:
+                    _check_ports()
                 ready = self._forked(channel)
         except (OSError, ValueError, GivenUp) as error:
             tell(self._host, {"failed": str(error)})
@@ -111,6 +128,7 @@ class Warm:
             finally:
                 os._exit(127)
         self._init.go_last()
+        self._held["3"] = f"socket:[{os.fstat(theirs.fileno()).st_ino}]"
         theirs.close()
         return ours
 
@@ -138,7 +156,19 @@ class Warm:
         if Everyone(frozenset({self._keeper})).pids():
             raise GivenUp("it starts other processes when it is loaded")
         _check_segments()
+        self._check_held()
         return scratch.inventory(self._scratch)
+
+    def _check_held(self) -> None:
+        """That one call cannot leave anything to another by what all of them come from: it looked after that itself,
+        but whoever it loaded may have deceived it."""
+        place = f"/proc/{self._keeper}/fd"
+        held = {name: os.readlink(f"{place}/{name}") for name in os.listdir(place)}
+        if any(found != self._held.get(name) and found not in _HARMLESS for name, found in held.items()):
+            raise GivenUp("its libraries keep files or sockets open")
+        with open(f"/proc/{self._keeper}/maps", "rb") as file:
+            if any(line.split(b" ", 2)[1][1::2] == b"ws" for line in file):
+                raise GivenUp("its libraries share memory with what is forked")
 
     def _forked(self, channel: socket.socket) -> tuple[socket.socket, int]:
         """The next answerer, standing still."""
@@ -147,10 +177,20 @@ class Warm:
         socket.send_fds(channel, [b"fork"], [theirs.fileno()])
         theirs.close()
         self._hear(ours, time.monotonic() + FORK_SECONDS)
+        self._hear(channel, time.monotonic() + FORK_SECONDS)
         pid = self._only_one()
         for each in (self._keeper, pid):
             self._stop(each)
+        self._check_stillness(pid)
+        self._check_held()
         return ours, pid
+
+    def _check_stillness(self, *answerers: int) -> None:
+        """Nobody moves but us, and nobody is left who could wake the others. One of two that run could wake the other
+        and stop itself while they are looked at, so that the first is looked at again."""
+        among = self._keeper, *answerers
+        if set(Everyone().pids()) != set(among) or any(_state(each) != "T" for each in (*among, *among)):
+            raise GivenUp("it does not stand still")
 
     def _only_one(self) -> int:
         """The answerer. The process between it and the keeper is gone a moment later."""
@@ -244,6 +284,7 @@ class Warm:
                 tell(control, {"stale": True})
                 return
             rules = self._init.rules(self._room, request["walls"])
+            self._turns = _turns(self._keeper)
             os.kill(pid, signal.SIGCONT)
             socket.send_fds(end, [os.fsencode(request["directory"])], [*streams, *([] if rules is None else [rules])])
             if rules is not None:
@@ -259,6 +300,8 @@ class Warm:
         """Whether the room can serve another call. Else nothing of it is left when the host hears of that."""
         if supervisor.kill_at is not None or supervisor.hit is not None:
             self._why = "a call was ended, or left processes behind"
+        elif _turns(self._keeper) != self._turns:
+            self._why = "a call woke what it was forked from"
         else:
             self._is_whole = self._layer_is_gone()
         if not self._is_whole:
@@ -299,9 +342,34 @@ def _parent(pid: int) -> int:
         return int(file.read().rsplit(b")", 1)[1].split()[1])
 
 
+def _state(pid: int) -> str:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rsplit(b")", 1)[1].split()[0].decode()
+
+
+def _turns(pid: int) -> bytes:
+    """What tells whether a process ran meanwhile, or was sent a signal that it has yet to see."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            return b"".join(line for line in file if line.startswith(_OF_TURNS))
+    except OSError:
+        return b"gone"
+
+
+_OF_TURNS = (b"SigPnd", b"ShdPnd", b"voluntary_ctxt", b"nonvoluntary_ctxt")
+
+
 def _check_segments() -> None:
     """Memory that outlives processes would be there for the next call too."""
     for kind in ("shm", "sem", "msg"):
         with contextlib.suppress(FileNotFoundError), open(f"/proc/sysvipc/{kind}", "rb") as file:
             if file.read().count(b"\n") > 1:
                 raise GivenUp("it left memory behind that outlives processes")
+
+
+def _check_ports() -> None:
+    """So would be a port that the kernel keeps for a while, in a network that only this room has."""
+    for kind in ("tcp", "tcp6"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/net/{kind}", "rb") as file:
+            if file.read().count(b"\n") > 1:
+                raise GivenUp("it left connections behind")

@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
 from haft.helper.init import STREAMS, Init
+from haft.helper.warm import keep
 from haft.helper.words import never_started, tell
 
 MOST_MESSAGE = 1 << 18
@@ -56,7 +57,7 @@ class Forker:
             kernel.close_others({orders.fileno(), *kept})
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # Without a handler, pid 1 is deaf to its own call.
-            Init(orders, self._template, self._group).live(kind)
+            Init(orders, self._template, self._group, keep).live(kind)
         finally:
             os._exit(0)
 

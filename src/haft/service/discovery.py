@@ -6,6 +6,7 @@ is imported by whoever has none of it, but for a look at a few directories.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -67,7 +68,7 @@ class Discovery:
         if follows_exports:
             from haft.service.origins import Origins
 
-            self._origins = Origins(home, env, sessions, lambda: self._catalogue)
+            self._origins = Origins(lambda: self._catalogue, functools.partial(_elsewhere, home, env, sessions))
         self._skill: SkillTool | None = None
         self._turn: asyncio.Lock | None = None
 
@@ -270,6 +271,21 @@ class Discovery:
         for directory in skill.tool_folders:
             provenance = "user" if skill.provenance == "builtin" else skill.provenance
             yield Place(directory, provenance, within, skill.name, skill.folder, is_active)
+
+
+def _elsewhere(
+    home: StateHome, env: Mapping[str, str], sessions: SessionLauncher | None, workspace: str
+) -> tuple[Discovery, Catalogue]:
+    """What another workspace has, as it is configured there."""
+    from haft.service.config import load_config
+
+    config = load_config(workspace, env, trust_home=home.path)
+    enablement = config.enablement
+    discovery = Discovery(workspace, home, env, sessions, follows_exports=False)
+    discovery.configure(config)
+    catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
+    discovery.fill(catalogue)
+    return discovery, catalogue
 
 
 async def _nobody() -> None:

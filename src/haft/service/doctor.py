@@ -44,6 +44,7 @@ def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> 
     yield from _guarded("state home", lambda: _state_home(home))
     yield from _guarded("database", lambda: _database(home))
     yield from _guarded("bash", lambda: _program("bash", "the `shell` tool needs it: install bash", "broken"))
+    yield from _guarded("uv", lambda: _uv(env))
     yield from _guarded("git", lambda: _program("git", "optional: without it a workspace is not found by .git", "warn"))
     yield from _guarded("ripgrep", _ripgrep)
     yield from _guarded("sandbox", lambda: _sandbox(workspace, env))
@@ -134,6 +135,16 @@ def _database(home: StateHome) -> Check:
 def _program(name: str, hint: str, missing: CheckState) -> Check:
     found = shutil.which(name)
     return Check(name, "ok", found) if found else Check(name, missing, f"`{name}` is not on PATH", hint)
+
+
+def _uv(env: Mapping[str, str]) -> Check:
+    from haft.contracts import ToolFailed
+    from haft.service.environments.installer import find_uv
+
+    try:
+        return Check("uv", "ok", find_uv(env))
+    except ToolFailed:
+        return Check("uv", "warn", "there is no `uv`", "optional: templates need it: pip install 'haft[templates]'")
 
 
 def _ripgrep() -> Check:

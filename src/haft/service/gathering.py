@@ -39,7 +39,7 @@ class Gathered:
         for name, written in file.settings():
             written = self._with_places(written, file)
             try:
-                value = expanded(written, self._env)
+                value = expanded(_settled(written, self._env) if name == "templates.instances" else written, self._env)
             except ValueError as error:
                 raise BadConfig(f"{file.path}: `{name}` {error}") from None
             value = _checked(BY_NAME[name], value, file.path, written)
@@ -132,6 +132,28 @@ def from_caller(passed: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         if name not in BY_NAME:
             raise unknown_setting(name, BY_NAME, CALLER)
         yield name, _checked(BY_NAME[name], value, CALLER), CALLER
+
+
+def _settled(instances: Any, env: Mapping[str, str]) -> Any:
+    """Tools made of templates without the parameters whose variables are not set: such a tool says what it needs, and
+    the others work."""
+    if not isinstance(instances, list):
+        return instances
+    found = []
+    for one in instances:
+        given = one.get("user_params") if isinstance(one, dict) else None
+        if isinstance(given, dict):
+            one = {**one, "user_params": {key: each for key, each in given.items() if _is_filled(each, env)}}
+        found.append(one)
+    return found
+
+
+def _is_filled(value: Any, env: Mapping[str, str]) -> bool:
+    try:
+        expanded(value, env)
+    except ValueError:
+        return False
+    return True
 
 
 def _checked(setting: Setting, value: Any, source: str, written: Any = None) -> Any:

@@ -8,32 +8,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from haft.contracts import AskingLauncher, BadConfig, Found, HaftError, SessionLauncher, ToolSpec, clean_tool_name
+from haft.contracts import AskingLauncher, BadConfig, Found, HaftError, ToolSpec, clean_tool_name
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox.exports import Export
 
-if TYPE_CHECKING:
-    from haft.service.discovery import Discovery
-    from haft.storage import StateHome
+
+class Elsewhere(Protocol):
+    """What another workspace has on disk."""
+
+    def is_current(self, spec: ToolSpec) -> bool: ...
+
+    async def renew(self, catalogue: Catalogue, launcher: AskingLauncher) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class Origins:
     """Finds them. `here` is this host's own catalogue, once there is one."""
 
     def __init__(
-        self,
-        home: StateHome,
-        env: Mapping[str, str],
-        sessions: SessionLauncher | None,
-        here: Callable[[], Catalogue | None],
+        self, here: Callable[[], Catalogue | None], opened: Callable[[str], tuple[Elsewhere, Catalogue]]
     ) -> None:
-        self._home = home
-        self._env = env
-        self._sessions = sessions
+        """`opened` looks at another workspace, and fills a catalogue with what it has."""
         self._here = here
-        self._others: dict[str, tuple[Discovery, Catalogue]] = {}
+        self._opened = opened
+        self._others: dict[str, tuple[Elsewhere, Catalogue]] = {}
 
     def __call__(self, export: Export) -> Found:
         try:
@@ -71,21 +72,12 @@ class Origins:
         for discovery, _catalogue in self._others.values():
             await discovery.close()
 
-    def _other(self, workspace: str) -> tuple[Discovery, Catalogue]:
+    def _other(self, workspace: str) -> tuple[Elsewhere, Catalogue]:
         known = self._others.get(workspace)
         if known is None:
-            from haft.service.config import load_config
-            from haft.service.discovery import Discovery
-
             if not os.path.isdir(workspace):
                 raise BadConfig(f"the workspace {workspace}, which configures it, is not there")
-            config = load_config(workspace, self._env, trust_home=self._home.path)
-            enablement = config.enablement
-            discovery = Discovery(workspace, self._home, self._env, self._sessions, follows_exports=False)
-            discovery.configure(config)
-            catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
-            discovery.fill(catalogue)
-            known = self._others[workspace] = discovery, catalogue
+            known = self._others[workspace] = self._opened(workspace)
         return known
 
 

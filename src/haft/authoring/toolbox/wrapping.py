@@ -42,7 +42,8 @@ def wrap(commands: Sequence[Command], directory: str, *, force: bool = False) ->
 def wrapper(command: Command) -> str:
     """The text of one."""
     told = {key: value for key, value in with_help(command).items() if key != "effects"}
-    summary = command["description"].replace("\\", " ").replace('"""', "'''").strip().rstrip('"') or command["name"]
+    first = command["description"].strip().split("\n", 1)[0]
+    summary = first.replace("\\", " ").replace('"""', "'''").rstrip('"') or command["name"]
     line = " ".join([*command["program"], *command["words"]]).replace("\\", " ").replace('"', "'")
     shown = pprint.pformat(told, width=118, sort_dicts=False)
     head = _HEAD.format(summary=summary, line=line, command=shown)

@@ -7,25 +7,45 @@ open. Whatever else stands in a file is left for the call.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from haft.sources.agent_studio.scope import dotted, is_main
 
-_CALLS: Final = frozenset(
-    """Field ConfigDict PrivateAttr Path PurePath TypeVar Decimal bool bytes dict float frozenset int len list max min
-    range set sorted str tuple pathlib.Path re.compile os.getenv os.environ.get os.path.abspath os.path.basename
-    os.path.dirname os.path.join os.path.normpath os.path.realpath logging.getLogger typing.TypeVar pydantic.Field
-    pydantic.ConfigDict pydantic.PrivateAttr field_validator model_validator validator root_validator field_serializer
-    computed_field""".split()  # noqa: SIM905  it would fill the page
-)
-_METHODS: Final = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_HOMES: Final = {
+    "pydantic": _words(
+        """Field ConfigDict PrivateAttr field_validator model_validator validator root_validator field_serializer
+        computed_field"""
+    ),
+    "pathlib": _words("Path PurePath"),
+    "typing": _words("TypeVar"),
+    "decimal": _words("Decimal"),
+    "builtins": _words("bool bytes dict float frozenset int len list max min range set sorted str tuple"),
+    "re": _words("compile"),
+    "os": _words("getenv environ.get"),
+    "os.path": _words("abspath basename dirname join normpath realpath"),
+    "logging": _words("getLogger"),
+}
+"""What may be called, by the module that it comes from."""
+_METHODS: Final = _words(
     """absolute as_posix capitalize format get joinpath keys lower replace resolve split strip title upper with_name
-    with_suffix""".split()  # noqa: SIM905  the same
+    with_suffix"""
 )
-_STATEMENTS: Final = frozenset({"os.chdir", "sys.path.append", "sys.path.insert"})
-_OF_THE_CALL: Final = frozenset({"sys.argv", "sys.orig_argv", "sys.stdin", "sys.stdout", "sys.stderr"})
-_BUILT_IN_DECORATORS: Final = frozenset({"classmethod", "property", "staticmethod"})
+"""What texts, paths and dictionaries do, of this file's own making."""
+_LOOKING: Final = _words("os.path.realpath realpath resolve os.chdir")
+"""What depends on the files there are: those of the template are the same in every call."""
+_STATEMENTS: Final = _words("os.chdir sys.path.append sys.path.insert")
+_OF_THE_CALL: Final = _words("argv orig_argv stdin stdout stderr")
+_BUILT_IN_DECORATORS: Final = _words("classmethod property staticmethod")
+_RUN_WHEN_DEFINED: Final = _words(
+    "__init_subclass__ __class_getitem__ __set_name__ __prepare__ __new__ __mro_entries__"
+)
+_PLAIN_NAMES: Final = _words("__all__ __author__ __doc__ __license__ __slots__ __version__")
 
 
 def quiet_until(module: ast.Module, own_modules: Collection[str]) -> int | None:
@@ -44,31 +64,73 @@ def quiet_until(module: ast.Module, own_modules: Collection[str]) -> int | None:
 class _Quiet:
     def __init__(self, module: ast.Module, own_modules: Collection[str]) -> None:
         self._own_modules = own_modules
-        self._defined = {node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.ClassDef)} | {
-            node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
+        self._bound = dict(_bound(module))
+        """Where names come from: the module and the name in it, or nothing where the file makes them itself."""
+        self._plain: set[str] = {"__file__"}
+        """The names of texts, numbers, paths and collections that the file made itself."""
+        self._placed: set[str] = {"__file__"}
+        """Those of them that stand for a place in the template's own folder."""
+        self._sees_other_modules = False
 
     def statement(self, node: ast.stmt) -> bool:
         match node:
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 return True
             case ast.Import(names=names):
-                return not any(each.name.partition(".")[0] in self._own_modules for each in names)
-            case ast.ImportFrom(module=str() as name, level=0):
-                return name.partition(".")[0] not in self._own_modules
+                return all(each.asname is None or each.name != "sys" for each in names) and self._imports(
+                    each.name for each in names
+                )
+            case ast.ImportFrom(module=str() as name, names=names, level=0):
+                taken = {each.name for each in names}
+                return "*" not in taken and not (name == "sys" and taken & _OF_THE_CALL) and self._imports([name])
             case ast.Assign(targets=targets, value=value):
-                return all(isinstance(target, ast.Name) for target in targets) and self.value(value)
-            case ast.AnnAssign(target=ast.Name(), annotation=annotation, value=value):
-                return self.value(annotation) and (value is None or self.value(value))
+                return all(map(self._is_plain_target, targets)) and self._assigned(targets, value)
+            case ast.AnnAssign(target=ast.Name() as target, annotation=annotation, value=value):
+                told = value is None or self._assigned([target], value)
+                return self._is_plain_target(target) and self.value(annotation) and told
             case ast.Expr(value=ast.Call(func=called, args=args, keywords=[])):
-                return dotted(called) in _STATEMENTS and all(map(self.value, args))
+                return self._does(dotted(called), args)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 return self._function(node)
-            case ast.ClassDef(bases=bases, keywords=keywords, body=body, decorator_list=[]):
-                inherited = [*bases, *(word.value for word in keywords)]
-                return all(map(self.value, inherited)) and all(map(self.statement, body))
+            case ast.ClassDef(decorator_list=[]):
+                return self._class(node)
             case _:
                 return False
+
+    def _imports(self, names: Collection[str] | Iterator[str]) -> bool:
+        """Not once the file has said where else modules lie: then nobody knows which they are."""
+        return not self._sees_other_modules and not any(name.partition(".")[0] in self._own_modules for name in names)
+
+    @staticmethod
+    def _is_plain_target(target: ast.expr) -> bool:
+        if not isinstance(target, ast.Name):
+            return False
+        return not (target.id.startswith("_") and target.id.endswith("_")) or target.id in _PLAIN_NAMES
+
+    def _assigned(self, targets: list[ast.expr], value: ast.expr) -> bool:
+        names = {target.id for target in targets if isinstance(target, ast.Name)}
+        for known, holds in ((self._plain, self._is_plain(value)), (self._placed, self._is_placed(value))):
+            known.difference_update(names)
+            known.update(names if holds else ())
+        return self.value(value)
+
+    def _does(self, name: str | None, args: list[ast.expr]) -> bool:
+        root = (name or "").partition(".")[0]
+        if name not in _STATEMENTS or self._bound.get(root) != (root, ""):
+            return False
+        self._sees_other_modules |= name != "os.chdir"
+        return all(map(self.value, args)) and (name != "os.chdir" or all(map(self._is_placed, args)))
+
+    def _class(self, node: ast.ClassDef) -> bool:
+        """A class runs code of its bases when it is made: those of this file have none that does."""
+        if any(word.arg in (None, "metaclass") for word in node.keywords):
+            return False
+        methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+        # Whatever has bases may be made by them, as members of an enumeration are.
+        if methods & _RUN_WHEN_DEFINED or (node.bases and any(map(_is_special, methods))):
+            return False
+        inherited = [*node.bases, *(word.value for word in node.keywords)]
+        return all(map(self.value, inherited)) and all(map(self.statement, node.body))
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         arguments = node.args
@@ -81,15 +143,16 @@ class _Quiet:
 
     def _decorator(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Name):
-            return node.id in _BUILT_IN_DECORATORS | _CALLS and node.id not in self._defined
+            is_built_in = node.id in _BUILT_IN_DECORATORS and node.id not in self._bound
+            return is_built_in or self._is_known(node)
         return isinstance(node, ast.Call) and self.value(node)
 
     def value(self, node: ast.expr) -> bool:
         match node:
             case ast.Constant() | ast.Name() | ast.Lambda():
-                return True
-            case ast.Attribute(value=inner):
-                return dotted(node) not in _OF_THE_CALL and self.value(inner)
+                return not isinstance(node, ast.Lambda) or all(map(self.value, _defaults(node)))
+            case ast.Attribute(value=inner, attr=name):
+                return name not in _OF_THE_CALL and not _is_special(name) and self.value(inner)
             case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.BoolOp(values=parts):
                 return all(map(self.value, parts))
             case ast.Dict(keys=keys, values=values):
@@ -106,8 +169,81 @@ class _Quiet:
                 return False
 
     def _call(self, node: ast.Call) -> bool:
-        name = dotted(node.func)
-        is_known = name in _CALLS and (name or "").partition(".")[0] not in self._defined
-        if not is_known and isinstance(node.func, ast.Attribute):
-            is_known = node.func.attr in _METHODS and self.value(node.func.value)
-        return is_known and all(map(self.value, node.args)) and all(self.value(word.value) for word in node.keywords)
+        known, name = self._is_known(node.func), dotted(node.func)
+        given = [*node.args, *(word.value for word in node.keywords)]
+        if not known and isinstance(node.func, ast.Attribute):
+            known, name = node.func.attr in _METHODS and self._is_plain(node.func.value), node.func.attr
+            if name in _LOOKING and not self._is_placed(node.func.value):
+                return False
+        elif name in _LOOKING and not all(map(self._is_placed, given)):
+            return False
+        return known and all(map(self.value, given))
+
+    def _is_known(self, called: ast.expr) -> bool:
+        """Whether it is one of those that may be called, and no other of that name."""
+        name = dotted(called)
+        if name is None:
+            return False
+        root, _, rest = name.partition(".")
+        if root not in self._bound:
+            return name in _HOMES["builtins"]
+        module, original = self._bound[root]
+        whole = ".".join(part for part in (module, original, rest) if part)
+        return any(whole == f"{home}.{one}" for home, some in _HOMES.items() for one in some)
+
+    def _is_plain(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Constant() | ast.Dict() | ast.List() | ast.Tuple() | ast.Set():
+                return True
+            case ast.Name(id=name):
+                return name in self._plain
+            case ast.Attribute(value=inner) | ast.Subscript(value=ast.Attribute(value=inner, attr="parents")):
+                return self._is_plain(inner)
+            case ast.BinOp(left=left, right=right):
+                return self._is_plain(left) and self._is_plain(right)
+            case ast.Call():
+                return self._call(node)
+            case _:
+                return False
+
+    def _is_placed(self, node: ast.expr) -> bool:
+        """Whether it begins with the template's own place."""
+        match node:
+            case ast.Name(id=name):
+                return name in self._placed
+            case ast.Attribute(value=inner) | ast.BinOp(left=inner) | ast.Subscript(value=inner):
+                return self._is_placed(inner)
+            case ast.Call(func=ast.Attribute(value=inner, attr=name), args=args):
+                return (name in _METHODS and self._is_placed(inner)) or (bool(args) and self._is_placed(args[0]))
+            case ast.Call(args=[first, *_]):
+                return self._is_placed(first)
+            case _:
+                return False
+
+
+def _bound(module: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
+    """What each name of a file stands for, the file's own last: those hold against imports."""
+    imported: dict[str, set[tuple[str, str]]] = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                whole = each.name if each.asname else each.name.partition(".")[0]
+                imported.setdefault(each.asname or whole, set()).add((whole, ""))
+        elif isinstance(node, ast.ImportFrom):
+            for each in node.names:
+                imported.setdefault(each.asname or each.name, set()).add((node.module or "", each.name))
+    for name, found in imported.items():
+        yield name, found.pop() if len(found) == 1 else ("", "")
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, ("", "")
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, ("", "")
+
+
+def _defaults(node: ast.Lambda) -> list[ast.expr]:
+    return [*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)]
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("_") and name.endswith("_")

@@ -33,6 +33,7 @@ LANDLOCK_RESTRICT_SELF = 446
 PR_SET_DUMPABLE = 4
 FLUSH_FAILED = 120
 """With this a Python exits that could not write the last of its output."""
+LARGEST_CODE = 1 << 63
 FUTURES = 0x1FE0000
 """The flags of code that stand for `from __future__ import …`."""
 
@@ -56,7 +57,8 @@ def main() -> None:
 def take_arguments(path: str) -> None:
     """What stdin brings, as the command line would bring it."""
     request = json.loads(_all_of_stdin())
-    sys.argv = [path, "--user-params", request["user"], "--tool-params", request["tool"]]
+    # The list stays the same one: libraries that were loaded before may hold it.
+    sys.argv[:] = [path, "--user-params", request["user"], "--tool-params", request["tool"]]
 
 
 def _all_of_stdin() -> bytes:
@@ -111,7 +113,7 @@ def _exit_code(error: SystemExit) -> int:
     if error.code is None:
         return 0
     if isinstance(error.code, int):
-        return error.code & 0xFF
+        return error.code & 0xFF if -LARGEST_CODE <= error.code < LARGEST_CODE else 0xFF
     with contextlib.suppress(Exception):
         print(error.code, file=sys.stderr)
     return 1
@@ -138,17 +140,36 @@ def leave(status: int) -> NoReturn:
 
     _quietly(threading._shutdown)  # type: ignore[attr-defined]
     _quietly(atexit._run_exitfuncs)
-    for name in [name for name in sys.modules if name not in _LOADED or name == "__main__"]:
-        module = sys.modules.pop(name, None)
-        if isinstance(module, types.ModuleType):
-            _quietly(module.__dict__.clear)
+    status = _flushed(status)
+    modules: dict[str, Any] = dict(sys.modules)
+    for module in [each for name, each in modules.items() if name not in _LOADED or name == "__main__"]:
+        if isinstance(module, types.ModuleType) and str(getattr(module, "__file__", "")).startswith(_folder):
+            _quietly(lambda names=module.__dict__: names.update(dict.fromkeys(names)))
     _quietly(gc.collect)
-    for stream in (sys.stdout, sys.stderr):
+    _quietly(_write_files)
+    os._exit(_flushed(status))
+
+
+def _flushed(status: int) -> int:
+    for stream in (sys.stdout, sys.__stdout__, sys.stderr, sys.__stderr__):
         try:
-            stream.flush()
+            if stream is not None and not stream.closed:
+                stream.flush()
         except Exception:
-            status = FLUSH_FAILED if stream is sys.stdout else status
-    os._exit(status)
+            status = FLUSH_FAILED if stream in (sys.stdout, sys.__stdout__) else status
+    return status
+
+
+def _write_files() -> None:
+    """What was written to files that something still holds."""
+    import io
+
+    made = gc.get_objects()
+    for kind in (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.BufferedRWPair):
+        for each in made:
+            if type(each) is kind and not each.closed:
+                with contextlib.suppress(Exception):
+                    each.flush()
 
 
 def _quietly(step: Any) -> None:
@@ -160,6 +181,8 @@ def _quietly(step: Any) -> None:
 
 _LOADED: set[str] = set()
 """The modules that were there before the fork."""
+_folder = ""
+"""Where the template's own modules lie."""
 
 
 def serve(plan: dict[str, Any]) -> NoReturn:
@@ -177,6 +200,8 @@ def serve(plan: dict[str, Any]) -> NoReturn:
     except (Unfit, SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
         channel.send(f"no {error}".encode("utf-8", "replace")[:2000])
         os._exit(0)
+    global _folder
+    _folder = os.path.join(os.path.dirname(plan["file"]), "")
     _LOADED.update(sys.modules)
     gc.collect()
     gc.freeze()
@@ -198,6 +223,7 @@ def serve(plan: dict[str, Any]) -> NoReturn:
             leave(script.run(lambda: rest))
         os.waitpid(between, 0)
         os.close(descriptors[0])
+        channel.send(b"ready")
 
 
 def pieces(plan: dict[str, Any]) -> tuple[types.CodeType | None, types.CodeType]:

@@ -166,7 +166,7 @@ def _why_unset(user: Mapping[str, Any], known: Known) -> str | None:
 
 def _how_to_set(each: Instance, known: Known) -> str:
     if each.source is not None:
-        return f"set it in `user_params` of `{each.name}` in {each.source}"
+        return f"set it in `user_params` of `{each.name}` in {each.source}, and the variable that it may name"
     needed = ", ".join(f'{one["name"]} = "…"' for one in known["userParameters"] if one["required"])
     return (
         f'add [[templates.instances]] with name = "{each.name}", template = "{each.folder}" and '

@@ -82,7 +82,7 @@ def click_commands(command: Any, words: list[str]) -> Iterator[dict[str, Any]]:
             yield {
                 "name": " ".join(words) or command.name or "run",
                 "words": words,
-                "description": plain(command.help or command.short_help or ""),
+                "description": paragraphs(command.help or command.short_help or ""),
                 "parameters": [one for each in command.params for one in click_parameter(each)],
             }
         return
@@ -168,7 +168,7 @@ def parser_commands(parser: Any, words: list[str], about: str) -> Iterator[dict[
     yield {
         "name": " ".join(words) or parser.prog,
         "words": words,
-        "description": plain(parser.description or about or ""),
+        "description": paragraphs(parser.description or about or ""),
         "parameters": [
             one for each in parser._actions for one in argparse_parameter(each, exclusive.get(id(each), []))
         ],
@@ -220,8 +220,17 @@ def longest(options: list[str]) -> str | None:
 
 
 def plain(text: str) -> str:
-    """Help as one reads it: without click's marks."""
+    """Help in one line."""
     return " ".join(text.replace("\b", "").split("\f")[0].split())
+
+
+def paragraphs(text: str) -> str:
+    """Help as one reads it: lines stay lines where click is told so, else a paragraph is one."""
+    import inspect
+
+    found = inspect.cleandoc(text.split("\f")[0]).split("\n\n")
+    kept = [one.replace("\b\n", "") if "\b\n" in one else " ".join(one.split()) for one in found]
+    return "\n\n".join(one.strip("\n") for one in kept if one.strip())
 
 
 if __name__ == "__main__":

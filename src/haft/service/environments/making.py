@@ -24,10 +24,7 @@ from haft.files import HeldLock, try_take
 from haft.sandbox.site import CACHES, home_of
 from haft.sandbox.toolchains import is_below
 from haft.service.config import Config
-from haft.service.environment_placing import making_folder, put
-from haft.service.environment_walls import walls_around
-from haft.service.environments import MADE_BY_US, Place, Told, apart, base_python, digest_of, key_of, name_of
-from haft.service.installer import (
+from haft.service.environments.installer import (
     LONGEST_LINE,
     Fresh,
     Heard,
@@ -36,7 +33,10 @@ from haft.service.installer import (
     installer_environment,
     readable_certificates,
 )
-from haft.service.requirements import NAME, Requirements, read_requirements, understood
+from haft.service.environments.places import MADE_BY_US, Place, Told, apart, base_python, digest_of, key_of, name_of
+from haft.service.environments.placing import making_folder, put
+from haft.service.environments.requirements import NAME, Requirements, read_requirements, understood
+from haft.service.environments.walls import walls_around
 from haft.storage import StateHome
 
 BUILD_SECONDS: Final = 600.0

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd.pack import ranked, split
+from cdd.terms import terms
+
+LOGIN = """# Login
+
+The user gives a name and a password.
+
+## Tokens
+
+A session token expires after a day.
+
+```sh
+token --expire
+
+token --list
+```
+
+Nothing about money here.
+"""
+BILLING = """# Billing
+
+The user pays by invoice. The invoice names the user.
+
+A token of thanks goes to the user.
+"""
+
+
+@pytest.fixture
+def specs(cdd):
+    cdd.done("init")
+    cdd.write(".context/specs/auth/login.md", LOGIN)
+    cdd.write(".context/specs/billing.md", BILLING)
+    return cdd
+
+
+def test_paragraphs_that_fit_come_best_first_and_grouped_by_file(specs):
+    told = specs.done("pack", "--focus", "expiry: when does a token expire")
+    assert [line for line in told.splitlines() if line.startswith("===")] == [
+        "=== .context/specs/auth/login.md",
+        "=== .context/specs/billing.md",
+    ]
+    assert told.index("expires after a day") < told.index("token of thanks")
+    assert "[lines 5-7; Login > Tokens]\n## Tokens\n\nA session token" in told
+    assert "by invoice" not in told and "password" not in told
+
+
+def test_a_rare_word_counts_more_than_a_common_one(specs):
+    told = specs.done("pack", "--focus", "user password")
+    assert told.index("gives a name and a password") < told.index("pays by invoice")
+
+
+def test_a_code_block_stays_whole(specs):
+    assert "```sh\ntoken --expire\n\ntoken --list\n```\n" in specs.done("pack", "--focus", "token list")
+
+
+def test_a_title_and_a_files_name_help_to_find_what_lies_under_them(specs):
+    specs.write(".context/specs/shipping.md", "# Parcels\n\nThey go by train.\n")
+    for focus in ("parcel", "shipping"):
+        assert "They go by train." in specs.done("pack", "--focus", focus)
+
+
+@pytest.mark.parametrize("focus", ["submarine", "the of and", "!!!", "潜水艦"])
+def test_it_says_when_nothing_fits(specs, focus):
+    specs.write(".context/specs/billing.md", "Invoices only.")
+    specs.write(".context/specs/auth/login.md", "Passwords only.")
+    assert "Nothing in .context/specs fits" in specs.done("pack", "--focus", focus)
+
+
+def test_it_says_when_there_is_nothing_to_read(cdd):
+    cdd.done("init")
+    assert "nothing to read in .context/specs" in cdd.done("pack", "--focus", "x")
+
+
+@pytest.mark.parametrize("focus", ["", " \n"])
+def test_an_empty_focus_is_refused(specs, focus):
+    assert "focus is empty" in specs.refused("pack", "--focus", focus)
+
+
+def test_hidden_files_are_passed_over_and_files_that_are_no_text_are_named(specs):
+    specs.write(".context/specs/.draft.md", "zebra")
+    specs.write(".context/specs/.git/x.md", "zebra")
+    specs.write(".context/specs/image.png", "zebra\0")
+    result = specs("pack", "--focus", "zebra")
+    assert "Nothing" in result.stdout
+    assert result.stderr == "skipped .context/specs/image.png: it is not text\n"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("caching", "cache"), ("caches", "cached"), ("policies", "policy"), ("parseUrl", "url"), ("parse_url", "URL"),
+        ("HTTPServer", "server"), ("ＡＢＣ", "abc"), ("ログイン画面", "画面"), ("Straße", "STRASSE"),
+    ],
+)  # fmt: skip
+def test_words_that_mean_the_same_share_a_term(one, other):
+    assert set(terms(one)) & set(terms(other))
+
+
+@pytest.mark.parametrize("word", ["class", "status", "basis", "red", "king", "be"])
+def test_short_words_and_false_endings_stay_whole(word):
+    assert terms(word) == [word]
+
+
+@given(st.lists(st.sampled_from(["# a", "## b", "", " ", "text", "```", "- [ ] c", "    d"])))
+def test_paragraphs_are_the_lines_where_they_say_they_stand(lines):
+    for paragraph in split("f", "\n".join(lines)):
+        first, last = paragraph.lines
+        assert "\n".join(lines[first - 1 : last]) == paragraph.text
+        assert paragraph.text.strip()
+
+
+@given(st.lists(st.text(max_size=30), max_size=8), st.text(max_size=30))
+def test_whatever_is_ranked_is_a_paragraph_that_shares_a_term(texts, focus):
+    paragraphs = tuple(paragraph for number, text in enumerate(texts) for paragraph in split(f"{number}", text))
+    found = ranked(paragraphs, focus)
+    assert len(set(found)) == len(found) and set(found) <= set(paragraphs)
+    for paragraph in found:
+        assert set(terms(focus)) & set(terms(f"{paragraph.text} {' '.join(paragraph.titles)} {paragraph.file}"))

@@ -1,0 +1,120 @@
+"""Where the environment of a folder lies, what it was made of, and whether it counts. Nothing is made here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from haft.contracts import Environment
+from haft.files.links import steps_of
+
+ENVIRONMENT: Final = ".venv"
+STAMP: Final = ".requirements_hash.txt"
+MADE_BY_US: Final = ".haft"
+"""In an environment: the word of its making."""
+FORMAT: Final = "1"
+"""Changes with how environments are made: those of another are made anew."""
+_SMALL: Final = 1_000
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an environment and its stamp lie, or would."""
+
+    folder: str
+
+    @property
+    def environment(self) -> str:
+        return os.path.join(self.folder, ENVIRONMENT)
+
+    @property
+    def stamp(self) -> str:
+        return os.path.join(self.folder, STAMP)
+
+    @property
+    def python(self) -> str:
+        return os.path.join(self.environment, "bin", "python")
+
+    def has_other(self) -> bool:
+        """Whether someone made an environment of their own here: it is not ours to replace. One with a stamp is made
+        by whatever runs templates, and one without `pyvenv.cfg` is none."""
+        own = os.path.join(self.environment, MADE_BY_US)
+        return (
+            os.path.lexists(os.path.join(self.environment, "pyvenv.cfg"))
+            and not os.path.lexists(own)
+            and not os.path.lexists(self.stamp)
+        )
+
+    def found(self, digest: str, python: str) -> Environment | None:
+        """The environment, where it was made of what `digest` stands for and leads to this interpreter."""
+        said = _small_file(self.stamp).split()
+        if len(said) != 2 or said[0] != digest or _small_file(os.path.join(self.environment, MADE_BY_US)) != said[1]:
+            return None
+        try:
+            # Who can write here could have it lead anywhere, and what it leads to is shown to calls.
+            if os.readlink(self.python) != python or not stat.S_ISDIR(os.lstat(self.environment).st_mode):
+                return None
+        except OSError:
+            return None
+        steps = (os.path.dirname(step) for step in steps_of(python))
+        readable = tuple(dict.fromkeys((self.environment, sys.base_prefix, *steps)))
+        return Environment(self.python, readable, f"{digest}-{said[1]}")
+
+
+def digest_of(requirements: bytes) -> str:
+    """Stands for everything that an environment depends on."""
+    facts = (
+        FORMAT,
+        sys.implementation.cache_tag,
+        sys.abiflags,
+        sys.platform,
+        os.uname().machine,
+        base_python(),
+        hashlib.sha256(requirements).hexdigest(),
+    )
+    return hashlib.sha256("\0".join(map(str, facts)).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def base_python() -> str:
+    """The interpreter that environments lead to: the one below any environment that haft itself runs in."""
+    found: str = getattr(sys, "_base_executable", None) or sys.executable
+    return os.path.abspath(found)
+
+
+def apart(state_home: str, real: str) -> Place:
+    """Where the environment of a folder lies that is not ours to write in."""
+    return Place(os.path.join(state_home, "environments", key_of(real)))
+
+
+def key_of(real: str) -> str:
+    """What stands for a folder in names of files."""
+    return hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
+
+
+def name_of(real: str) -> str:
+    """What people call a folder."""
+    from haft.files import shown
+
+    return shown(os.path.basename(real))
+
+
+def _small_file(path: str) -> str:
+    """What a file of a few words says; nothing where there is none, or it is something else."""
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, _SMALL).decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,308 @@
+"""Libraries and templates that try to gain something from being kept loaded: what they do at import, to the process that
+they were forked from, and to the calls before and after."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from loaded import Loaded, OwnEnvironment
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is kept loaded elsewhere")
+
+
+@pytest.fixture
+def loaded(tmp_path, monkeypatch):
+    """A service to be, whose templates see the libraries that a test writes."""
+    environment = OwnEnvironment(tmp_path / "environment")
+    monkeypatch.setattr("haft.service.environments.TemplateEnvironments", lambda *_given: environment)
+    return Loaded(tmp_path, environment)
+
+
+HIDES = """
+import os, stat
+real = os.fstat
+def lies(number):
+    found = real(number)
+    return os.stat("/dev/null") if stat.S_ISSOCK(found.st_mode) or stat.S_ISFIFO(found.st_mode) else found
+os.fstat = lies
+"""
+"""Keeps the check for open descriptors from seeing any."""
+
+UNFIT = {
+    "a thread": (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(99,), daemon=True).start()",
+        "threads",
+    ),
+    "words": ("print('hello')", "print"),
+    "words on stderr": ("import os\nos.write(2, b'hello')", "print"),
+    "a socket": ("import socket\nkept = socket.socketpair()", "files or sockets"),
+    "a file": ("kept = open(__file__)", "files or sockets"),
+    "a child": ("import subprocess\nkept = subprocess.Popen(['sleep', '1000'])", "processes"),
+    "a child of nobody": (
+        "import os\nif os.fork() == 0:\n    os.fork() and os._exit(0)\n    os.setsid()\n    os.execvp('sleep', ['sleep', '1000'])\nos.wait()",
+        "processes",
+    ),
+    "a handler": ("import signal\nsignal.signal(signal.SIGTERM, lambda *_: None)", "signals"),
+    "a crash": ("import os\nos.abort()", "ended"),
+    "an end": ("import os\nos._exit(0)", "ended"),
+    "a kill": ("import os, signal\nos.kill(os.getpid(), 9)", "ended"),
+    "shared memory": ("import mmap\nkept = mmap.mmap(-1, 4096)", "memory"),
+    "a segment": ("import ctypes\nctypes.CDLL(None).shmget(4711, 4096, 0o1600)", "memory"),
+    "a hidden socket": (HIDES + "import socket\nkept = socket.socketpair()", "files or sockets"),
+}
+
+
+@pytest.mark.parametrize("what", UNFIT)
+def test_a_library_that_a_fork_would_not_have_as_it_is_is_not_kept_loaded(loaded, what):
+    source, why = UNFIT[what]
+    if what in ("a crash", "an end", "a kill"):
+        source = "import sys\nif sys.argv[2:] == ['serve']:\n" + "".join(
+            f"    {line}\n" for line in source.splitlines()
+        )
+    loaded.environment.library("odd_library", source)
+    loaded.write("odd", top="import odd_library", run="return [args.x, __name__]")
+
+    async def go():
+        async with loaded:
+            for number in range(2):
+                outcome = await loaded.call("odd", str(number))
+                assert outcome.output.endswith(f"['{number}', '__main__']"), outcome
+                found = await loaded.settled("odd")
+            assert why in found
+            assert loaded.nursery.taken == [False, False]
+
+    asyncio.run(go())
+
+
+def test_a_library_that_hangs_when_it_is_loaded_is_given_up_and_calls_go_on(loaded, monkeypatch):
+    monkeypatch.setattr("haft.sandbox.nursery.LOADING_SECONDS", 0.5)
+    loaded.environment.library("slow", "import sys, time\nif sys.argv[2:] == ['serve']: time.sleep(1000)")
+    loaded.write("odd", top="import slow", run="return args.x")
+
+    async def go():
+        async with loaded:
+            assert (await loaded.call("odd", "one")).output == "one"
+            assert "was not loaded within" in await loaded.settled("odd")
+            assert (await loaded.call("odd", "two")).output == "two"
+
+    asyncio.run(go())
+
+
+NEXT_IS_RIGHT = {
+    "kills what it was forked from": """
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) not in (1, os.getpid()):
+                try: os.kill(int(name), 9)
+                except OSError: pass
+        """,
+    "wakes what it was forked from": """
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) not in (1, os.getpid()):
+                try: os.kill(int(name), 18)
+                except OSError: pass
+        """,
+    "signals everyone": "os.kill(-1, 15) if len(os.listdir('/proc')) else None",
+    "fills the scratch place": """
+        try:
+            with open("/tmp/large", "wb") as file:
+                for _ in range(64):
+                    file.write(bytes(1 << 20))
+        except OSError:
+            pass
+        """,
+    "makes more scratch files than are looked at": "for n in range(2500): open(f'/tmp/{n}', 'w').close()",
+    "makes a deep scratch place": "os.makedirs('/tmp/' + 'd/' * 60)",
+    "makes a scratch place that is closed": "os.makedirs('/tmp/closed/in')\nos.chmod('/tmp/closed', 0)",
+    "puts a link to the workspace in its scratch place": "os.symlink(os.getcwd(), '/tmp/link')",
+    "leaves a daemon": """
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.execvp("sleep", ["sleep", "1000"])
+            os._exit(0)
+        os.wait()
+        """,
+    "changes its limits": "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (10, 10))",
+    "stops itself": "import threading\nthreading.Timer(0.05, lambda: os.kill(os.getpid(), 18)).start()",
+}
+
+
+@pytest.mark.parametrize("what", NEXT_IS_RIGHT)
+def test_whatever_a_call_does_the_next_one_is_as_if_it_had_not_been(loaded, what):
+    """Twice: the second one may be answered from what the first one left."""
+    loaded.write(
+        "odd",
+        top="BEFORE = [sorted(os.listdir('/tmp')), sorted(os.listdir('/dev/shm'))]",
+        run=f"""
+        if args.x != "bad":
+            return [args.x, BEFORE]
+        {NEXT_IS_RIGHT[what].strip()}
+        """.replace("\n        ", "\n"),
+    )
+
+    async def go():
+        async with loaded:
+            clean = (await loaded.warmed("odd", "clean")).output
+            await loaded.warm_call("odd", "bad")
+            assert (await loaded.call("odd", "clean")).output == clean
+            await loaded.settled("odd")
+            assert (await loaded.warm_call("odd", "clean")).output == clean
+
+    asyncio.run(go())
+
+
+def test_a_file_of_the_workspace_that_a_library_keeps_for_later_ends_its_room(loaded):
+    """It hides a pair of sockets, and a call sends a descriptor of its layer through it: whoever holds that would write
+    into what was already looked at."""
+    loaded.environment.library(
+        "holder",
+        """
+        import os, socket, sys
+        ends = []
+        def hold():
+            # Made behind the back of the check, in the process that forks.
+            if not ends:
+                ends.extend(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+        if sys.argv[2:] == ["serve"]:
+            os.register_at_fork(before=hold)
+        """,
+    )
+    loaded.write(
+        "odd",
+        top="import holder",
+        run="""
+        import socket
+        if args.x == "keep":
+            file = os.open("kept", os.O_RDWR | os.O_CREAT)
+            socket.send_fds(holder.ends[0], [b"x"], [file])
+            return "sent"
+        try:
+            _, (file,), _, _ = socket.recv_fds(holder.ends[1], 1, 1, socket.MSG_DONTWAIT)
+            os.write(file, b"late")
+            return "late"
+        except Exception as error:
+            return "nothing"
+        """,
+    )
+
+    async def go():
+        async with loaded:
+            await loaded.warmed("odd")
+            await loaded.call("odd", "keep")
+            assert (await loaded.call("odd", "late")).output == "nothing"
+            assert (loaded.workspace / "kept").read_text() == "" if (loaded.workspace / "kept").exists() else True
+
+    asyncio.run(go())
+
+
+def test_nothing_is_left_for_the_next_call_by_a_socket_that_a_library_hides(loaded):
+    loaded.environment.library(
+        "holder",
+        """
+        import os, socket, sys
+        ends = []
+        def hold():
+            if not ends:
+                ends.extend(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+        if sys.argv[2:] == ["serve"]:
+            os.register_at_fork(before=hold)
+        """,
+    )
+    loaded.write(
+        "odd",
+        top="import holder",
+        run="""
+        import socket
+        if not holder.ends:
+            return "alone"
+        holder.ends[0].send(args.x.encode())
+        return holder.ends[1].recv(100, socket.MSG_DONTWAIT | socket.MSG_PEEK).decode()
+        """,
+    )
+
+    async def go():
+        async with loaded:
+            await loaded.warmed("odd", "zero")
+            for x in ("one", "two"):
+                assert (await loaded.call("odd", x)).output in (x, "alone")
+
+    asyncio.run(go())
+
+
+def test_a_library_that_forks_once_more_while_nobody_looks_does_not_serve(loaded):
+    loaded.environment.library(
+        "forker",
+        """
+        import os, sys, threading, time
+        def again():
+            time.sleep(0.0005)
+            if os.fork() == 0:
+                time.sleep(1000)
+        real, count = os.fork, []
+        def fork():
+            pid = real()
+            count.append(1)
+            if pid == 0 and len(count) == 2:
+                def more():
+                    for _ in range(50):
+                        time.sleep(0.0002)
+                        if real() == 0:
+                            time.sleep(1000)
+                            os._exit(0)
+                threading.Thread(target=more, daemon=True).start()
+            return pid
+        if sys.argv[2:] == ["serve"]:
+            os.fork = fork
+        """,
+    )
+    loaded.write("odd", top="import forker", run="return len([n for n in os.listdir('/proc') if n.isdigit()])")
+
+    async def go():
+        async with loaded:
+            assert (await loaded.call("odd")).output == "2"
+            assert await loaded.settled("odd", seconds=30) is not None
+
+    asyncio.run(go())
+
+
+def test_secrets_are_on_no_command_line_and_in_no_environment(tmp_path, monkeypatch):
+    environment = OwnEnvironment(tmp_path / "environment")
+    monkeypatch.setattr("haft.service.environments.TemplateEnvironments", lambda *_given: environment)
+    instances = [
+        {
+            "name": name,
+            "template": str(tmp_path / "templates" / "secret_abc123"),
+            "user_params": {"key": f"s3cret-{name}"},
+        }
+        for name in ("one", "two")
+    ]
+    loaded = Loaded(tmp_path, environment, **{"templates.instances": instances})
+    loaded.write(
+        "secret",
+        user="key: str",
+        run="""
+        import glob
+        found = []
+        for path in glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/environ"):
+            try:
+                if b"s3cret" in open(path, "rb").read():
+                    found.append(path)
+            except OSError:
+                pass
+        return [config.key[::-1], found]
+        """,
+    )
+
+    async def go():
+        async with loaded:
+            await loaded.call("one")
+            await loaded.settled("secret")
+            for name in ("one", "two", "one", "two"):
+                outcome = await loaded.warm_call(name)
+                assert outcome.output == str([f"s3cret-{name}"[::-1], []])
+                assert "s3cret" not in repr(loaded.nursery._kept[0].key)
+
+    asyncio.run(go())
