@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour toolbox test test-more mutations check bench docs lock format clean
+.PHONY: help setup tour toolbox test test-more mutations check bench docs wrappers lock format clean
 
 help:  ## show this
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ bench: setup  ## measure against peers, in one run
 
 docs: setup  ## write the reference pages anew from the code
 	@$(BIN)/python scripts/reference.py
+
+wrappers: setup  ## write CDD's executables anew from its commands
+	@$(BIN)/haft -q toolbox wrap --click cdd.cli:main --to cdd/src/cdd/wrappers --force >/dev/null
 
 lock: setup  ## resolve the locked versions anew
 	@$(BIN)/python -m uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11 pyproject.toml --group test --group check --group bench -o requirements.lock

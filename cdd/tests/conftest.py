@@ -43,7 +43,14 @@ class Workplace:
     def process(self, *words: str, given: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "cdd", *words]
         return subprocess.run(
-            command, input=given, capture_output=True, text=True, cwd=self.path, env={**os.environ, **more}, timeout=60
+            command,
+            input=given,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            cwd=self.path,
+            env={**os.environ, **more},
+            timeout=60,
         )
 
     def everything(self) -> dict[str, bytes | str | None]:

@@ -34,7 +34,7 @@ def test_a_target_gets_every_skill_and_no_other_target_does(cdd, target):
 
 def test_all_targets_at_once(cdd):
     cdd.done("agents", "--install", "--all")
-    assert files(cdd) == sorted(sum(FILES.values(), []))
+    assert files(cdd) == sorted(name for names in FILES.values() for name in names)
 
 
 def test_install_without_a_target_is_refused(cdd):

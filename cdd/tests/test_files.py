@@ -65,6 +65,13 @@ def test_a_folder_in_it_that_is_a_link_is_refused(cdd, outside, folder, words):
     assert state(outside) == before
 
 
+@pytest.mark.parametrize("words", WRITING[:2], ids=" ".join)
+def test_what_is_missing_is_not_made_beside_a_link_that_is_refused(cdd, outside, words):
+    (cdd.path / ".context").mkdir()
+    (cdd.path / ".context/specs").symlink_to(outside / "specs")
+    assert ".context/specs is a link" in cdd.refused(*words)
+
+
 @pytest.mark.parametrize("words", WRITING[1:], ids=" ".join)
 def test_a_track_that_is_a_link_is_refused_and_not_listed(cdd, outside, words):
     cdd.done("init")

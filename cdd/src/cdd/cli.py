@@ -46,10 +46,10 @@ def main() -> None:
 
 @main.command()
 def init() -> None:
-    """Make .context/ in this directory, with its documents and a first track, setup.
+    """Make .context/ here, with a first track, setup.
 
-    Makes what is missing and leaves what is there, so it can be called again at any time. The track setup is not made
-    again once it was archived.
+    It holds tracks, the archive, specs, product.md, tech-stack.md and domain.md. What is missing is made, and
+    what is there is left: it can be called at any time. The track setup is not made again once it was archived.
 
     \b
     Example:
@@ -71,7 +71,9 @@ def init() -> None:
 @main.command()
 @_track_name("The new track's name, as in add-login.")
 def start(track_name: str) -> None:
-    """Start a track: a folder with spec.md, plan.md, decisions.md, current_state.md and metadata.json.
+    """Start a track: make its folder and its files.
+
+    They are spec.md, plan.md, decisions.md, current_state.md and metadata.json, in .context/tracks/NAME.
 
     \b
     Example:
@@ -92,7 +94,9 @@ def start(track_name: str) -> None:
 @main.command()
 @_track_name("The track; without it, the only active one.", required=False)
 def recite(track_name: str | None) -> None:
-    """Print the first section of the plan that still has an open task, and what to do with it.
+    """Print what is next in a plan, and how to go on.
+
+    That is the first section of plan.md that still has an open task, a line like `- [ ] what to do`.
 
     \b
     Example:
@@ -112,9 +116,10 @@ def recite(track_name: str | None) -> None:
     explanation="What was decided, and why; without it, standard input is read.",
 )
 def log(track_name: str, message: str | None) -> None:
-    """Add a decision to the track's decisions.md, with the time (UTC).
+    """Add a decision to a track's decisions.md.
 
-    A message that begins with a dash goes after `--`. One of several lines stays one entry: the others are indented.
+    The entry begins with the time (UTC). A message of several lines stays one entry: the others are indented. A message
+    that begins with a dash goes after `--`.
 
     \b
     Examples:
@@ -129,7 +134,9 @@ def log(track_name: str, message: str | None) -> None:
 @main.command()
 @_track_name("The track that is finished.")
 def archive(track_name: str) -> None:
-    """Put a finished track away, into .context/archive. Refuses while its plan has an open task.
+    """Put a finished track away, into .context/archive.
+
+    Refuses while plan.md has an open task, and names those. Says how long the track took.
 
     \b
     Example:
@@ -148,10 +155,10 @@ def archive(track_name: str) -> None:
 @click.option("--raw", is_flag=True, help="The files as they are, without headings; of lists, the names alone.")
 @click.option("--inbox", is_flag=True, help="Show .context/inbox.md, the notes that belong to no track. Goes alone.")
 def view(track_name: str | None, archived: bool, spec: bool, plan: bool, log: bool, raw: bool, inbox: bool) -> None:
-    """List the tracks, or show one: all its files, or those that are chosen.
+    """List the tracks, or show one.
 
-    With a file chosen and no NAME, it shows the only active track. An archived track is named as it was when active,
-    which shows the newest of that name, or by its folder.
+    Of a track, all files are shown, or those that are chosen. With a file chosen and no NAME, it is the only active
+    track. An archived track is named as it was when active, which shows the newest of that name, or by its folder.
 
     \b
     Examples:
@@ -215,20 +222,29 @@ def agents(install: bool, target: str | None, all: bool) -> None:  # noqa: A002 
     viewing.show_skills(root, wanted)
 
 
+SURE = "cdd.sure"
+
+
+def _sure(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    """An answer to a question of ours is no value of the command: only a person at a terminal is asked."""
+    context.meta[SURE] = value
+
+
 @main.command()
 @_track_name("The active track to remove.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(track_name: str, yes: bool) -> None:
-    """Remove an active track and all its files. This cannot be undone; `cdd archive` keeps them.
+@click.option("--yes", is_flag=True, expose_value=False, callback=_sure, help="Do not ask.")
+@click.pass_context
+def delete(context: click.Context, track_name: str) -> None:
+    """Remove an active track and all its files.
 
-    Asks first when called from a terminal.
+    This cannot be undone; `cdd archive` keeps them. Asks first when called from a terminal.
 
     \b
     Example:
       cdd delete add-login
     """
     track = tracks.find(here(), track_name)
-    if not yes and is_at_terminal():
+    if not context.meta[SURE] and is_at_terminal():
         click.confirm(f"Remove track '{track.name}' and all its files?", abort=True)
     tracks.delete(here(), track.name)
     click.echo(f"Deleted '{track.name}'.")
@@ -248,9 +264,10 @@ def version() -> None:
 @main.command()
 @click.option("--focus", required=True, metavar="TEXT", help="What you are about to do, in a few words.")
 def pack(focus: str) -> None:
-    """Print the paragraphs of .context/specs that fit a text, best first, grouped by file.
+    """Print the paragraphs of the specs that fit a text.
 
-    Rare words count more than common ones. Nothing is understood: use the words that the specifications use.
+    They come from .context/specs, best first, grouped by file. Rare words count more than common ones. Nothing is
+    understood: use the words that the specifications use.
 
     \b
     Example:

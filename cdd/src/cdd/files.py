@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -65,7 +64,7 @@ def text_of(content: bytes) -> str:
 def write(path: str, content: bytes, *, mode: int = 0o666) -> None:
     """Put a file there in one step, over whatever file or link had the name. The umask counts."""
     folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}")
+    temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, mode)
     try:
         with open(descriptor, "wb") as file:

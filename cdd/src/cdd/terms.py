@@ -2,7 +2,7 @@
 
 Words are folded to one case, taken apart where code joins them (`parseUrl`, `parse_url`), and shortened by the
 commonest English endings, so that `caches`, `cached` and `caching` are one term. Scripts that put no spaces between
-words give pairs of characters. Words that only hold sentences together are left out, unless there is nothing else.
+words give pairs of characters. Words that only hold sentences together are left out.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _HOLDING: Final = frozenset(
 
 def terms(text: str) -> list[str]:
     """The terms of a text, in its order, as often as they occur."""
-    every = [word for run in _WORD.findall(unicodedata.normalize("NFKC", text)) for word in _words(run)]
-    return [_shortened(word) for word in every if word not in _HOLDING] or every
+    runs = _WORD.findall(unicodedata.normalize("NFKC", text))
+    return [_shortened(word) for run in runs for word in _words(run) if word not in _HOLDING]
 
 
 def _words(run: str) -> list[str]:

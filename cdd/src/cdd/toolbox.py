@@ -6,6 +6,8 @@ The executables come with the package, in `wrappers`. What they are is not known
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from dataclasses import dataclass
 from importlib import resources
 
@@ -33,6 +35,24 @@ def wrappers() -> list[Wrapper]:
     return sorted((Wrapper(one.name, one.read_bytes()) for one in found), key=lambda one: one.name)
 
 
+UNPINNED = b"'program': ['cdd'],"
+"""How an executable names the program that PATH finds."""
+
+
+def pinned(one: Wrapper, program: str) -> Wrapper:
+    """The same, with the program where it lies now."""
+    return Wrapper(one.name, one.content.replace(UNPINNED, f"'program': [{program!r}],".encode(), 1))
+
+
+def own_program() -> str:
+    """The `cdd` that was installed with this one."""
+    beside = os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "cdd")
+    found = beside if os.access(beside, os.X_OK) else shutil.which("cdd")
+    if found is None:
+        raise Refused("The program cdd was not found.", "install cdd, or leave --pin away.")
+    return found
+
+
 def place(directory: str, wanted: list[Wrapper], *, force: bool) -> list[str]:
     """Write them all, or none where one would overwrite something else; their paths."""
     os.makedirs(directory, exist_ok=True)
@@ -54,8 +74,9 @@ def place(directory: str, wanted: list[Wrapper], *, force: bool) -> list[str]:
 
 @click.command(cls=Talking, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--to", "directory", required=True, metavar="DIR", help="Where the executables go. Made if missing.")
+@click.option("--pin", is_flag=True, help="Have them run this very cdd, wherever PATH leads.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there and differ.")
-def main(directory: str, force: bool) -> None:
+def main(directory: str, pin: bool, force: bool) -> None:
     """Place CDD's toolbox executables in a directory, one for each command of cdd.
 
     An agent host finds them there through the variable AMP_TOOLBOX.
@@ -65,7 +86,7 @@ def main(directory: str, force: bool) -> None:
       cdd-toolbox --to ~/.config/amp/tools
       AMP_TOOLBOX=~/.config/amp/tools my-agent
     """
-    wanted = wrappers()
+    wanted = [pinned(one, own_program()) for one in wrappers()] if pin else wrappers()
     if not wanted:
         hint = "generate them where cdd is built, then install cdd again."
         raise Refused("This installation of cdd has no toolbox executables.", hint)

@@ -11,7 +11,6 @@ import difflib
 import json
 import os
 import re
-import secrets
 import shutil
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -192,7 +191,7 @@ def _folders(folder: str) -> list[str]:
 
 
 def _hidden(workspace: Workspace, doing: str) -> str:
-    return os.path.join(workspace.tracks, f".{doing}-{secrets.token_hex(6)}")
+    return os.path.join(workspace.tracks, f".{doing}-{os.urandom(6).hex()}")
 
 
 def _write_metadata(folder: str, metadata: dict[str, Any]) -> None:

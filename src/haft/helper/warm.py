@@ -11,8 +11,8 @@ everything in it ends, and the host starts another.
 
 What is said between init and keeper, over a socket that the keeper has as descriptor 3: the keeper begins with `ready`,
 or with `no` and a reason. To each `fork`, which brings a socket, it forks twice, so that the answerer is init's child,
-and says `ready` again. The answerer says `ready` over the new socket, and is sent, as one message, the directory to work in, with its stdin, stdout and
-stderr, and where there is one a set of rules to restrict itself by.
+and says `ready` again. The answerer says `ready` over the new socket, and is sent, as one message, the directory to
+work in, with its stdin, stdout and stderr, and where there is one a set of rules to restrict itself by.
 """
 
 from __future__ import annotations

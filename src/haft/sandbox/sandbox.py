@@ -7,6 +7,7 @@ What this machine can do is found out once, by starting the helper; what is miss
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -237,22 +238,20 @@ class Sandbox:
         kind = self._terms().kind(walls, command)
         key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env]))
         starter = nursery.take(key, helper)
-        if starter is None:
-            end = await self.start(walls, command, sink)
-            nursery.want(key, helper, lambda: self._load(helper, warm.argv, env, walls, command))
-            return end
+        if starter is not None:
 
-        def told(command: Command, directory: int) -> Mapping[str, Any]:
-            return self._terms().behind_walls(walls, command, directory, kind)
+            def told(command: Command, directory: int) -> Mapping[str, Any]:
+                return self._terms().behind_walls(walls, command, directory, kind)
 
-        try:
             launcher = ProcessLauncher(starter, self._environment(walls), self._open_directory, told, self._limits)
-            return await launcher.run(command, sink)
-        except Stale:
-            pass
-        finally:
-            nursery.give_back(starter)
-        return await self.start(walls, command, sink)
+            with contextlib.suppress(Stale):
+                try:
+                    return await launcher.run(command, sink)
+                finally:
+                    nursery.give_back(starter)
+        end = await self.start(walls, command, sink)
+        nursery.want(key, helper, lambda: self._load(helper, warm.argv, env, walls, command))
+        return end
 
     async def _load(
         self, helper: Helper, argv: Sequence[str], env: Mapping[str, str], walls: Walls, command: Command

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from haft.authoring.toolbox.placing import Placed, place
+from haft.authoring.toolbox.placing import Placed, in_a_docstring, place
 from haft.contracts import BadUsage, Listing, ToolSpec
 from haft.sources.amp_toolbox.exports import MARK, Export
 from haft.sources.amp_toolbox.tool import PREFIX
@@ -74,6 +74,8 @@ def export(listings: Sequence[Listing], directory: str, workspace: str, *, force
         if "export" in spec.meta:
             raise BadUsage(f"`{spec.name}` is exported already: {spec.origin}")
         name = spec.name.removeprefix(PREFIX)
+        if name in texts:
+            raise BadUsage(f"`{name}` and `{PREFIX}{name}` would be one file: export them to different directories")
         texts[name] = executable(name, spec, None if spec.provenance in EVERYWHERE else workspace)
     return place(texts, directory, force=force)
 
@@ -86,10 +88,9 @@ def executable(name: str, spec: ToolSpec, workspace: str | None) -> str:
         "description": spec.description,
         "inputSchema": json.loads(json.dumps(spec.input_schema, default=dict)),
     }
-    summary = spec.summary.replace("\\", " ").replace('"""', "'''").rstrip('"') or name
     return _TEXT.format(
         mark=mark,
-        summary=summary,
+        summary=in_a_docstring(spec.summary) or name,
         haft=repr(_own_program()),
         description=pprint.pformat(described, width=110, sort_dicts=False),
         wait=WAIT_SECONDS,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from haft.authoring.directories import make_directories
 from haft.contracts import BadUsage
+
+LONGEST: Final = 110
+"""Letters of words of others in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +59,25 @@ def place(texts: Mapping[str, str], directory: str, *, force: bool = False) -> l
 
 def _staged(text: str, directory: str) -> str:
     descriptor, path = tempfile.mkstemp(prefix=".making-", dir=directory)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.fchmod(file.fileno(), 0o777 & ~mask)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(file.fileno(), 0o777 & ~mask)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        os.unlink(path)
+        raise
     return path
+
+
+def in_a_docstring(text: str) -> str:
+    """Words of others as one line that ends no docstring."""
+    plain = "".join(letter if letter.isprintable() and letter != "\\" else " " for letter in text.replace('"', "'"))
+    line = " ".join(plain.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
 def _text_at(path: str) -> str | None:
@@ -70,7 +85,7 @@ def _text_at(path: str) -> str | None:
     if not os.path.lexists(path):
         return None
     try:
-        if os.path.islink(path):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
             return ""
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(2_000_000)

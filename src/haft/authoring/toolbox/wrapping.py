@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Final
 
-from haft.authoring.toolbox.placing import Placed, place
+from haft.authoring.toolbox.placing import Placed, in_a_docstring, place
 from haft.sources.cli.describing import with_help
 from haft.sources.cli.spec import Command
 
@@ -43,8 +43,8 @@ def wrapper(command: Command) -> str:
     """The text of one."""
     told = {key: value for key, value in with_help(command).items() if key != "effects"}
     first = command["description"].strip().split("\n", 1)[0]
-    summary = first.replace("\\", " ").replace('"""', "'''").rstrip('"') or command["name"]
-    line = " ".join([*command["program"], *command["words"]]).replace("\\", " ").replace('"', "'")
+    summary = in_a_docstring(first) or command["name"]
+    line = in_a_docstring(" ".join([*command["program"], *command["words"]]))
     shown = pprint.pformat(told, width=118, sort_dicts=False)
     head = _HEAD.format(summary=summary, line=line, command=shown)
     return "\n\n".join([head, *_parts("passing.py"), *_parts("wrapping_main.py")]) + "\n"

@@ -45,8 +45,11 @@ async def ask_commands(
     lines = said.stdout.decode("utf-8", "replace").splitlines()
     answer = next((line.removeprefix(MARK) for line in reversed(lines) if line.startswith(MARK)), None)
     if answer is None:
-        why = f"it did not answer within {SECONDS:g} s" if said.is_late else tail_of(said.stderr) or "it said nothing"
-        raise BadUsage(f"`{reference}` could not be asked: {why}")
+        late = f"it did not answer within {SECONDS:g} s" if said.is_late else ""
+        flood = "it said more than anyone reads" if said.is_flood else ""
+        raise BadUsage(
+            f"`{reference}` could not be asked: {late or flood or tail_of(said.stderr) or 'it said nothing'}"
+        )
     try:
         told: dict[str, Any] = json.loads(answer)
         problem, script, commands = told.get("problem"), told.get("script"), told.get("commands")
@@ -56,6 +59,9 @@ async def ask_commands(
         raise BadUsage(f"`{reference}` cannot be wrapped: {problem}", hint="`--python` names the Python that has it")
     if program is None:
         program = [script] if isinstance(script, str) else [python, "-m", module]
+    if isinstance(commands, list) and len(commands) == 1 and commands[0].get("words") == [] and prefix is None:
+        # The program is the command.
+        prefix, commands[0]["name"] = "", os.path.basename(program[-1])
     return commands_of({"program": program, "commands": commands}, reference, prefix=prefix)
 
 

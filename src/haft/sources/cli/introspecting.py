@@ -8,16 +8,17 @@ last line of stdout that begins with the mark is the answer, as JSON.
 
 from __future__ import annotations
 
+import enum
 import importlib
 import json
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args, get_origin
 
 MARK = "haft-command-line: "
 DEEPEST = 8
-MOST = 500
+MOST_CHOICES = 200
 
 
 class Unreadable(Exception):
@@ -26,9 +27,11 @@ class Unreadable(Exception):
 
 def main() -> None:
     """Print the answer."""
-    sys.path.insert(0, os.getcwd())
+    sys.path[0] = os.getcwd()  # Instead of what lies beside this file, which is nobody's.
+    form, reference = sys.argv[1:3]
+    sys.argv = [reference.partition(":")[0]]
     try:
-        found = {"commands": list(commands(sys.argv[1], load(sys.argv[2]))), "script": script_of(sys.argv[2])}
+        found = {"commands": list(commands(form, load(reference))), "script": script_of(reference)}
     except Unreadable as error:
         found = {"problem": str(error)}
     print(f"\n{MARK}{json.dumps(found)}", flush=True)
@@ -76,53 +79,85 @@ def commands(form: str, found: Any) -> Iterator[dict[str, Any]]:
 
 def click_commands(command: Any, words: list[str]) -> Iterator[dict[str, Any]]:
     """A command, or those of a group. Hidden ones are left out."""
-    below = getattr(command, "commands", None)
-    if not below:
-        if not getattr(command, "hidden", False):
-            yield {
-                "name": " ".join(words) or command.name or "run",
-                "words": words,
-                "description": paragraphs(command.help or command.short_help or ""),
-                "parameters": [one for each in command.params for one in click_parameter(each)],
-            }
+    if not hasattr(command, "list_commands"):
+        yield {
+            "name": " ".join(words) or command.name or "run",
+            "words": words,
+            "description": paragraphs(command.help or command.short_help or ""),
+            "parameters": told_apart([one for each in command.params for one in click_parameter(each)]),
+        }
         return
     if len(words) >= DEEPEST:
         raise Unreadable("its groups lie too deep in each other")
-    for name, each in sorted(below.items()):
-        if not getattr(each, "hidden", False):
+    context = command.context_class(command, info_name=command.name)
+    for name in sorted(command.list_commands(context)):
+        each = command.get_command(context, name)
+        if each is not None and not getattr(each, "hidden", False):
             yield from click_commands(each, [*words, name])
-
-
-CLICK_TYPES = {"integer": "integer", "integer range": "integer", "float": "number", "float range": "number"}
 
 
 def click_parameter(one: Any) -> Iterator[dict[str, Any]]:
     """What one parameter takes; nothing where it is no value of a call."""
-    if getattr(one, "hidden", False) or not one.expose_value or (one.is_eager and getattr(one, "is_flag", False)):
+    asks = bool(getattr(one, "prompt", None))  # There is nobody who could answer.
+    if getattr(one, "hidden", False) or not (one.expose_value or asks) or (one.is_eager and is_flag(one)):
         return
-    kind = CLICK_TYPES.get(one.type.name, "boolean" if one.type.name == "boolean" else "string")
+    kind, choices = click_type(one)
     found: dict[str, Any] = {"name": named(one.name), "help": plain(getattr(one, "help", "") or "")}
-    choices = [str(getattr(each, "value", each)) for each in getattr(one.type, "choices", None) or ()]
     default = one.default if isinstance(one.default, (str, int, float)) and not isinstance(one.default, bool) else None
     if one.param_type_name == "argument":
         many = "repeat" if one.nargs != 1 else ""
         found |= {"by": "position", "type": kind, "many": many, "required": bool(one.required)}
     else:
-        option = longest(one.opts)
-        found["option"] = option
-        found["required"] = bool(one.required) and default is None
+        found["option"] = longest(one.opts)
+        found["required"] = asks or (bool(one.required) and default is None)
         if getattr(one, "count", False):
             found |= {"by": "count", "type": "integer"}
-        elif getattr(one, "is_flag", False):
-            found |= {"by": "flag", "type": "boolean", "off": longest(one.secondary_opts)}
+        elif is_flag(one):
+            off = longest(one.secondary_opts)
+            found |= {"by": "flag", "type": "boolean", "off": off}
+            value = getattr(one, "flag_value", True)
+            if off is None and isinstance(value, (str, int, float)) and value is not True:
+                found["name"] = named_by(found)
+            choices = []
         else:
-            many = "repeat" if one.multiple else "together" if one.nargs != 1 else ""
+            many = "together" if one.nargs != 1 else "repeat" if one.multiple else ""
             found |= {"by": "option", "type": kind, "many": many}
     if choices:
         found["choices"] = choices
     if default is not None:
         found["default"] = default
     yield {key: value for key, value in found.items() if value not in (None, "")}
+
+
+def is_flag(one: Any) -> bool:
+    """Whether an option takes no value."""
+    return bool(getattr(one, "is_flag", False))
+
+
+CLICK_TYPES = {"integer": "integer", "integer range": "integer", "float": "number", "float range": "number"}
+PYTHON_TYPES = {int: "integer", float: "number", bool: "boolean"}
+
+
+def click_type(one: Any) -> tuple[str, list[Any]]:
+    """The type of a value, and which there are. Newer typers keep Python's own types instead of click's."""
+    if not hasattr(one, "type"):
+        return python_type(getattr(getattr(one, "type_descriptor", None), "annotation", str))
+    kind = CLICK_TYPES.get(one.type.name, "boolean" if one.type.name == "boolean" else "string")
+    choices = list(getattr(one.type, "choices", None) or ())
+    return kind, [each.name if isinstance(each, enum.Enum) else str(each) for each in choices]
+
+
+def python_type(annotation: Any) -> tuple[str, list[Any]]:
+    """The same of a type hint."""
+    inner = [each for each in get_args(annotation) if each is not type(None)]
+    origin = str(get_origin(annotation) or "")
+    if "Literal" in origin:
+        return "string", [str(each) for each in inner]
+    if inner and ("tuple" not in origin or len(set(inner)) == 1):
+        return python_type(inner[0])
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return "string", [str(each.value) for each in annotation]
+    return PYTHON_TYPES.get(annotation, "string"), []
 
 
 # argparse
@@ -151,13 +186,14 @@ def parser_commands(parser: Any, words: list[str], about: str) -> Iterator[dict[
         raise Unreadable("its subparsers lie too deep in each other")
     below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
     if below:
-        helps = {each.dest: each.help for each in below[0]._choices_actions}
+        helps = {each.dest: help_of(each, parser.prog) for each in below[0]._choices_actions}
         seen: set[int] = set()
         for name, each in below[0].choices.items():
             if id(each) not in seen:  # Aliases lead to the same.
                 seen.add(id(each))
                 yield from parser_commands(each, [*words, name], helps.get(name) or "")
         return
+    shown = [each for each in parser._actions if each.help != argparse.SUPPRESS]
     exclusive = {
         id(action): [
             longest(other.option_strings) or other.dest for other in group._group_actions if other is not action
@@ -168,22 +204,23 @@ def parser_commands(parser: Any, words: list[str], about: str) -> Iterator[dict[
     yield {
         "name": " ".join(words) or parser.prog,
         "words": words,
-        "description": paragraphs(parser.description or about or ""),
-        "parameters": [
-            one for each in parser._actions for one in argparse_parameter(each, exclusive.get(id(each), []))
-        ],
+        "description": paragraphs((parser.description or about).replace("%(prog)s", parser.prog)),
+        "parameters": told_apart(
+            [one for each in shown for one in argparse_parameter(each, exclusive.get(id(each), []), parser.prog)]
+        ),
+        **({"end_of_options": ""} if any(each.nargs == argparse.REMAINDER for each in shown) else {}),
     }
 
 
-def argparse_parameter(action: Any, others: list[str]) -> Iterator[dict[str, Any]]:
+def argparse_parameter(action: Any, others: list[str], prog: str) -> Iterator[dict[str, Any]]:
     """What one action takes; nothing where it is no value of a call."""
     import argparse
 
-    if isinstance(action, (argparse._HelpAction, argparse._VersionAction)) or action.help == argparse.SUPPRESS:
+    if isinstance(action, (argparse._HelpAction, argparse._VersionAction)):
         return
-    text = plain((action.help or "").replace("%(default)s", str(action.default)))
+    text = help_of(action, prog)
     if others:
-        text = f"{text} Not together with {', '.join(others)}.".strip()
+        text = f"{text.rstrip('.')}. Not together with {', '.join(others)}.".removeprefix(". ")
     kind = {int: "integer", float: "number"}.get(action.type, "string")
     found: dict[str, Any] = {"name": named(action.dest), "help": text}
     is_many = action.nargs not in (None, 0, 1, "?")
@@ -198,20 +235,52 @@ def argparse_parameter(action: Any, others: list[str]) -> Iterator[dict[str, Any
         found |= {"by": "flag", "option": action.option_strings[0], "off": off, "type": "boolean"}
     elif action.nargs == 0:
         found |= {"by": "flag", "option": option, "type": "boolean"}
+        if action.const is not True:
+            found["name"] = named_by(found)
     else:
-        repeated = isinstance(action, (argparse._AppendAction, argparse._ExtendAction))
-        many = "together" if is_many and not repeated else "repeat" if repeated else ""
+        repeated = isinstance(action, argparse._AppendAction)
+        gathers = isinstance(action, argparse._ExtendAction) and isinstance(action.nargs, str)
+        many = "repeat" if gathers or (repeated and not is_many) else "together" if is_many else ""
         found |= {"by": "option", "option": option, "type": kind, "many": many, "required": bool(action.required)}
-    if action.choices:
-        found["choices"] = [str(each) for each in action.choices]
+    if action.choices and len(action.choices) <= MOST_CHOICES:
+        found["choices"] = [choice_of(each, kind) for each in action.choices]
     if isinstance(action.default, (str, int, float)) and not isinstance(action.default, bool):
         found["default"] = action.default
     yield {key: value for key, value in found.items() if value not in (None, "")}
 
 
+def help_of(action: Any, prog: str) -> str:
+    """The help of an action, with what it speaks of."""
+    text = action.help or ""
+    try:
+        return plain(text % {**vars(action), "prog": prog})
+    except (ValueError, TypeError, KeyError):
+        return plain(text)
+
+
+def choice_of(each: Any, kind: str) -> Any:
+    """A choice as a caller gives it."""
+    each = each.value if isinstance(each, enum.Enum) else each
+    return each if kind != "string" and isinstance(each, (int, float)) else str(each)
+
+
 def named(name: str) -> str:
     """A parameter's name in JSON."""
     return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)
+
+
+def named_by(one: dict[str, Any]) -> str:
+    """A name that says what the option does, where the program's own name for the value does not."""
+    return named(one["option"].lstrip("-").replace("-", "_"))
+
+
+def told_apart(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Several options may set one value: each then has the name of its option."""
+    names = [one["name"] for one in parameters]
+    return [
+        {**one, "name": named_by(one)} if names.count(one["name"]) > 1 and "option" in one else one
+        for one in parameters
+    ]
 
 
 def longest(options: list[str]) -> str | None:

@@ -31,16 +31,20 @@ def words_of(command: dict[str, Any], given: Any) -> tuple[list[str], bytes]:
     options: list[str] = []
     placed: list[tuple[dict[str, Any], list[str]]] = []
     stdin = b""
+    absent: str | None = None
     for name, one in parameters.items():
-        value = given.get(name)
+        value, how = given.get(name), one["by"]
         if value is None:
             if one.get("required"):
                 raise Refused(f"`{name}` is missing: {one.get('help') or 'it is required'}")
+            if how == "position" and not one.get("many"):
+                absent = name
             continue
-        how = one["by"]
         if how == "stdin":
-            stdin = _text(one, value).encode("utf-8", "surrogatepass")
+            stdin = _text(one, value).encode()
         elif how == "position":
+            if absent is not None and not one.get("required") and not one.get("lead"):
+                raise Refused(f"`{absent}` is missing: `{name}` stands behind it, and would be taken for it")
             placed.append((one, _values(one, value)))
         else:
             options += _option(one, value)
@@ -83,13 +87,17 @@ def _option(one: dict[str, Any], value: Any) -> list[str]:
         if any(each.startswith("-") for each in values):
             raise Refused(f"no value of `{one['name']}` may begin with `-`: it would be taken for an option")
         return [option, *values] if values else []
-    return [word for each in values for word in _joined(option, each)]
+    return [word for each in values for word in _joined(one["name"], option, each)]
 
 
-def _joined(option: str, value: str) -> list[str]:
+def _joined(name: str, option: str, value: str) -> list[str]:
     if option.startswith("--"):
         return [f"{option}={value}"]
-    return [option + value] if value else [option, value]
+    if len(option) == 2 and value and not value.startswith("="):  # Some take `-n=5` for 5, and an empty one for none.
+        return [option + value]
+    if value.startswith("-"):
+        raise Refused(f"`{name}` may not begin with `-`: it would be taken for an option")
+    return [option, value]
 
 
 def _values(one: dict[str, Any], value: Any) -> list[str]:
@@ -113,8 +121,8 @@ def _text(one: dict[str, Any], value: Any) -> str:
     if kind in ("integer", "number"):
         try:
             number = float(value)
-        except ValueError:
-            raise Refused(f"`{name}` must be a {kind}, not `{value}`") from None
+        except (ValueError, OverflowError):
+            raise Refused(f"`{name}` must be a {kind}, not `{str(value)[:40]}`") from None
         if kind == "integer" and not (isinstance(value, int) or str(value).lstrip("+-").isdigit()):
             if number != number // 1:
                 raise Refused(f"`{name}` must be a whole number, not `{value}`")
@@ -122,6 +130,8 @@ def _text(one: dict[str, Any], value: Any) -> str:
     word = str(value)
     if "\0" in word:
         raise Refused(f"`{name}` holds a NUL, which no program can receive")
+    if any("\ud800" <= letter <= "\udfff" for letter in word):
+        raise Refused(f"`{name}` holds half of a character")
     choices = one.get("choices")
     if choices and word not in [str(choice) for choice in choices]:
         raise Refused(f"`{name}` must be one of {', '.join(str(choice) for choice in choices)}, not `{word}`")

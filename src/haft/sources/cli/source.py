@@ -54,6 +54,7 @@ class CommandLines:
         self._definitions = definitions
         self._group = f"{GROUP}{workspace}"
         self._known: dict[str, Any] | None = None
+        self._problems: dict[str, tuple[str, str]] = {}
         self._seen: dict[str, str] = {}
 
     def look(self) -> bool:
@@ -69,9 +70,8 @@ class CommandLines:
 
     def unknown(self) -> list[Line]:
         """Those whose program has to be asked."""
-        return [
-            line for line in self._lines if line.form is not None and line.problem is None and self._kept(line) is None
-        ]
+        asked = [line for line in self._lines if line.form is not None and line.problem is None]
+        return [line for line in asked if self._kept(line) is None and self._why_not(line) is None]
 
     async def ask(self, launcher: Launcher) -> None:
         """Ask the programs that are not known, and keep what they say."""
@@ -90,7 +90,8 @@ class CommandLines:
                 )
                 self._keep(line, {"commands": commands})
             except HaftError as error:
-                self._keep(line, {"problem": error.message})
+                # Not kept: whoever comes next may have made good what is missing.
+                self._problems[line.name] = line.identity, error.message
 
     def found(self) -> Iterator[Found]:
         """Every tool of every command line, or why there is none."""
@@ -120,17 +121,22 @@ class CommandLines:
                 return f"{line.spec} cannot be read: {error}"
         known = self._kept(line)
         if known is None:
-            return NOT_ASKED
-        if "problem" in known:
-            return str(known["problem"])
-        # What was kept may be spoiled: it is checked as if it came anew.
-        return [command for command in known["commands"] if isinstance(command, dict)]
+            return self._why_not(line) or NOT_ASKED
+        found: list[Command] = known["commands"]
+        return found
+
+    def _why_not(self, line: Line) -> str | None:
+        """Why a program that was asked could not say what its commands are."""
+        identity, problem = self._problems.get(line.name, ("", ""))
+        return problem if identity == line.identity else None
 
     def _kept(self, line: Line) -> dict[str, Any] | None:
         if self._known is None:
             self._known = self._definitions.load(self._group)
         known = self._known.get(line.name)
-        return known if isinstance(known, dict) and known.get("identity") == line.identity else None
+        if not isinstance(known, dict) or not isinstance(known.get("commands"), list):
+            return None
+        return known if known.get("identity") == line.identity else None
 
     def _keep(self, line: Line, known: dict[str, Any]) -> None:
         names = {one.name for one in self._lines}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -9,7 +10,14 @@ from typing import Any, Final
 from haft.contracts import BadConfig, clean_tool_name, near_miss
 
 TYPES: Final = ("string", "integer", "number", "boolean", "array", "object")
-WAYS: Final = ("position", "option", "flag", "count", "stdin")
+WAYS: Final = {
+    "position": TYPES,
+    "option": TYPES,
+    "flag": ("boolean",),
+    "count": ("integer",),
+    "stdin": ("string", "object"),
+}
+"""How a value is passed, and of which types it may be then."""
 MOST_COMMANDS: Final = 500
 MOST_PARAMETERS: Final = 200
 LARGEST: Final = 1_000_000
@@ -56,13 +64,13 @@ class _Spec:
         self._keys(told, ("program", "prefix", "end_of_options", "commands"), "the file")
         program = told.get("program")
         program = [program] if isinstance(program, str) else program
-        if not isinstance(program, list) or not program or not all(isinstance(word, str) and word for word in program):
+        if not isinstance(program, list) or not program or not all(word and _is_word(word) for word in program):
             raise self._wrong("`program` must be the name of a program, or a list of words")
         if prefix is None:
             prefix = told.get("prefix", f"{program[-1].rsplit('/', 1)[-1]}-")
         end = told.get("end_of_options", "--")
         entries = told.get("commands")
-        if not isinstance(prefix, str) or not isinstance(end, str):
+        if not isinstance(prefix, str) or not _is_word(end):
             raise self._wrong("`prefix` and `end_of_options` must be texts")
         if not isinstance(entries, list) or not entries or len(entries) > MOST_COMMANDS:
             raise self._wrong(f"it needs [[commands]], at most {MOST_COMMANDS}")
@@ -81,8 +89,11 @@ class _Spec:
         known = ("name", "description", "words", "end_of_options", "parameters", "readonly", "network", "idempotent")
         self._keys(entry, known, said)
         words = entry.get("words", entry["name"].split())
-        if not isinstance(words, list) or not all(isinstance(word, str) and "\0" not in word for word in words):
+        if not isinstance(words, list) or not all(_is_word(word) for word in words):
             raise self._wrong(f"`words` of {said} must be a list of texts")
+        end = entry.get("end_of_options", end)
+        if not _is_word(end) or not isinstance(entry.get("description", ""), str):
+            raise self._wrong(f"`description` and `end_of_options` of {said} must be texts")
         name = clean_tool_name(prefix + "-".join(entry["name"].split()))
         parameters = entry.get("parameters", {})
         listed = parameters if isinstance(parameters, list) else None
@@ -104,7 +115,7 @@ class _Spec:
             "description": _text(entry.get("description")) or f"Run `{' '.join([program[-1], *words])}`.",
             "program": list(program),
             "words": list(words),
-            "end_of_options": _text(entry.get("end_of_options", end)),
+            "end_of_options": end.strip(),
             "parameters": checked,
             "effects": {key: entry.get(key, False) for key in ("readonly", "network", "idempotent")},
         }
@@ -121,23 +132,15 @@ class _Spec:
         many = {True: "repeat", False: ""}.get(many, many) if isinstance(many, bool) else many
         option = told.get("option", "")
         by = told.get("by") or ("position" if not option else "flag" if told.get("type") == "boolean" else "option")
-        kind = told.get("type") or ("array" if many else {"flag": "boolean", "count": "integer"}.get(by, "string"))
-        if by not in WAYS or kind not in TYPES or many not in ("", "repeat", "together"):
+        types = WAYS.get(by, ()) if isinstance(by, str) else ()
+        kind = told.get("type") or ("array" if many else types[0] if types else "string")
+        many = many or ("repeat" if kind == "array" else "")
+        if kind not in types or many not in ("", "repeat", "together") or (many and "array" not in types):
             raise self._wrong(
                 f"{said} cannot be passed so",
-                f"by: {', '.join(WAYS)}; type: {', '.join(TYPES)}; many: true, repeat, together",
+                f"by: {', '.join(WAYS)}; type: {', '.join(types or TYPES)}; many: true, repeat, together",
             )
-        many = many or ("repeat" if kind == "array" else "")
-        if by in ("option", "flag", "count") and not (isinstance(option, str) and _OPTION.fullmatch(option)):
-            raise self._wrong(f"{said} needs an `option` such as `--{told['name']}`")
-        for key in ("off", "help", "items"):
-            if told.get(key) is not None and not isinstance(told[key], str):
-                raise self._wrong(f"`{key}` of {said} must be a text")
-        for key in ("choices", "lead"):
-            if not isinstance(told.get(key) or [], list):
-                raise self._wrong(f"`{key}` of {said} must be a list")
-        if not isinstance(told.get("required", False), bool):
-            raise self._wrong(f"`required` of {said} must be true or false")
+        self._check(told, said, by, option)
         return {
             "name": told["name"],
             "type": "array" if many else kind,
@@ -149,8 +152,41 @@ class _Spec:
             **({"off": told["off"]} if told.get("off") else {}),
             **({"choices": list(told["choices"])} if told.get("choices") else {}),
             **({"many": many} if many else {}),
-            **({"lead": [str(word) for word in told["lead"]]} if told.get("lead") else {}),
+            **({"lead": list(told["lead"])} if told.get("lead") else {}),
         }
+
+    def _check(self, told: dict[str, Any], said: str, by: str, option: Any) -> None:
+        """What a parameter has besides its type."""
+        if by in ("option", "flag", "count") and not _is_option(option):
+            raise self._wrong(f"{said} needs an `option` such as `--{told['name']}`")
+        if by in ("position", "stdin") and option:
+            raise self._wrong(f"{said} is passed by {by}, and has an `option`")
+        if "off" in told and (by != "flag" or not _is_option(told["off"])):
+            raise self._wrong(f"`off` of {said} must be an option that turns a flag off")
+        if not isinstance(told.get("help", ""), str):
+            raise self._wrong(f"`help` of {said} must be a text")
+        if told.get("items", "string") not in TYPES or told.get("items") == "array":
+            raise self._wrong(f"`items` of {said} must be one of {', '.join(TYPES)}, but no array")
+        choices, lead = told.get("choices", []), told.get("lead", [])
+        if not isinstance(choices, list) or not all(_is_word(one) or _is_number(one) for one in choices):
+            raise self._wrong(f"`choices` of {said} must be a list of texts or numbers")
+        if not isinstance(lead, list) or not all(_is_word(word) for word in lead):
+            raise self._wrong(f"`lead` of {said} must be a list of texts")
+        if not isinstance(told.get("required", False), bool):
+            raise self._wrong(f"`required` of {said} must be true or false")
+
+
+def _is_word(value: Any) -> bool:
+    """Whether a program can be given it."""
+    return isinstance(value, str) and not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
+
+
+def _is_option(value: Any) -> bool:
+    return _is_word(value) and _OPTION.fullmatch(value) is not None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _text(value: Any) -> str:

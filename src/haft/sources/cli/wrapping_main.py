@@ -33,7 +33,7 @@ def main() -> int:
 def execute() -> int:
     """Run the program with the arguments that stdin brings."""
     try:
-        text = sys.stdin.buffer.read()
+        text = sys.stdin.buffer.read() if sys.stdin else b""
         words, stdin = words_of(COMMAND, json.loads(text) if text.strip() else {})
     except (ValueError, RecursionError) as error:
         return refuse(f"stdin holds no JSON that can be read: {error}")
@@ -56,15 +56,19 @@ def run(argv: list[str], stdin: bytes) -> int:
 
     reading, writing = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, reading, 0), (os.POSIX_SPAWN_CLOSE, writing)]
+    ending = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+    how: dict[str, Any] = {"file_actions": actions, "setsigdef": [signal.SIGPIPE], "setsigmask": mask}
     try:
-        pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions, setsigdef=[signal.SIGPIPE])
+        pid = os.posix_spawnp(argv[0], argv, os.environ, **how)
     except (OSError, ValueError) as error:
         print(f"{COMMAND['name']}: `{argv[0]}` cannot be started: {error}", file=sys.stderr)
         if isinstance(error, FileNotFoundError):
             print(f"install `{argv[0]}`, or see to PATH", file=sys.stderr)
         return 127
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in ending:
         signal.signal(number, lambda number, _frame: os.kill(pid, number))
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.close(reading)
     try:
         while stdin:

@@ -1,0 +1,302 @@
+"""Which programs are kept loaded, with starters that are none; and the scratch places that calls share one after
+another."""
+
+import asyncio
+import os
+import stat
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haft.contracts import HaftError, StartFailed
+from haft.helper import scratch
+from haft.sandbox import nursery as nurseries
+from haft.sandbox.nursery import Key, Nursery
+
+HELPER, OTHER = object(), object()
+
+
+class Starter:
+    """Is free until it is taken."""
+
+    def __init__(self) -> None:
+        self.is_over, self.is_free = False, True
+
+    def close(self) -> None:
+        self.is_over = True
+
+
+def key(name="name", version="1", terms="") -> Key:
+    return Key(name, version, terms)
+
+
+async def quiet(nursery) -> None:
+    while nursery._loading:
+        await asyncio.gather(*nursery._loading.values(), return_exceptions=True)
+        await asyncio.sleep(0)
+
+
+async def kept(nursery, which, helper=HELPER) -> Starter:
+    """One more, loaded."""
+    starter = Starter()
+
+    async def load():
+        return starter
+
+    nursery.want(which, helper, load)
+    await quiet(nursery)
+    return starter
+
+
+@pytest.fixture
+def run(monkeypatch):
+    monkeypatch.setattr(nurseries, "PAUSE_SECONDS", 0)
+    return asyncio.run
+
+
+def test_one_is_taken_by_one_call_at_a_time(run):
+    async def go():
+        nursery = Nursery()
+        assert nursery.take(key(), HELPER) is None
+        starter = await kept(nursery, key())
+        assert nursery.take(key(), HELPER) is starter
+        assert nursery.take(key(), HELPER) is None
+        nursery.give_back(starter)
+        assert nursery.take(key(), HELPER) is starter
+        assert nursery.take(key(terms="other"), HELPER) is None
+        nursery.close()
+        assert starter.is_over and nursery.count == 0
+
+    run(go())
+
+
+@pytest.mark.parametrize("what", ["version", "helper", "over"])
+def test_what_will_not_be_called_again_ends_with_the_next_look(run, what):
+    async def go():
+        nursery = Nursery()
+        starter = await kept(nursery, key())
+        starter.is_over = what == "over"
+        nursery.take(key(version="2" if what == "version" else "1"), OTHER if what == "helper" else HELPER)
+        assert starter.is_over and nursery.count == 0
+
+    run(go())
+
+
+def test_one_that_is_busy_ends_when_it_is_given_back(run):
+    async def go():
+        nursery = Nursery()
+        starter = await kept(nursery, key())
+        nursery.take(key(), HELPER)
+        assert nursery.take(key(version="2"), HELPER) is None and not starter.is_over
+        starter.is_free = False
+        nursery.give_back(starter)
+        assert starter.is_over and nursery.count == 0
+
+    run(go())
+
+
+def test_of_one_program_there_are_so_many_and_no_more(run):
+    async def go():
+        nursery = Nursery()
+        for _ in range(nurseries.MOST_ALIKE + 2):
+            await kept(nursery, key())
+        assert nursery.count == nurseries.MOST_ALIKE
+        nursery.close()
+
+    run(go())
+
+
+def test_who_was_not_called_for_longest_ends_first_and_nobody_who_is_busy(run):
+    async def go():
+        nursery = Nursery(most=2)
+        one, two = await kept(nursery, key("one")), await kept(nursery, key("two"))
+        nursery.give_back(nursery.take(key("one"), HELPER))
+        three = await kept(nursery, key("three"))
+        assert (one.is_over, two.is_over, three.is_over) == (False, True, False)
+        nursery.take(key("one"), HELPER)
+        nursery.take(key("three"), HELPER)
+        await kept(nursery, key("four"))
+        assert not one.is_over and not three.is_over
+        nursery.close()
+
+    run(go())
+
+
+def test_what_cannot_be_kept_is_not_tried_again_in_that_version(run):
+    async def go():
+        nursery, tries = Nursery(), []
+
+        async def load():
+            tries.append(1)
+            raise StartFailed("it prints")
+
+        for _ in range(3):
+            nursery.want(key(), HELPER, load)
+            await quiet(nursery)
+        assert len(tries) == 1 and nursery.unfit == {("name", "1"): "it prints"}
+        await kept(nursery, key(version="2"))
+        assert nursery.count == 1
+        nursery.close()
+
+    run(go())
+
+
+@pytest.mark.parametrize("error", [HaftError("later"), OSError(11, "later")])
+def test_what_went_wrong_by_chance_is_tried_again(run, error):
+    async def go():
+        nursery, tries = Nursery(), []
+
+        async def load():
+            tries.append(1)
+            raise error
+
+        for _ in range(2):
+            nursery.want(key(), HELPER, load)
+            await quiet(nursery)
+        assert len(tries) == 2 and not nursery.unfit
+
+    run(go())
+
+
+def test_what_hangs_is_given_up(run, monkeypatch):
+    monkeypatch.setattr(nurseries, "LOADING_SECONDS", 0.02)
+
+    async def go():
+        nursery = Nursery()
+
+        async def load():
+            await asyncio.sleep(1000)
+
+        nursery.want(key(), HELPER, load)
+        await quiet(nursery)
+        assert "not loaded within" in nursery.unfit["name", "1"]
+
+    run(go())
+
+
+def test_what_is_being_loaded_when_it_closes_is_never_kept(run):
+    async def go():
+        nursery = Nursery()
+        begun = asyncio.Event()
+
+        async def load():
+            begun.set()
+            await asyncio.sleep(1000)
+
+        nursery.want(key(), HELPER, load)
+        await begun.wait()
+        nursery.close()
+        await quiet(nursery)
+        assert nursery.count == 0 and not nursery.unfit
+
+    run(go())
+
+
+def test_one_that_nobody_takes_ends_and_one_that_is_taken_does_not(run):
+    async def go():
+        nursery = Nursery(idle_seconds=0.02)
+        one = await kept(nursery, key("one"))
+        nursery.take(key("one"), HELPER)
+        two = await kept(nursery, key("two"))
+        while not two.is_over:
+            await asyncio.sleep(0.005)
+        assert not one.is_over
+        nursery.give_back(one)
+        while not one.is_over:
+            await asyncio.sleep(0.005)
+
+    run(asyncio.wait_for(go(), 20))
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "c/d", "c/e", "c/f/g", "h"]), unique=True, max_size=5)
+
+
+def tree(root: str, names, words: str = "x") -> None:
+    for name in names:
+        path = os.path.join(root, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if name == "h":
+            os.symlink("/", path)
+        else:
+            with open(path, "w") as file:
+                file.write(words)
+
+
+def looks(root: str):
+    found = []
+    for top, _, names in os.walk(root):
+        about = os.lstat(top)
+        found.append((top, about.st_mode, about.st_mtime_ns))
+        found += [(os.path.join(top, one), stat.S_IFMT(os.lstat(os.path.join(top, one)).st_mode)) for one in names]
+    return sorted(found)
+
+
+@settings(max_examples=60)
+@given(before=NAMES, added=NAMES)
+def test_what_was_added_is_removed_and_nothing_tells_of_it(tmp_path_factory, before, added):
+    root = str(tmp_path_factory.mktemp("scratch"))
+    tree(root, before)
+    place = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        known, seen = scratch.inventory(place), looks(root)
+        tree(root, set(added) - set(before))
+        os.utime(root, (1, 1))
+        scratch.restore(place, known)
+        assert looks(root) == seen
+    finally:
+        os.close(place)
+
+
+CHANGES = {
+    "written": lambda root: open(f"{root}/c/d", "a").write("more"),
+    "written with the time it had": lambda root: (
+        lambda about: (
+            open(f"{root}/c/d", "w").write("y"),
+            os.utime(f"{root}/c/d", ns=(about.st_atime_ns, about.st_mtime_ns)),
+        )
+    )(os.stat(f"{root}/c/d")),
+    "removed": lambda root: os.remove(f"{root}/a"),
+    "replaced": lambda root: (os.remove(f"{root}/a"), open(f"{root}/a", "w").write("x")),
+    "renamed": lambda root: os.rename(f"{root}/a", f"{root}/z"),
+    "opened to all": lambda root: os.chmod(f"{root}/c", 0o777),
+    "root opened to all": lambda root: os.chmod(root, 0o777),
+    "directory replaced": lambda root: (os.rename(f"{root}/c", f"{root}/z"), tree(root, ["c/d"])),
+    "linked": lambda root: os.link(f"{root}/a", f"{root}/z"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_was_there_and_is_another_is_noticed(tmp_path, what):
+    root = str(tmp_path)
+    tree(root, ["a", "c/d"])
+    place = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        known = scratch.inventory(place)
+        CHANGES[what](root)
+        with pytest.raises(scratch.NotAsBefore):
+            scratch.restore(place, known)
+    finally:
+        os.close(place)
+
+
+def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_text("x")
+    place = os.open(tmp_path / "root", os.O_RDONLY | os.O_DIRECTORY)
+    known = scratch.inventory(place)
+    (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
+    scratch.restore(place, known)
+    os.close(place)
+    assert not os.listdir(tmp_path / "root") and (tmp_path / "outside" / "file").exists()
+
+
+def test_more_than_is_looked_at_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "MOST_ENTRIES", 5)
+    place = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    known = scratch.inventory(place)
+    tree(str(tmp_path), [f"n{n}" for n in range(6)])
+    with pytest.raises(scratch.NotAsBefore):
+        scratch.restore(place, known)
+    os.close(place)

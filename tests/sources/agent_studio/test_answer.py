@@ -1,0 +1,105 @@
+"""What follows the key is the answer."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from haft.sources.agent_studio import answer as answers
+from haft.sources.agent_studio.answer import Heard
+
+BLANKS = b" \t\r\n\f\v"
+
+
+class Context:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.said, self.beside = b"", b""
+
+    def output(self, _stream, data: bytes) -> None:
+        self.said += data
+
+    def aside(self, data: bytes) -> None:
+        self.beside += data
+
+    def ended(self, _children) -> None: ...
+
+
+def heard(parts, key="tool_output"):
+    context = Context()
+    sink = Heard(context, key)
+    for part in parts:
+        sink.output("stdout", part)
+    return sink.close(), context
+
+
+def cut(data: bytes, places):
+    ends = [0, *sorted(min(place, len(data)) for place in places), len(data)]
+    return [data[one:two] for one, two in zip(ends, ends[1:], strict=False)]
+
+
+def test_the_key_is_found_wherever_it_is_cut():
+    whole = b"before tool_output {'a': 1}\n"
+    for place in range(len(whole)):
+        _, context = heard([whole[:place], whole[place:]])
+        assert (context.said, context.beside) == (b"{'a': 1}", b"before ")
+
+
+@given(
+    st.lists(st.sampled_from([b"k", b"ke", b"key", b"y", b" ", b"\n", b"x", b"kk", b"\xff"]), max_size=12),
+    st.lists(st.integers(0, 30), max_size=8),
+)
+def test_it_is_what_stands_behind_the_first_key_without_the_blanks_around_it(parts, places):
+    data = b"".join(parts)
+    before, found, after = data.partition(b"key")
+    _, context = heard(cut(data, places), "key")
+    assert context.said == (after if found else before).strip(BLANKS)
+    assert context.beside == (before if found else b"")
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))
+def test_without_a_key_all_of_it_is_the_answer(data, places):
+    for key in (None, ""):
+        _, context = heard(cut(data, places), key)
+        assert (context.said, context.beside) == (data.strip(BLANKS), b"")
+
+
+def test_what_waits_for_a_key_is_bounded(monkeypatch):
+    monkeypatch.setattr(answers, "MOST_HELD", 1000)
+    _, context = heard([b"a" * 700] * 10, "key")
+    assert context.said.startswith(b"[") and context.said.endswith(b"a" * 700)
+    assert context.beside + context.said.partition(b"\n")[2] == b"a" * 7000
+    _, context = heard([b"a" * 700] * 10 + [b"ke", b"y end"], "key")
+    assert (context.said, context.beside) == (b"end", b"a" * 7000)
+
+
+@pytest.mark.parametrize(
+    ("said", "result"),
+    [
+        ('{"a": [1, null]}', {"a": [1, None]}),
+        ("1", 1),
+        ("{'a': 1}", None),
+        ("NaN", None),
+        ("", None),
+        ("[" * 100_000, None),
+        ('"ü"', "ü"),
+    ],
+)
+def test_an_answer_that_is_json_is_a_result(said, result):
+    assert heard([b"tool_output " + said.encode()])[0] == result
+
+
+def test_a_result_that_is_too_long_is_text_only(monkeypatch):
+    monkeypatch.setattr(answers, "LARGEST_RESULT", 10)
+    words = json.dumps("a" * 20).encode()
+    result, context = heard([b"tool_output ", words[:6], words[6:]])
+    assert result is None and context.said == words
+
+
+def test_trouble_names_the_error_first():
+    sink = Heard(Context(), None)
+    assert sink.trouble() == ""
+    sink.output("stderr", b"Traceback (most recent call last):\n  File x\n    y\nValueError: one\ntwo\n")
+    assert sink.trouble().startswith("ValueError: one\ntwo\nTraceback ")
