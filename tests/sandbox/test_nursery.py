@@ -4,6 +4,7 @@ another."""
 import asyncio
 import os
 import stat
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -248,16 +249,17 @@ def test_what_was_added_is_removed_and_nothing_tells_of_it(tmp_path_factory, bef
         os.close(place)
 
 
+def rewritten(path: str) -> None:
+    about = os.stat(path)
+    Path(path).write_text("y")
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
 CHANGES = {
-    "written": lambda root: open(f"{root}/c/d", "a").write("more"),
-    "written with the time it had": lambda root: (
-        lambda about: (
-            open(f"{root}/c/d", "w").write("y"),
-            os.utime(f"{root}/c/d", ns=(about.st_atime_ns, about.st_mtime_ns)),
-        )
-    )(os.stat(f"{root}/c/d")),
+    "written": lambda root: Path(root, "c/d").write_text("more"),
+    "written with the time it had": lambda root: rewritten(f"{root}/c/d"),
     "removed": lambda root: os.remove(f"{root}/a"),
-    "replaced": lambda root: (os.remove(f"{root}/a"), open(f"{root}/a", "w").write("x")),
+    "replaced": lambda root: (os.rename(f"{root}/a", f"{root}/z"), Path(root, "a").write_text("x")),
     "renamed": lambda root: os.rename(f"{root}/a", f"{root}/z"),
     "opened to all": lambda root: os.chmod(f"{root}/c", 0o777),
     "root opened to all": lambda root: os.chmod(root, 0o777),

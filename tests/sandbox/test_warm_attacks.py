@@ -1,5 +1,5 @@
-"""Libraries and templates that try to gain something from being kept loaded: what they do at import, to the process that
-they were forked from, and to the calls before and after."""
+"""Libraries and templates that try to gain something from being kept loaded: what they do at import, to the process
+that they were forked from, and to the calls before and after."""
 
 import asyncio
 import sys
@@ -42,7 +42,7 @@ UNFIT = {
     "a file": ("kept = open(__file__)", "files or sockets"),
     "a child": ("import subprocess\nkept = subprocess.Popen(['sleep', '1000'])", "processes"),
     "a child of nobody": (
-        "import os\nif os.fork() == 0:\n    os.fork() and os._exit(0)\n    os.setsid()\n    os.execvp('sleep', ['sleep', '1000'])\nos.wait()",
+        "import os\nif os.fork() == 0:\n    os.fork() and os._exit(0)\n    os.setsid()\n    os.execvp('sleep', ['sleep', '1000'])\nos.wait()",  # noqa: E501
         "processes",
     ),
     "a handler": ("import signal\nsignal.signal(signal.SIGTERM, lambda *_: None)", "signals"),

@@ -131,7 +131,7 @@ class Discovery:
         catalogue.take(TOOLBOXES, toolboxes.found())
         if self._templates is not None:
             self._templates.fill(catalogue)
-        unknown = [bool(toolboxes.unknown())]
+        unknown = [bool(toolboxes.unknown()), self._origins is not None and self._origins.are_unasked]
         unknown += [source.fill(catalogue) for source in (self._plugins, self._command_lines) if source is not None]
         return any(unknown)
 
@@ -276,16 +276,14 @@ class Discovery:
 def _elsewhere(
     home: StateHome, env: Mapping[str, str], sessions: SessionLauncher | None, workspace: str
 ) -> tuple[Discovery, Catalogue]:
-    """What another workspace has, as it is configured there."""
+    """Another workspace, as it is configured there, and a catalogue for what it has."""
     from haft.service.config import load_config
 
     config = load_config(workspace, env, trust_home=home.path)
     enablement = config.enablement
     discovery = Discovery(workspace, home, env, sessions, follows_exports=False)
     discovery.configure(config)
-    catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
-    discovery.fill(catalogue)
-    return discovery, catalogue
+    return discovery, Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
 
 
 async def _nobody() -> None:

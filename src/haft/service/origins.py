@@ -18,6 +18,8 @@ from haft.sources.amp_toolbox.exports import Export
 class Elsewhere(Protocol):
     """What another workspace has on disk."""
 
+    def fill(self, catalogue: Catalogue) -> bool: ...
+
     def is_current(self, spec: ToolSpec) -> bool: ...
 
     async def renew(self, catalogue: Catalogue, launcher: AskingLauncher) -> None: ...
@@ -31,7 +33,9 @@ class Origins:
     def __init__(
         self, here: Callable[[], Catalogue | None], opened: Callable[[str], tuple[Elsewhere, Catalogue]]
     ) -> None:
-        """`opened` looks at another workspace, and fills a catalogue with what it has."""
+        """`opened` is another workspace, and a catalogue for what it has."""
+        self.are_unasked = False
+        """Whether another workspace has what is to be asked what it is."""
         self._here = here
         self._opened = opened
         self._others: dict[str, tuple[Elsewhere, Catalogue]] = {}
@@ -40,10 +44,10 @@ class Origins:
         try:
             catalogue = self._here() if export.workspace is None else self._other(export.workspace)[1]
             tool = None if catalogue is None else catalogue.peek(export.name)
-            if catalogue is not None and tool is None:
-                listing = next((one for one in catalogue.listings(all=True) if one.spec.name == export.name), None)
-                if listing is not None:
-                    return Found(listing.spec, None, listing.state, listing.reason)
+            listings = [] if catalogue is None else catalogue.listings(all=True)
+            listing = next((one for one in listings if one.spec.name == export.name), None)
+            if listing is not None and not listing.enabled:
+                return Found(listing.spec, None, listing.state, listing.reason)
         except (HaftError, OSError) as error:
             return _missing(export, error.message if isinstance(error, HaftError) else str(error))
         if tool is None:
@@ -63,6 +67,7 @@ class Origins:
     async def renew(self, launcher: AskingLauncher) -> bool:
         """Look again at what other workspaces have; whether that is anything else."""
         before = [catalogue.version for _discovery, catalogue in self._others.values()]
+        self.are_unasked = False
         for discovery, catalogue in self._others.values():
             await discovery.renew(catalogue, launcher)
         return before != [catalogue.version for _discovery, catalogue in self._others.values()]
@@ -77,7 +82,8 @@ class Origins:
         if known is None:
             if not os.path.isdir(workspace):
                 raise BadConfig(f"the workspace {workspace}, which configures it, is not there")
-            known = self._others[workspace] = self._opened(workspace)
+            discovery, catalogue = known = self._others[workspace] = self._opened(workspace)
+            self.are_unasked |= discovery.fill(catalogue)
         return known
 
 

@@ -65,8 +65,10 @@ QUIET = [
     "import os\nHERE = os.path.dirname(os.path.realpath(__file__))\nos.chdir(HERE)",
     "from enum import Enum\nclass Kind(str, Enum):\n    A = 'a'\n    B = 'b'",
     "from typing import Optional, List\nclass A:\n    x: Optional[List[int]] = None\n    def __init__(self): print(1)",
-    "from pydantic import BaseModel, field_validator\nclass A(BaseModel):\n    x: int = 1\n"
-    "    @field_validator('x')\n    @classmethod\n    def check(cls, v): return v",
+    (
+        "from pydantic import BaseModel, field_validator\nclass A(BaseModel):\n    x: int = 1\n"
+        "    @field_validator('x')\n    @classmethod\n    def check(cls, v): return v"
+    ),
     "A: int = 1\nB = [1, {'a': (2, 3)}]\nC = 'a' + 'b'\nD = -1\nasync def f(x: int = 1): open('x')",
     "from __future__ import annotations\nimport numpy as np\nX: np.ndarray",
     "__version__ = '1'\nHEADERS = {'a': 'b'}\nGET = HEADERS.get('a')",
@@ -161,12 +163,14 @@ def test_what_is_nested_too_deeply_waits_for_the_call():
 WATCH = """
 import os, sys
 def state(): return sorted(os.listdir("/proc/self/fd")), sorted(os.listdir(".")), os.environ.copy()
+start = os.getcwd()
 for source in sys.stdin.read().split("\\0"):
     before = state()
     try:
         exec(compile(source, "/usr/tool.py", "exec"), {"__name__": "x", "__file__": "/usr/tool.py"})
     except Exception:
         pass
+    os.chdir(start)
     assert state() == before, source
 """
 PARTS = [*QUIET, *LOUD.values()]

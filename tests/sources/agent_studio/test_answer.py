@@ -1,5 +1,6 @@
 """What follows the key is the answer."""
 
+import itertools
 import json
 
 import pytest
@@ -37,7 +38,7 @@ def heard(parts, key="tool_output"):
 
 def cut(data: bytes, places):
     ends = [0, *sorted(min(place, len(data)) for place in places), len(data)]
-    return [data[one:two] for one, two in zip(ends, ends[1:], strict=False)]
+    return [data[one:two] for one, two in itertools.pairwise(ends)]
 
 
 def test_the_key_is_found_wherever_it_is_cut():

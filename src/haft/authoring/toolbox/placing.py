@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.authoring.directories import make_directories
+from haft.authoring.directories import make_directories, unmake_directories
 from haft.contracts import BadUsage
 
 LONGEST: Final = 110
@@ -30,7 +30,7 @@ class Placed:
 
 def place(texts: Mapping[str, str], directory: str, *, force: bool = False) -> list[Placed]:
     """Write each under its name. `BadUsage` where one is in the way, unless `force`."""
-    make_directories(directory)
+    made = _made(directory)
     paths = {name: os.path.join(directory, name) for name in texts}
     there = {name: _text_at(path) for name, path in paths.items()}
     others = [paths[name] for name, text in there.items() if text is not None and text != texts[name]]
@@ -48,6 +48,7 @@ def place(texts: Mapping[str, str], directory: str, *, force: bool = False) -> l
         for temporary, path in staged:
             os.replace(temporary, path)
     except OSError as error:
+        unmake_directories(made)
         raise BadUsage(f"{directory} cannot be written to: {error.strerror}") from error
     finally:
         for temporary, _path in staged:
@@ -55,6 +56,13 @@ def place(texts: Mapping[str, str], directory: str, *, force: bool = False) -> l
                 os.unlink(temporary)
     written = {path for _temporary, path in staged}
     return [Placed(name, path, path in written) for name, path in paths.items()]
+
+
+def _made(directory: str) -> list[str]:
+    try:
+        return make_directories(directory)
+    except OSError as error:
+        raise BadUsage(f"{directory} cannot be made: {error.strerror}") from error
 
 
 def _staged(text: str, directory: str) -> str:

@@ -2,7 +2,7 @@
 
 import enum
 import json
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,15 +19,15 @@ class Colour(enum.Enum):
 @app.command()
 def say(
     text: str,
-    rest: Annotated[Optional[list[str]], typer.Argument()] = None,
+    rest: Annotated[list[str] | None, typer.Argument()] = None,
     name: Annotated[str, typer.Option("--name", "-n", help="Whose it is.")] = "nobody",
     times: int = 3,
-    scale: Optional[float] = None,
+    scale: float | None = None,
     loud: bool = True,
     dry: Annotated[bool, typer.Option("--dry")] = False,
     level: Annotated[int, typer.Option("--verbose", "-v", count=True)] = 0,
-    tag: Annotated[Optional[list[str]], typer.Option()] = None,
-    numbers: Annotated[Optional[list[int]], typer.Option("--number")] = None,
+    tag: Annotated[list[str] | None, typer.Option()] = None,
+    numbers: Annotated[list[int] | None, typer.Option("--number")] = None,
     pair: tuple[str, int] = ("", 0),
     colour: Colour = Colour.RED,
     size: Literal["small", "large"] = "small",

@@ -1,0 +1,218 @@
+"""`haft toolbox`: executables for any command line and for any tool."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parents[2] / "sources/cli/programs"
+BARE = os.pathsep.join([os.path.dirname(os.path.realpath(sys.executable)), "/usr/bin", "/bin"])
+VALUES = [
+    "two words", "it's \"quoted\" `so` $HOME \\", "two\nlines", "-x", "--name=other", "grüße 日本 🙂", "", "a\tb",
+    "a=b", "x" * 100_000,
+]  # fmt: skip
+SPEC = """
+program = "git"
+[[commands]]
+name = "status"
+readonly = true
+parameters.short = { option = "--short", type = "boolean", help = "In short" }
+"""
+
+
+@pytest.fixture
+def use(haft, tmp_path):
+    """Start an executable as any host would, from elsewhere, with PATH and the protocol's variable alone."""
+    (tmp_path / "elsewhere").mkdir()
+
+    def use(path, given="", action="execute", **env):
+        text = given if isinstance(given, str) else json.dumps(given)
+        return subprocess.run(
+            [path],
+            input=text,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path / "elsewhere",
+            env={"PATH": BARE, "TOOLBOX_ACTION": action, **env},
+            timeout=60,
+        )
+
+    return use
+
+
+def script(haft, module):
+    """A program that runs a module of the workspace, wherever it is started."""
+    path = haft.workspace / "bin" / module
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(haft.workspace)!r})\n"
+        f"from {module} import main\nmain()\n"
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("option", "reference", "names"),
+    [
+        ("--click", "click_echo:main", ["remote-add", "remote-deep-set-it", "say"]),
+        ("--argparse", "argparse_echo:build", ["say", "remote-add", "run"]),
+        ("--click", "typer_echo:app", ["remote-add", "say"]),
+    ],
+)
+def test_a_program_becomes_executables_and_each_argument_arrives(haft, use, option, reference, names):
+    module = reference.partition(":")[0]
+    shutil.copy(PROGRAMS / f"{module}.py", haft.workspace)
+    done = haft(
+        "toolbox", "wrap", option, reference, "--program", script(haft, module), "--prefix", "e-", "--to", "box"
+    )
+    assert done.code == 0, done.err
+    assert sorted(done.out.splitlines()) == sorted(str(haft.workspace / "box" / f"e-{name}") for name in names)
+    assert "AMP_TOOLBOX=" in done.err
+    path = str(haft.workspace / "box/e-say")
+    described = use(path, action="describe")
+    assert (described.returncode, described.stderr) == (0, "")
+    args = json.loads(described.stdout)["args"]
+    assert args["times"][0] == "integer" and args["rest"][0] == "array" and args["loud"][0] == "boolean"
+    given = {"text": "-x", "rest": VALUES, "tag": VALUES, "name": "a b\n\"'", "times": 7, "scale": 0.5, "loud": False}
+    given |= {"dry": True, "level": 2, "colour": "blue"}
+    said = use(path, {**given, **({"key": "k"} if "argparse" in module else {})})
+    assert (said.returncode, said.stderr) == (0, "")
+    got = json.loads(said.stdout)
+    assert {name: got[name] for name in given} == given
+    refused = use(str(haft.workspace / "box/e-remote-add"), {"name": "n"} if "argparse" not in module else {"url": "u"})
+    assert refused.returncode == 1 and " is missing" in refused.stderr
+
+
+def test_a_program_that_refuses_speaks_for_itself(haft, use):
+    shutil.copy(PROGRAMS / "argparse_echo.py", haft.workspace)
+    words = ["--argparse", "argparse_echo:build", "--program", script(haft, "argparse_echo"), "--prefix", ""]
+    assert haft("toolbox", "wrap", *words, "--to", "box").code == 0
+    said = use(str(haft.workspace / "box/say"), {"text": "t", "key": "a", "key_file": "b"})
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "not allowed with argument" in said.stderr
+
+
+def test_a_wrapper_is_a_tool_of_haft_like_any_other(haft):
+    (haft.workspace / "spec.toml").write_text(SPEC)
+    subprocess.run(["git", "init", "-q"], cwd=haft.workspace, check=True)
+    box = str(haft.workspace.parent / "box")
+    done = haft("toolbox", "wrap", "--spec", "spec.toml", "--to", box, "--json")
+    assert done.json == [{"name": "git-status", "path": f"{box}/git-status", "new": True}]
+    used = haft("tools", "use", "tb__git-status", "--short", "true", "--approve", "--only", "output", AMP_TOOLBOX=box)
+    assert (used.code, "?? a.txt" in used.out) == (0, True), used.err
+    for form in ("mcp", "openai", "anthropic", "amp"):
+        shown = haft("tools", "show", "tb__git-status", "--as", form, "--json", AMP_TOOLBOX=box)
+        assert "In short" in shown.out and shown.code == 0
+
+
+def test_a_program_can_be_pinned(haft):
+    (haft.workspace / "spec.toml").write_text(SPEC)
+    assert haft("toolbox", "wrap", "--spec", "spec.toml", "--to", "box", "--pin").code == 0
+    assert repr(shutil.which("git")) in (haft.workspace / "box/git-status").read_text()
+    (haft.workspace / "spec.toml").write_text(SPEC.replace('"git"', '"no-such-program"'))
+    refused = haft("toolbox", "wrap", "--spec", "spec.toml", "--to", "box", "--pin")
+    assert refused.code == 2 and "`no-such-program` is not on PATH: it cannot be pinned" in refused.err
+
+
+def test_files_of_others_are_replaced_only_when_asked(haft):
+    (haft.workspace / "spec.toml").write_text(SPEC + '[[commands]]\nname = "log"\n')
+    box = haft.workspace / "box"
+    box.mkdir()
+    (box / "git-log").write_text("mine")
+    wrap = ["toolbox", "wrap", "--spec", "spec.toml", "--to", "box"]
+    refused = haft(*wrap)
+    assert refused.code == 2 and "git-log is there already, and is another" in refused.err and "--force" in refused.err
+    assert [path.name for path in box.iterdir()] == ["git-log"] and (box / "git-log").read_text() == "mine"
+    assert haft(*wrap, "--force").code == 0
+    again = haft(*wrap, "--json").json
+    assert [one["new"] for one in again] == [False, False]
+
+
+def test_a_directory_that_cannot_be_is_named(haft):
+    (haft.workspace / "spec.toml").write_text(SPEC)
+    refused = haft("toolbox", "wrap", "--spec", "spec.toml", "--to", "a.txt")
+    assert refused.code == 2 and "a.txt" in refused.err
+    deeper = haft("toolbox", "wrap", "--spec", "spec.toml", "--to", "a.txt/deeper")
+    assert deeper.code == 2 and "a.txt/deeper cannot be made: Not a directory" in deeper.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "needs one of `--click`, `--argparse` and `--spec`"),
+        (["--click", "a:b", "--spec", "c"], "needs one of `--click`, `--argparse` and `--spec`"),
+        (["--spec", "none.toml"], "none.toml cannot be read"),
+        (["--spec", "a.txt"], "a.txt cannot be understood"),
+        (["--click", "app"], "`app` names no object of a module"),
+        (["--click", ":app"], "`:app` names no object of a module"),
+        (["--click", "a:b", "--python", "/no/python"], "`a:b` could not be asked"),
+    ],
+)
+def test_what_cannot_be_wrapped_is_said(haft, words, sentence):
+    refused = haft("toolbox", "wrap", *words, "--to", "box")
+    assert refused.code == 2 and sentence in refused.err
+    assert not (haft.workspace / "box").exists()
+
+
+MODULES = {
+    "missing": (None, "`missing` cannot be imported: ModuleNotFoundError"),
+    "leaves": ("import sys\nsys.exit(3)", "`leaves` cannot be imported: SystemExit: 3"),
+    "breaks": ("raise RuntimeError('no\\x1b[31m way')", "`breaks` cannot be imported: RuntimeError: no"),
+    "dies": ("import os\nos._exit(3)", "could not be asked: it said nothing"),
+    "falls": ("import os, signal\nprint('x', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)", "could not be asked"),
+    "floods": ("while True: print('x' * 100000)", "could not be asked: it said more than anyone reads"),
+    "lies": (
+        "print('haft-command-line: [1]', flush=True)\nimport os\nos._exit(0)",
+        "it said what cannot be understood",
+    ),
+    "forges": (
+        'print(\'haft-command-line: {"commands": [{"name": 5}]}\', flush=True)\nimport os\nos._exit(0)',
+        "command 1 has no `name`",
+    ),
+    "other": ("main = 5", "`other:main` cannot be wrapped: it is a int, and no click or typer command"),
+    "without": ("", "`without` has no `main`"),
+    "empty": ("import click\nmain = click.Group()", "it needs [[commands]]"),
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_that_is_no_program_gives_a_sentence(haft, module):
+    text, sentence = MODULES[module]
+    if text is not None:
+        (haft.workspace / f"{module}.py").write_text(text)
+    refused = haft("toolbox", "wrap", "--click", f"{module}:main", "--to", "box")
+    assert refused.code == 2, refused.err
+    assert sentence in refused.err and "\x1b" not in refused.err
+    assert not (haft.workspace / "box").exists()
+
+
+def test_a_module_is_imported_behind_walls(haft):
+    outside = haft.workspace.parent / "outside.txt"
+    (haft.workspace / "spec.py").write_text(
+        "import sys, click\nprint('garbage')\nprint('more', file=sys.stderr)\n"
+        f"for path in ('left.txt', {str(outside)!r}):\n"
+        "    try:\n        open(path, 'w').write('x')\n    except OSError:\n        pass\n"
+        "@click.command()\n@click.argument('a')\ndef main(a): pass\n"
+    )
+    done = haft("toolbox", "wrap", "--click", "spec:main", "--to", "box")
+    assert done.code == 0, done.err
+    assert done.out.splitlines() == [str(haft.workspace / "box/spec")], "the one command has the program's name"
+    assert not (haft.workspace / "left.txt").exists() and not outside.exists()
+    assert not (haft.workspace / "__pycache__").exists()
+
+
+@pytest.mark.parametrize("name", ["read_file", "write_file"])
+def test_a_tool_is_exported_and_called_by_any_host(haft, use, name):
+    box = str(haft.workspace.parent / "box")
+    assert haft("toolbox", "export", name, "--to", box, "--json").json == [
+        {"name": name, "path": f"{box}/{name}", "new": True}
+    ]
+    described = use(f"{box}/{name}", action="describe")
+    assert (described.returncode, described.stderr) == (0, "")
+    told = json.loads(described.stdout)
+    assert told["name"] == name and "path" in told["inputSchema"]["properties"]
