@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import ast
 import os
+import sys
 from importlib import resources
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from cdd import toolbox
+from cdd import cli, toolbox
 
 
 @pytest.fixture
@@ -102,3 +105,66 @@ def test_an_installation_without_executables_says_so_and_makes_nothing(package, 
 
 def test_without_a_directory_it_is_wrong_usage(package):
     assert run().exit_code == 2
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """A `cdd` beside the `cdd-toolbox` that was called."""
+    folder = tmp_path / "it's a bin"
+    folder.mkdir()
+    (folder / "cdd").write_text("#!/bin/sh\n")
+    (folder / "cdd").chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(folder / "cdd-toolbox")])
+    monkeypatch.chdir(tmp_path)
+    return folder / "cdd"
+
+
+def command_of(path) -> dict[str, Any]:
+    """What an executable says of the command that it runs."""
+    (found,) = [
+        node.value
+        for node in ast.parse(path.read_bytes()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMMAND"
+    ]
+    return ast.literal_eval(found)
+
+
+def test_pinned_executables_run_the_program_beside_and_are_the_same_otherwise(program, tmp_path):
+    assert run("--to", "tools").exit_code == 0
+    assert run("--to", "pinned", "--pin").exit_code == 0
+    assert placed(tmp_path / "tools").keys() == placed(tmp_path / "pinned").keys() != set()
+    for path in (tmp_path / "tools").iterdir():
+        one, other = command_of(path), command_of(tmp_path / "pinned" / path.name)
+        assert (one["program"], other["program"]) == (["cdd"], [str(program)])
+        assert {**one, "program": None} == {**other, "program": None}
+
+
+def test_pinning_what_was_placed_unpinned_needs_force(program, tmp_path):
+    run("--to", "tools")
+    before = placed(tmp_path / "tools")
+    assert "--force" in run("--to", "tools", "--pin").stderr
+    assert placed(tmp_path / "tools") == before
+    assert run("--to", "tools", "--pin", "--force").exit_code == 0
+    assert run("--to", "tools", "--pin").exit_code == 0
+
+
+def test_where_no_program_is_beside_the_one_on_path_is_pinned(program, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "cdd-toolbox")])
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert run("--to", "pinned", "--pin").exit_code == 0
+    assert command_of(tmp_path / "pinned/cdd-init")["program"] == [str(program)]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = run("--to", "lost", "--pin")
+    assert result.exit_code == 1 and "cdd was not found" in result.stderr
+    assert not (tmp_path / "lost").exists()
+
+
+def test_every_command_has_an_executable_that_takes_what_the_command_takes(program, tmp_path):
+    run("--to", "tools")
+    found = {path.name: command_of(path) for path in (tmp_path / "tools").iterdir()}
+    assert found.keys() == {f"cdd-{name}" for name in cli.main.commands}
+    for name, command in cli.main.commands.items():
+        told = found[f"cdd-{name}"]
+        assert (told["name"], told["words"]) == (f"cdd-{name}", [name])
+        taken = {one.name: one.required for one in command.params if one.expose_value}
+        assert {one["name"]: one["required"] for one in told["parameters"]} == taken

@@ -401,8 +401,11 @@ class Room:
 
     def outside(self) -> list[str | int]:
         """Where the second layer must let write what is there before any call: calls have their layer below it."""
-        places: list[str | int] = ["/dev", *(path for path, _mode in self._site["hide"])]
-        return [*places, *(target for _place, target in self._caches), os.path.dirname(self._template.workspace)]
+        # Not all of `/dev`: the layers of other calls are there for a moment.
+        devices = [*(f"/dev/{name}" for name in DEVICES), "/dev/shm", "/dev/pts"]  # noqa: S108  its own
+        hidden = [path for path, _mode in self._site["hide"]]
+        caches = [target for _place, target in self._caches]
+        return [*devices, *hidden, *caches, os.path.dirname(self._template.workspace)]
 
     def disk_places(self, walls: dict[str, Any]) -> list[str]:
         """Where what it writes stays."""

@@ -31,12 +31,14 @@ def bash(haft, *words):
 def test_commands_and_options(haft):
     assert bash(haft, "haft", "") == [
         "tools", "log", "show", "output", "watch", "cancel", "diff", "undo", "redo", "changes", "inbox", "approve",
-        "reject", "permissions", "skills", "plugins", "templates", "store", "audit", "config", "trust", "doctor",
-        "completion",
+        "reject", "permissions", "skills", "plugins", "templates", "toolbox", "store", "audit", "config", "trust",
+        "doctor", "completion",
     ]  # fmt: skip
     assert bash(haft, "haft", "tools", "s") == ["show", "search"]
     assert "--source" in bash(haft, "haft", "tools", "list", "--s")
     assert "--json" in bash(haft, "haft", "doctor", "--j")
+    assert bash(haft, "haft", "toolbox", "") == ["wrap", "export"]
+    assert bash(haft, "haft", "toolbox", "export", "wr") == ["write_file"]
     assert bash(haft, "haft", "completion", "") == ["bash", "zsh", "fish"]
 
 

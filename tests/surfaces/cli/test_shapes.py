@@ -167,6 +167,17 @@ def test_templates(haft):
     fits("template-removed", haft("templates", "remove", listed[0]["folder"], "--yes", "--json").json)
 
 
+def test_toolboxes(haft):
+    (haft.workspace / "spec.toml").write_text('program = "git"\n[[commands]]\nname = "status"\n')
+    fits("toolbox-placed", wrapped := haft("toolbox", "wrap", "--spec", "spec.toml", "--to", "box", "--json").json)
+    fits("toolbox-placed", exported := haft("toolbox", "export", "read_file", "--to", "box", "--json").json)
+    assert wrapped and exported
+    (haft.home.parent / "config/haft").mkdir(parents=True)
+    (haft.home.parent / "config/haft/haft.toml").write_text(f'[cli.git]\nspec = "{haft.workspace}/spec.toml"\n')
+    fits("tools", haft("tools", "list", "--all", "--json", AMP_TOOLBOX=str(haft.workspace / "box")).json)
+    fits("tool", haft("tools", "show", "git-status", "--json").json)
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -185,6 +196,9 @@ def test_templates(haft):
         ["permissions", "test", "shel"],
         ["permissions", "add", "alow", "shell"],
         ["permissions", "remove", "remembered:7"],
+        ["toolbox", "wrap", "--to", "box"],
+        ["toolbox", "wrap", "--spec", "none.toml", "--to", "box"],
+        ["toolbox", "export", "raed_file", "--to", "box"],
     ],
 )
 def test_what_cannot_be_answered_is_said_in_json_too(haft, words):

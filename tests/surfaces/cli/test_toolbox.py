@@ -2,12 +2,15 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from .conftest import until
 
 PROGRAMS = Path(__file__).parents[2] / "sources/cli/programs"
 BARE = os.pathsep.join([os.path.dirname(os.path.realpath(sys.executable)), "/usr/bin", "/bin"])
@@ -206,13 +209,130 @@ def test_a_module_is_imported_behind_walls(haft):
     assert not (haft.workspace / "__pycache__").exists()
 
 
-@pytest.mark.parametrize("name", ["read_file", "write_file"])
-def test_a_tool_is_exported_and_called_by_any_host(haft, use, name):
-    box = str(haft.workspace.parent / "box")
-    assert haft("toolbox", "export", name, "--to", box, "--json").json == [
-        {"name": name, "path": f"{box}/{name}", "new": True}
-    ]
-    described = use(f"{box}/{name}", action="describe")
+def exported(haft, *names):
+    """Executables of tools, outside of the workspace; where they lie."""
+    box = haft.workspace.parent / "box"
+    done = haft("toolbox", "export", *names, "--to", str(box), "--json")
+    assert done.code == 0, done.err
+    assert [one["name"] for one in done.json] == list(names)
+    return box
+
+
+def test_another_host_is_told_what_an_exported_tool_takes(haft, use):
+    box = exported(haft, "write_file")
+    described = use(box / "write_file", action="describe")
     assert (described.returncode, described.stderr) == (0, "")
     told = json.loads(described.stdout)
-    assert told["name"] == name and "path" in told["inputSchema"]["properties"]
+    assert told["name"] == "write_file" and "path" in told["inputSchema"]["properties"]
+    other = use(box / "write_file", action="perform")
+    assert (other.returncode, other.stdout) == (2, "") and "usage: " in other.stderr
+
+
+def test_another_host_gets_the_output_alone(haft, use):
+    """Started as a plain process, it calls back into haft: what is allowed runs at once, and is in the record."""
+    box = exported(haft, "read_file")
+    outside = {name: value for name, value in haft.env.items() if name.startswith(("HAFT_", "HOME", "XDG_"))}
+    elsewhere = haft.workspace.parent / "elsewhere"
+    (elsewhere / "b.txt").write_text("words\n")
+    said = use(box / "read_file", {"path": "b.txt"}, **outside)
+    assert (said.returncode, said.stdout) == (0, "words\n"), said.stderr
+    failed = use(box / "read_file", {"path": "none.txt"}, **outside)
+    assert failed.returncode != 0 and "none.txt" in failed.stdout + failed.stderr
+    logged = haft("log", "--json", cwd=elsewhere).json
+    assert [run["tool"] for run in logged] == ["tb__read_file", "tb__read_file"]
+
+
+def test_what_would_ask_waits_for_a_person(haft, ended):
+    box = exported(haft, "write_file")
+    running = ended(
+        subprocess.Popen(
+            [box / "write_file"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=haft.workspace,
+            env={**haft.env, "TOOLBOX_ACTION": "execute", "HAFT_APPROVAL_EXPIRES_SECONDS": "100"},
+        )
+    )
+    running.stdin.write(b'{"path": "made.txt", "content": "x"}')
+    running.stdin.close()
+    running.stdin = None
+    (question,) = until(lambda: haft("inbox", "--json").json)
+    assert question["tool"] == "tb__write_file" and not (haft.workspace / "made.txt").exists()
+    assert haft("approve", question["id"]).code == 0
+    _out, err = running.communicate(timeout=60)
+    assert running.returncode == 0, err
+    assert (haft.workspace / "made.txt").read_text() == "x"
+    assert haft("undo").code == 0 and not (haft.workspace / "made.txt").exists()
+
+
+def test_haft_is_not_called_from_inside_of_its_own_calls(haft):
+    box = exported(haft, "read_file")
+    shutil.copy(box / "read_file", haft.workspace / "again")
+    program = shlex.join([sys.executable, "-m", "haft.surfaces.cli.main", "tools", "list"])
+    for command in ("TOOLBOX_ACTION=execute ./again < /dev/null", program):
+        said = haft("tools", "use", "shell", "--command", command, "--approve", "--only", "output")
+        assert said.code != 0
+        assert "haft is not called from inside of one of its own calls" in said.out
+    refused = haft("tools", "list", "--json", HAFT_INSIDE="1")
+    assert refused.code == 2 and "from inside" in refused.json["error"]["message"]
+
+
+def test_an_exported_tool_without_haft_says_so(haft, use):
+    box = exported(haft, "read_file")
+    text = (box / "read_file").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("HAFT = ")]
+    (box / "read_file").write_text(text.replace(line, "HAFT = '/nowhere/haft'"))
+    said = use(box / "read_file", {"path": "a.txt"}, PATH="/usr/bin:/bin")
+    assert said.returncode == 127 and "haft cannot be started" in said.stderr
+
+
+def test_every_tool_is_exported_where_none_is_named(haft):
+    box = haft.workspace.parent / "box"
+    first = haft("toolbox", "export", "--to", str(box), "--json").json
+    assert {"read_file", "shell", "skill"} <= {one["name"] for one in first}
+    again = haft("toolbox", "export", "--to", str(box), "--json", AMP_TOOLBOX=str(box)).json
+    assert [one["name"] for one in again] == [one["name"] for one in first], "exports are not exported again"
+    assert not any(one["new"] for one in again)
+
+
+@pytest.mark.parametrize("form", ["mcp", "openai", "anthropic", "amp"])
+def test_an_exported_tool_is_shown_in_every_form(haft, form):
+    box = exported(haft, "read_file")
+    ours = haft("tools", "show", "read_file", "--as", form, "--json")
+    theirs = haft("tools", "show", "tb__read_file", "--as", form, "--json", AMP_TOOLBOX=str(box))
+    assert theirs.code == 0, theirs.err
+    assert theirs.out.replace("tb__read_file", "read_file").count("start_line") == ours.out.count("start_line") > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["raed_file"], "read_file"),
+        (["tb__read_file"], "`tb__read_file` is exported already"),
+        (["x"], "`x` cannot be called, it is broken: [cli.x]"),
+    ],
+)
+def test_what_cannot_be_exported_is_said(haft, words, sentence):
+    box = exported(haft, "read_file")
+    config = haft.workspace.parent / "config/haft/haft.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[cli.x]\n")
+    refused = haft("toolbox", "export", *words, "--to", "out", AMP_TOOLBOX=str(box))
+    assert refused.code == 2 and sentence in refused.err
+    assert not (haft.workspace / "out").exists()
+
+
+def test_command_lines_of_a_workspace_that_is_not_trusted_are_ignored_and_that_is_said(haft):
+    (haft.workspace / "spec.toml").write_text(SPEC)
+    (haft.workspace / "haft.toml").write_text('[cli.git]\nspec = "./spec.toml"\n')
+    used = haft("tools", "use", "git-status")
+    assert used.code == 2 and "`cli = " in used.err and "haft trust" in used.err
+    (ignored,) = haft("config", "show", "--json").json["ignored"]
+    assert ignored["setting"] == "cli"
+    assert haft("trust", "--yes").code == 0
+    (found,) = [one for one in haft("tools", "list", "--json").json if one["kind"] == "cli"]
+    assert (found["name"], found["state"]) == ("git-status", "ready")
+    for form in ("mcp", "openai", "anthropic", "amp"):
+        shown = haft("tools", "show", "git-status", "--as", form, "--json")
+        assert shown.code == 0 and "In short" in shown.out

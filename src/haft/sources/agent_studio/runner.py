@@ -205,12 +205,12 @@ def serve(plan: dict[str, Any]) -> NoReturn:
     _LOADED.update(sys.modules)
     gc.collect()
     gc.freeze()
-    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # No call reaches into what the next one comes from.
     channel.send(b"ready")
     while True:
         message, descriptors, _, _ = socket.recv_fds(channel, 16, 1)
         if not message:
             os._exit(0)
+        libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # No call reaches into what the next one comes from.
         between = os.fork()
         if between == 0:
             if os.fork():
