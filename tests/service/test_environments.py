@@ -28,7 +28,7 @@ from haft.service.config import load_config
 from haft.service.environments import TemplateEnvironments, installer
 from haft.service.environments import making as environment_making
 from haft.service.environments.places import apart, base_python, key_of
-from haft.service.environments.requirements import MOST_BYTES, read_requirements, understood
+from haft.sources.agent_studio.requirements import MOST_BYTES, read_requirements, understood
 
 
 def wheel(name, version="1.0", code="WORD = 'here'\n", more=()):

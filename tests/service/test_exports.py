@@ -262,13 +262,17 @@ def test_another_definition_is_seen_at_the_next_call_and_asked_about_again(two):
     give(two, "bash")
     two.export("mark")
     bench = two.bench(two.b)
+    bench.settings["permissions"] = [{"tool": "tb__mark", "action": "allow"}]
     assert bench.call("tb__mark", path="a").status == "done"
+    assert bench.call("tb__mark", path="a").status == "done"
+    assert len(bench.asked) == 1, "it is agreed to"
     before = bench.tools()["tb__mark"].spec.digest
     (two.a / "mark").write_text(BASH.replace("Mark a file.", "Mark another.").replace("echo marked >", "echo other >"))
     assert bench.call("tb__mark", path="b").status == "done"
     listing = bench.tools()["tb__mark"]
     assert listing.spec.description == "Mark another." and listing.spec.digest != before
     assert (two.b / "b").read_text() == "other\n" and len(bench.asked) == 2
+    assert "+run) echo other" in bench.asked[1].definition_diff
 
 
 def test_exports_are_exported_no_second_time_and_embedded_tools_not_at_all(two):

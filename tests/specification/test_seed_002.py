@@ -66,13 +66,13 @@ class Toolbox:
     def start(self, name, given="", *, at, action="execute", path=PATH, front=(), **more):
         """One of them as a process that ended."""
         text = given if isinstance(given, str) else json.dumps(given)
-        env = {"PATH": path, **({} if action is None else {"TOOLBOX_ACTION": action}), **more.pop("env", {})}
+        if "stdin" not in more:
+            more["input"] = text.encode("utf-8", "surrogatepass")
+        env = {"PATH": path} if action is None else {"PATH": path, "TOOLBOX_ACTION": action}
         if not {"stdout", "stderr"} & more.keys():
             more["capture_output"] = True
         command = [*front, str(self.path / name)]
-        return subprocess.run(
-            command, input=text.encode("utf-8", "surrogatepass"), cwd=at, env=env, timeout=60, check=False, **more
-        )
+        return subprocess.run(command, cwd=at, env=env, timeout=60, check=False, **more)
 
 
 @pytest.fixture(scope="module")
@@ -319,7 +319,7 @@ PASSED = {
 def test_execute_reads_json_arguments_from_stdin_and_executes_the_corresponding_command(toolbox, fake, tmp_path, name):
     """ "When a tool is invoked with TOOLBOX_ACTION=execute, the system shall read JSON arguments from stdin." "The
     system shall execute the corresponding cdd command with the provided arguments." And settled: "An absent optional
-    argument is not passed on, so that the program's own default holds." "The wrapped program gets an empty stdin"."""
+    argument is not passed on, so that the program's own default holds." """
     path = fake()
     for given, _words in PASSED[name]:
         assert toolbox.start(name, given, at=tmp_path, path=path).returncode == 0
@@ -527,6 +527,17 @@ def test_error_messages_go_to_stderr(toolbox, bare_path, tmp_path):
 # What was settled for what the specification leaves open.
 
 
+def test_the_wrapped_program_gets_an_empty_stdin(toolbox, fake, tmp_path):
+    """ "The wrapped program gets an empty stdin unless an argument is mapped to it." Nor can it read the
+    arguments again."""
+    (tmp_path / "given").write_text('{"track_name": "a"}')
+    again = "try: os.lseek(0, 0, 0)\nexcept OSError: pass\nprint(os.read(0, 99))"
+    with open(tmp_path / "given", "rb") as given:
+        done = toolbox.start("cdd-log", at=tmp_path, path=fake(again), stdin=given)
+    assert (done.stdout, done.stderr) == (b"b''\n", b"")
+    assert fake.calls() == [[["log", "--", "a"], ""]]
+
+
 @pytest.mark.parametrize("action", [None, "", "Describe", "run"])
 def test_an_action_that_is_unset_or_unknown_is_answered_with_usage(toolbox, fake, tmp_path, action):
     """ "TOOLBOX_ACTION unset or unknown: usage on stderr, exit 2." """
@@ -548,10 +559,11 @@ BAD = {
 
 @pytest.mark.parametrize("given", BAD.values(), ids=BAD)
 def test_bad_json_is_an_error_on_stderr_and_a_non_zero_exit(toolbox, fake, tmp_path, given):
-    """ "a missing required argument and malformed JSON are an error on stderr and a non-zero exit". Nothing is run."""
-    done = toolbox.start("cdd-delete", given, at=tmp_path, path=fake())
+    """ "a missing required argument and malformed JSON are an error on stderr and a non-zero exit". Nothing is run,
+    though without arguments it would be."""
+    done = toolbox.start("cdd-recite", given, at=tmp_path, path=fake())
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.startswith(b"cdd-delete: ") and b"Traceback" not in done.stderr
+    assert done.stderr.startswith(b"cdd-recite: ") and b"Traceback" not in done.stderr
     assert fake.calls() == []
 
 
@@ -592,7 +604,7 @@ def test_an_executable_runs_by_an_isolated_python_that_has_nothing_installed(too
 
 
 def test_the_executables_are_those_that_haft_writes_now(place, toolbox, tmp_path, capsys):
-    """ "See INTERFACE.md (haft toolbox wrap)": they are made, and kept with the package as made."""
+    """ "The general capability behind it: any command line becomes a toolbox." They are kept as they were made."""
     to = str(tmp_path / "now")
     assert haft(("-q", "toolbox", "wrap", "--click", "cdd.cli:main", "--to", to)) == 0, capsys.readouterr().err
     now = tree(tmp_path / "now")

@@ -23,9 +23,9 @@ from haft.authoring.studio.installing import install
 from haft.authoring.studio.packing import pack
 from haft.contracts import BadUsage, Environment
 from haft.service import environments
-from haft.service.environments.requirements import understood
 from haft.sources.agent_studio.names import is_template_name, name_of_folder, new_folder_name, slug_of
 from haft.sources.agent_studio.reading import read_template
+from haft.sources.agent_studio.requirements import understood
 from haft.surfaces.cli.main import run as haft
 from haft.testing import ToolBench, haft_tools
 

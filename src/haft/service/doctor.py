@@ -314,6 +314,10 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
 
 
 def _cure(spec: ToolSpec) -> str:
-    if spec.kind == "amp-toolbox":
+    if spec.kind in ("amp-toolbox", "bash-plugin"):
         return f"haft tools check {spec.origin}"
+    if spec.kind == "agent-studio":
+        return f"haft templates check {spec.origin}"
+    if spec.kind == "cli":
+        return f"it is described by {spec.origin}"
     return f"it comes from {spec.origin}: mend or uninstall that package"

@@ -12,6 +12,7 @@ from haft.service.narrowing import NOTHING, Ignored, narrowed, narrowed_rules
 from haft.service.placeholders import expanded, has_placeholder, with_places
 from haft.service.rule_sets import RuleSet
 from haft.service.settings import BY_NAME, SETTINGS, Setting
+from haft.service.values import UNSET
 
 if TYPE_CHECKING:
     from haft.policy.rules.rule import RuleOrigin
@@ -143,17 +144,19 @@ def _settled(instances: Any, env: Mapping[str, str]) -> Any:
     for one in instances:
         given = one.get("user_params") if isinstance(one, dict) else None
         if isinstance(given, dict):
-            one = {**one, "user_params": {key: each for key, each in given.items() if _is_filled(each, env)}}
+            unset = {key: why for key, each in given.items() if (why := _why_unfilled(each, env)) is not None}
+            kept = {key: each for key, each in given.items() if key not in unset}
+            one = {**one, "user_params": kept, **({UNSET: unset} if unset else {})}
         found.append(one)
     return found
 
 
-def _is_filled(value: Any, env: Mapping[str, str]) -> bool:
+def _why_unfilled(value: Any, env: Mapping[str, str]) -> str | None:
     try:
         expanded(value, env)
-    except ValueError:
-        return False
-    return True
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _checked(setting: Setting, value: Any, source: str, written: Any = None) -> Any:

@@ -46,9 +46,12 @@ class KeepingUp:
     async def load(self, path: str, thread: str) -> Listing:
         """The tool at a path: the one that is there already, or one that is taken in."""
         full = os.path.abspath(os.path.expanduser(path))
-        for listing in self._catalogue.listings(thread=thread):
-            if listing.spec.origin == full and self._discovery.is_current(listing.spec):
-                return listing
+        there = [one for one in self._catalogue.listings(thread=thread) if one.spec.origin == full]
+        if len(there) > 1:
+            named = ", ".join(f"`{one.spec.name}`" for one in there)
+            raise BadUsage(f"{full} is several tools: {named}", hint="call one of them by its name")
+        if there and self._discovery.is_current(there[0].spec):
+            return there[0]
         found = await self._discovery.at(full, self._launcher())
         assert found.tool is not None
         self._catalogue.forget(full)

@@ -31,17 +31,22 @@ class Ignored:
     source: str
     why: str
 
+    @property
+    def shown(self) -> Any:
+        """The value as it may be printed."""
+        return _without_secrets(self.value) if self.name == "templates.instances" else self.value
+
     def sentence(self) -> str:
         return f"{self.source}: {self.assignment(MOST_SHOWN)} is ignored: {self.why}"
 
     def assignment(self, most: int | None = None) -> str:
         """The name and the value, of which `most` characters."""
-        value = json.dumps(self.value, default=str)
+        value = json.dumps(self.shown, default=str)
         value = value if most is None or len(value) <= most else f"{value[:most]}…"
         return f"`{self.name} = {value}`"
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "value": self.value, "source": self.source, "why": self.why}
+        return {"name": self.name, "value": self.shown, "source": self.source, "why": self.why}
 
 
 def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: str) -> tuple[Any, list[Ignored]]:
@@ -70,6 +75,17 @@ def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: st
     if setting.widens(value, values[name]):
         return NOTHING, [Ignored(name, value, source, WHY_NOT[setting.narrowing])]
     return value, []
+
+
+def _without_secrets(instances: Any) -> Any:
+    """Tools made of templates, without the parameters that a person set."""
+    if not isinstance(instances, list):
+        return "…"
+    return [
+        {key: dict.fromkeys(one, "…") if isinstance(one, dict) else one for key, one in each.items()}
+        for each in instances
+        if isinstance(each, dict)
+    ]
 
 
 def _is_inside(path: str) -> bool:

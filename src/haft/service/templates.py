@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from haft.contracts import Definitions, Environment, Environments, Found, Provenance
+from haft.contracts import BadUsage, Definitions, Environment, Environments, Found, Provenance
 from haft.registry import Catalogue
 from haft.service.config import Config
+from haft.service.values import UNSET
 from haft.sources.agent_studio.finding import ENVIRONMENT, HASH_FILE, Place, Wanted
 from haft.sources.agent_studio.source import Templates
 
@@ -55,14 +56,13 @@ class ConfiguredTemplates:
     def at(self, folder: str) -> Found:
         """The template in a folder that a person named, as it is configured or else by itself."""
         place = self.place(folder, "the command line")
-        wanted = [each for each in self._wanted() if os.path.realpath(each.place.directory) == os.path.realpath(folder)]
-        source = Templates(
-            lambda: [place],
-            lambda: wanted[:1],
-            self._definitions,
-            self.environments,
-            self._config.values["templates.cold"],
-        )
+        real = os.path.realpath(folder)
+        wanted = [each for each in self._wanted() if os.path.realpath(each.place.directory) == real]
+        if len(wanted) > 1:
+            named = ", ".join(f"`{each.name}`" for each in wanted)
+            raise BadUsage(f"{folder} is several tools: {named}", hint="call one of them by its name")
+        cold = self._config.values["templates.cold"]
+        source = Templates(lambda: [place], lambda: wanted, self._definitions, self.environments, cold)
         source.look()
         return next(source.found())
 
@@ -75,7 +75,8 @@ class ConfiguredTemplates:
         for source, entries in self._config.lists.get("templates.instances", ()):
             for entry in entries:
                 told: Mapping[str, Any] = entry  # type: ignore[assignment]  # a table, as its check saw to
-                yield Wanted(told["name"], self.place(told["template"], source), told.get("user_params", {}), source)
+                place = self.place(told["template"], source)
+                yield Wanted(told["name"], place, told.get("user_params", {}), source, told.get(UNSET, {}))
 
     def place(self, path: str, source: str) -> Place:
         """A directory that is written in a file of settings, or was named by the caller."""

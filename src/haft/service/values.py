@@ -151,6 +151,10 @@ def rule_list(value: Any) -> list[Any]:
     return list(value)
 
 
+UNSET: Final = " unset"
+"""In a tool that is made of a template: its parameters that ask for a variable which is not set, and what they ask."""
+
+
 def instance_list(value: Any) -> list[dict[str, Any]]:
     """A list of tools that are made of templates."""
     if not isinstance(value, list):
@@ -163,7 +167,7 @@ def instance_list(value: Any) -> list[dict[str, Any]]:
                 raise ValueError(f"needs a text as `{key}` in each")
         if not isinstance(one.get("user_params", {}), dict):
             raise ValueError("needs a table as `user_params`")  # noqa: TRY004  the same
-        strange = sorted(one.keys() - {"name", "template", "user_params"})
+        strange = sorted(one.keys() - {"name", "template", "user_params", UNSET})
         if strange:
             raise ValueError(f"knows name, template and user_params, and no `{strange[0]}`")
     return value

@@ -169,3 +169,10 @@ def test_more_parameters_than_anyone_reads_are_too_much(tmp_path):
     many = "".join(f"    f{at}: Optional[Optional[ClassVar]] = {{'a': [1, 2, 3, 4, 5]}}\n" for at in range(2_500))
     report = made(tmp_path, GOOD.replace("    path: str", many + "    path: str"))
     assert report.has("schema-excess") and not report.ok
+
+
+@pytest.mark.parametrize("line", ["-r more.txt", "./here.whl", "-e .", "git+https://example.org/x.git"])
+def test_a_requirement_that_would_be_refused_is_told_before(tmp_path, line):
+    report = made(tmp_path, requirements=f"pydantic\n{line}\n")
+    assert [(one.code, "line 2" in one.message) for one in report.findings] == [("studio-requirements", True)]
+    assert report.ok, "an environment may be allowed more than this"

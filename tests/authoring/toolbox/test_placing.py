@@ -79,11 +79,11 @@ def test_a_directory_that_is_a_file_is_named(tmp_path):
         place({"a": "x"}, str(tmp_path / "box"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_that_may_not_be_written_to_is_named(tmp_path):
-    tmp_path.chmod(0o500)
-    try:
-        with pytest.raises(BadUsage, match="cannot be written to"):
-            place({"a": "x"}, str(tmp_path))
-    finally:
-        tmp_path.chmod(0o700)
+def test_a_directory_that_may_not_be_written_to_is_named(tmp_path, monkeypatch):
+    def refused(*_given, **_named):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", refused)
+    with pytest.raises(BadUsage, match=f"{tmp_path} cannot be written to: Permission denied"):
+        place({"a": "x"}, str(tmp_path))
+    assert names(tmp_path) == []

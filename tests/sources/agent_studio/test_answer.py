@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from haft.sources.agent_studio import answer as answers
 from haft.sources.agent_studio.answer import Heard
+from haft.sources.agent_studio.tool import without_values
 
 BLANKS = b" \t\r\n\f\v"
 
@@ -104,3 +105,25 @@ def test_trouble_names_the_error_first():
     assert sink.trouble() == ""
     sink.output("stderr", b"Traceback (most recent call last):\n  File x\n    y\nValueError: one\ntwo\n")
     assert sink.trouble().startswith("ValueError: one\ntwo\nTraceback ")
+
+
+def test_what_an_exception_says_in_indented_lines_comes_first_too():
+    heard = Heard(Context(), None)
+    heard.output(
+        "stderr", b"noise\nTraceback (most recent call last):\n  File 'tool.py', line 3, in <module>\n    f()\n"
+    )
+    heard.output(
+        "stderr", b"pydantic.ValidationError: 1 validation error\nfield\n  Input should be [type=x]\n    For more\n"
+    )
+    said = heard.trouble().splitlines()
+    assert said[0] == "pydantic.ValidationError: 1 validation error" and said[3] == "    For more"
+    assert said[4].startswith("Traceback ") and "noise" not in said
+
+
+def test_user_parameters_are_not_in_what_is_said_of_an_error():
+    given = {"key": "sk-1234567", "short": "abc"}
+    trouble = (
+        "1 validation error for UserParameters\nkey\n  bad [type=int, input_value='sk-12...67', input_type=str]\nabc"
+    )
+    said = without_values(f"{trouble} sk-1234567", given)
+    assert "sk-1" not in said and "input_value=…, input_type=str" in said and said.endswith("abc [redacted]")

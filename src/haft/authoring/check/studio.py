@@ -16,9 +16,11 @@ from haft.authoring.check.descriptions import check_description
 from haft.authoring.check.files import check_file, look
 from haft.authoring.check.findings import Finding, Report
 from haft.authoring.check.hidden import hidden_in_definition
+from haft.contracts import ToolFailed
 from haft.schema import shortened
 from haft.sources.agent_studio.names import is_template_name, name_of_folder
 from haft.sources.agent_studio.reading import read_template
+from haft.sources.agent_studio.requirements import understood
 from haft.sources.agent_studio.template import Parameters, Problem
 
 KIND: Final = "agent-studio"
@@ -68,6 +70,11 @@ def _check_requirements(path: str) -> Iterator[Finding]:
         yield Finding(looked.code, looked.message, looked.hint, path=path)
     elif not any(map(_PYDANTIC.match, looked.text.splitlines())):
         yield Finding("studio-pydantic", f"{REQUIREMENTS} does not name pydantic", "add a line `pydantic`", path=path)
+    if not isinstance(looked, Finding):
+        try:
+            understood(looked.content, allow_builds=False)
+        except ToolFailed as error:
+            yield Finding("studio-requirements", error.message, error.hint, path=path)
 
 
 def _check_entry(entry: str, reserved: Collection[str]) -> Iterator[Finding]:

@@ -39,12 +39,15 @@ class Packed:
     file: str
     templates: tuple[Entry, ...]
     bytes: int
+    hidden: tuple[str, ...] = ()
+    """Files whose names begin with a dot: people forget what is in them."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "file": self.file,
             "bytes": self.bytes,
             "templates": [{"name": entry.name, "folder": entry.folder} for entry in self.templates],
+            "hidden": list(self.hidden),
         }
 
 
@@ -76,7 +79,13 @@ def pack(folders: Sequence[str], target: str, *, name: str | None = None, force:
     if sum(64 + len(path.encode()) for path, _ in pieces) > MOST_DIRECTORY:
         raise BadUsage("the names of all files together are too long: nothing is packed")
     size = _write(target, pieces, force=force)
-    return Packed(target, tuple(entries), size)
+    hidden = [
+        os.path.join(folder, piece.path)
+        for folder, found in zip(folders, gathered, strict=True)
+        for piece in found
+        if piece.content is not None and any(name.startswith(".") for name in piece.path.split("/"))
+    ]
+    return Packed(target, tuple(entries), size, tuple(hidden))
 
 
 def _require_target(target: str, folders: Sequence[str], *, force: bool) -> None:

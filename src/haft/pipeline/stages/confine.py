@@ -50,7 +50,7 @@ class Confine:
             return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}"))
         if error is None or error.code != "tool-failed":
             return outcome
-        found = self._sandbox.explain(outcome.output, walls)
+        found = self._sandbox.explain(f"{outcome.output}\n{outcome.stderr}", walls)
         if found is None:
             return outcome
         hit = getattr(found, "limit", None)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from haft.contracts import Environment, ToolFailed
 from haft.service.environments.places import Place, Told, apart, base_python, digest_of, name_of
-from haft.service.environments.requirements import NAME, read_requirements
+from haft.sources.agent_studio.requirements import NAME, read_requirements
 
 if TYPE_CHECKING:
     import asyncio

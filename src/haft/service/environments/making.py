@@ -35,8 +35,8 @@ from haft.service.environments.installer import (
 )
 from haft.service.environments.places import MADE_BY_US, Place, Told, apart, base_python, digest_of, key_of, name_of
 from haft.service.environments.placing import making_folder, put
-from haft.service.environments.requirements import NAME, Requirements, read_requirements, understood
 from haft.service.environments.walls import walls_around
+from haft.sources.agent_studio.requirements import NAME, Requirements, read_requirements, understood
 from haft.storage import StateHome
 
 BUILD_SECONDS: Final = 600.0

@@ -69,10 +69,9 @@ class Heard:
         begin = max((number for number, line in enumerate(lines) if line.startswith("Traceback ")), default=None)
         if begin is None:
             return "\n".join(lines[-10:])
-        # An exception's own text may have several lines: it begins behind the last one that is indented.
-        said = next((n for n in range(len(lines) - 1, begin, -1) if lines[n].startswith((" ", "\t"))), begin) + 1
-        words = lines[said:] or lines[-1:]
-        return "\n".join((*words, *lines[begin:said]))
+        # An exception's own text may have several lines, indented ones too: it begins behind the frames, which all are.
+        said = next((n for n in range(begin + 1, len(lines)) if not lines[n].startswith((" ", "\t"))), len(lines) - 1)
+        return "\n".join((*lines[said:], *lines[begin:said]))
 
     def _look(self, data: bytes) -> None:
         assert self._key is not None

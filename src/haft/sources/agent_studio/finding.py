@@ -42,6 +42,8 @@ class Wanted:
     """Its user parameters: secret."""
     source: str = ""
     """Who asks for it."""
+    unset: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The parameters that could not be filled in, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Instance:
     identity: str = ""
     """What changes when the template does."""
     user: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    unset: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The user parameters that could not be filled in, and why."""
     workflow: str | None = None
     source: str | None = None
     """Who asks for it by name; None for a folder that stands for itself."""
@@ -116,6 +120,7 @@ def _instance(folder: str, place: Place, wanted: Wanted | None = None) -> Instan
         provenance=place.provenance,
         identity=identity_of_template(folder),
         user={} if wanted is None else wanted.user,
+        unset={} if wanted is None else wanted.unset,
         workflow=None if manifest is None or wanted is not None else manifest.workflow,
         source=None if wanted is None else wanted.source,
         files=tuple(files),

@@ -81,6 +81,9 @@ class Templates:
         if "problem" in known:
             return Found(bare_spec(each), None, "broken", known["problem"])
         spec = spec_of(known, each)
+        if each.unset:
+            unset = "; ".join(f"`{name}` {why}" for name, why in each.unset.items())
+            return Found(spec, None, "needs-config", f"in `user_params` of `{each.name}` in {each.source}, {unset}")
         if wrong := _why_unset(each.user, known):
             return Found(spec, None, "needs-config", f"{wrong}: {_how_to_set(each, known)}")
         is_warm = self._cold.isdisjoint((each.name, spec.name))
@@ -166,7 +169,7 @@ def _why_unset(user: Mapping[str, Any], known: Known) -> str | None:
 
 def _how_to_set(each: Instance, known: Known) -> str:
     if each.source is not None:
-        return f"set it in `user_params` of `{each.name}` in {each.source}, and the variable that it may name"
+        return f"set it in `user_params` of `{each.name}` in {each.source}"
     needed = ", ".join(f'{one["name"]} = "…"' for one in known["userParameters"] if one["required"])
     return (
         f'add [[templates.instances]] with name = "{each.name}", template = "{each.folder}" and '

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +25,8 @@ from haft.contracts import (
 from haft.sources.agent_studio.finding import Instance, identity_of_template
 from haft.sources.agent_studio.names import slug_of
 
+SHORTEST_SECRET: Final = 6
+_GIVEN: Final = re.compile(r"input_value=.*?(?=, input_type=|\]|$)", re.MULTILINE)
 RUNNER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner.py")
 
 
@@ -73,7 +76,8 @@ class TemplateTool:
         )
         end = await context.launcher.run(command, heard)
         result = heard.close()
-        failure = None if end.code == 0 else Failure("tool-failed", self._failed(end, heard.trouble()))
+        trouble = "" if end.code == 0 else without_values(heard.trouble(), self.instance.user)
+        failure = None if end.code == 0 else Failure("tool-failed", self._failed(end, trouble))
         return Answer(result=result if failure is None else None, exit_code=end.code, failure=failure)
 
     def _request(self, arguments: Mapping[str, Any]) -> bytes:
@@ -90,6 +94,16 @@ class TemplateTool:
             return f"`{self.spec.name}` failed: {trouble}"
         how = f"was ended by signal {end.signal}" if end.signal is not None else f"exited {end.code}"
         return f"`{self.spec.name}` {how}"
+
+
+def without_values(text: str, user: Mapping[str, Any]) -> str:
+    """What a template says of an error, without the user parameters: pydantic prints what it was given."""
+    if "for UserParameters" in text:
+        text = _GIVEN.sub("input_value=…", text)
+    for value in user.values():
+        if isinstance(value, str) and len(value) >= SHORTEST_SECRET:
+            text = text.replace(value, "[redacted]")
+    return text
 
 
 def _sent(given: Mapping[str, Any], nulls: list[str]) -> dict[str, Any]:

@@ -63,6 +63,8 @@ def run(argv: list[str], stdin: bytes) -> int:
         pid = os.posix_spawnp(argv[0], argv, os.environ, **how)
     except (OSError, ValueError) as error:
         print(f"{COMMAND['name']}: `{argv[0]}` cannot be started: {error}", file=sys.stderr)
+        if isinstance(error, OSError) and error.errno == 7:
+            print("the arguments are longer than this machine lets a command line be", file=sys.stderr)
         if isinstance(error, FileNotFoundError):
             print(f"install `{argv[0]}`, or see to PATH", file=sys.stderr)
         return 127

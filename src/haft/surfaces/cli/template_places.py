@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import BadUsage, CallError
 from haft.files import Root
@@ -36,6 +36,13 @@ class Places:
     workspace: str
     configured: tuple[Directory, ...]
     """In the order in which they are written."""
+    instances: tuple[tuple[str, str], ...] = ()
+    """The tools that are made of templates: their names and folders."""
+
+    def instances_of(self, folder: str) -> list[str]:
+        """The tools that are made of the template in a folder."""
+        real = os.path.realpath(folder)
+        return [name for name, of in self.instances if os.path.realpath(of) == real]
 
     @property
     def default(self) -> Directory:
@@ -83,7 +90,16 @@ def places_of(said: Globals) -> Places:
     config = load_config(workspace, os.environ, trust_home=home.path)
     tell_ignored(config, said)
     tell_what_is_logged(said)
-    return Places(workspace, tuple(dict.fromkeys(_written(config, os.path.realpath(workspace)))))
+    root = os.path.realpath(workspace)
+    return Places(workspace, tuple(dict.fromkeys(_written(config, root))), tuple(_instances(config, root)))
+
+
+def _instances(config: Config, workspace: str) -> Iterator[tuple[str, str]]:
+    for source, entries in config.lists.get("templates.instances", ()):
+        base = os.path.dirname(source) if os.path.isabs(source) else workspace
+        for entry in entries:
+            told: Any = entry
+            yield told["name"], os.path.normpath(os.path.join(base, os.path.expanduser(told["template"])))
 
 
 def _written(config: Config, workspace: str) -> Iterator[Directory]:

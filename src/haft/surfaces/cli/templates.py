@@ -92,6 +92,8 @@ def pack_templates(said: Globals, folders: tuple[str, ...], target: str, name: s
             say(f"packed {entry.name} as {entry.folder}")
         for line in _suspicions(folders if name is None else ()):
             say(line)
+        for path in done.hidden:
+            warn(f"{path} is packed too: see that nothing secret is in it")
 
 
 def _suspicions(folders: Sequence[str]) -> Iterator[str]:
@@ -192,6 +194,8 @@ def remove_template(said: Globals, word: str, workflow: str | None, is_agreed: b
 
     places = places_of(said)
     one = chosen(word, places.directories, workflow=workflow)
+    for name in places.instances_of(one.folder):
+        warn(f"`{name}` in `templates.instances` is made of it, and will be broken")
     if not is_agreed:
         _ask(one)
     remove(one, keeping=[places.workspace])

@@ -129,4 +129,5 @@ def _tell(placed: list[Placed], said: Globals) -> None:
     lines(one_line(one.path) for one in placed)
     if not said.quiet and placed:
         directory = os.path.dirname(placed[0].path)
-        say(f"{len(placed)} executables; to have them found: AMP_TOOLBOX={directory}, or `toolbox.paths` in haft.toml")
+        count = "1 executable" if len(placed) == 1 else f"{len(placed)} executables"
+        say(f"{count}; to have them found: AMP_TOOLBOX={directory}, or `toolbox.paths` in haft.toml")

@@ -29,9 +29,9 @@ def listings(said: Globals | None = None, *, asking: bool = True, thread: str | 
     from haft.service.catalogue import fill_catalogue
     from haft.service.discovery import Discovery
     from haft.service.standing import is_configured
-    from haft.surfaces.cli.place import state_home, workspace_of
+    from haft.surfaces.cli.place import state_home, tell_ignored, workspace_of
 
-    said = said or Globals()
+    said = said or Globals(quiet=True)
     workspace, home = workspace_of(said), state_home()
     discovery = Discovery(workspace, home, os.environ)
     config = None
@@ -43,6 +43,8 @@ def listings(said: Globals | None = None, *, asking: bool = True, thread: str | 
         enablement = config.enablement
         why_off = lambda spec: enablement.why_not(spec.name, spec.kind)  # noqa: E731
         discovery.configure(config)
+        if asking:
+            tell_ignored(config, said)
     catalogue = Catalogue(why_off, discovery.why_inactive)
     fill_catalogue(catalogue, (), installed=True, builtin=discovery.fill_builtin)
     if discovery.fill(catalogue) and asking:
@@ -91,9 +93,12 @@ def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
     from haft.surfaces.cli.place import state_home, workspace_of
 
     full = os.path.abspath(os.path.expanduser(path))
-    for listing in found:
-        if listing.spec.origin == full and listing.enabled:
-            return listing
+    there = [listing for listing in found if listing.spec.origin == full and listing.enabled]
+    if len(there) > 1:
+        named = ", ".join(f"`{one.spec.name}`" for one in there)
+        raise BadUsage(f"{full} is several tools: {named}", hint="name one of them")
+    if there:
+        return there[0]
     workspace, home = workspace_of(said), state_home()
     discovery = Discovery(workspace, home, os.environ)
     if is_configured(workspace, os.environ):
