@@ -171,6 +171,23 @@ def test_an_answer_is_kept_and_a_failure_is_not(places, monkeypatch):
     assert places.found()["late"].state == "ready", "what it said is known"
 
 
+def test_a_program_whose_modules_changed_is_asked_again(places):
+    (places.workspace / "app").mkdir()
+    (places.workspace / "app/__init__.py").write_text("")
+    (places.workspace / "app/parts.py").write_text("NAMES = ['one']\n")
+    (places.workspace / "app/cli.py").write_text(
+        "import click\nfrom app.parts import NAMES\nmain = click.Group('main')\n"
+        "for name in NAMES:\n    main.add_command(click.Command(name, callback=lambda: print('called')))\n"
+        "if __name__ == '__main__':\n    main()\n"
+    )
+    places.user(f'[cli.app]\nclick = "app.cli:main"\npython = "{sys.executable}"\nprefix = ""\n')
+    bench = places.bench()
+    assert bench.call("one").output == "called\n"
+    (places.workspace / "app/parts.py").write_text("NAMES = ['one', 'two']\n")
+    assert bench.call("one").status == "done"
+    assert bench.call("two").output == "called\n"
+
+
 def test_a_program_that_hangs_is_given_up(places, monkeypatch):
     monkeypatch.setattr(asking, "SECONDS", 0.5)
     (places.workspace / "slow.py").write_text("import time\ntime.sleep(1000)\n")

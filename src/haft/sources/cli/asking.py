@@ -6,17 +6,27 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from haft.contracts import BadUsage, Launcher
 from haft.contracts import Command as Started
-from haft.sources.cli.introspecting import MARK
+from haft.sources.cli.introspecting import MARK, MOST_FILES
 from haft.sources.cli.spec import Command, commands_of
 
 Form = Literal["click", "argparse"]
 
 SECONDS = 30.0
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "introspecting.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a program said of itself."""
+
+    commands: list[Command]
+    files: tuple[str, ...]
+    """What it is made of, as far as it was loaded, absolute: it says something else only when these change."""
 
 
 async def ask_commands(
@@ -27,7 +37,7 @@ async def ask_commands(
     python: str | None = None,
     program: list[str] | None = None,
     prefix: str | None = None,
-) -> list[Command]:
+) -> Asked:
     """The commands of `MODULE:OBJECT`. `python` is the interpreter that has the module, `program` what is run to call
     it: by default the script that is installed for it, else the module itself."""
     from haft.sources.asking import ask, tail_of
@@ -62,7 +72,10 @@ async def ask_commands(
     if isinstance(commands, list) and len(commands) == 1 and commands[0].get("words") == [] and prefix is None:
         # The program is the command.
         prefix, commands[0]["name"] = "", os.path.basename(program[-1])
-    return commands_of({"program": program, "commands": commands}, reference, prefix=prefix)
+    listed = commands_of({"program": program, "commands": commands}, reference, prefix=prefix)
+    files = told.get("files")
+    paths = [one for one in files if isinstance(one, str) and os.path.isabs(one)] if isinstance(files, list) else []
+    return Asked(listed, tuple(paths[:MOST_FILES]))
 
 
 def _readable(python: str) -> list[str]:

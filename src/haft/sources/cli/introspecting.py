@@ -19,6 +19,7 @@ from typing import Any, get_args, get_origin
 MARK = "haft-command-line: "
 DEEPEST = 8
 MOST_CHOICES = 200
+MOST_FILES = 300
 
 
 class Unreadable(Exception):
@@ -31,7 +32,8 @@ def main() -> None:
     form, reference = sys.argv[1:3]
     sys.argv = [reference.partition(":")[0]]
     try:
-        found = {"commands": list(commands(form, load(reference))), "script": script_of(reference)}
+        listed = list(commands(form, load(reference)))
+        found: dict[str, Any] = {"commands": listed, "script": script_of(reference), "files": files_of(reference)}
     except Unreadable as error:
         found = {"problem": str(error)}
     print(f"\n{MARK}{json.dumps(found)}", flush=True)
@@ -50,6 +52,14 @@ def load(reference: str) -> Any:
         except AttributeError:
             raise Unreadable(f"`{name}` has no `{word}`") from None
     return found
+
+
+def files_of(reference: str) -> list[str]:
+    """Where the modules of the program lie that are loaded: its commands are others when these are."""
+    package = reference.partition(":")[0].partition(".")[0]
+    modules = [one for name, one in list(sys.modules.items()) if name.partition(".")[0] == package]
+    files = {file for one in modules if isinstance(file := getattr(one, "__file__", None), str)}
+    return sorted(files)[:MOST_FILES]
 
 
 def script_of(reference: str) -> str | None:

@@ -1,7 +1,7 @@
 """The command lines of one workspace that are offered as tools: described by a file, or by the program itself.
 
 A file is read each time it changes; a program is asked once, behind walls, and its answer is kept until what was asked
-for is another.
+for is another, or what the program is made of.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class CommandLines:
 
     def look(self) -> bool:
         """Whether anything is another than before."""
-        before, self._seen = self._seen, {line.name: line.identity for line in self._lines}
+        before, self._seen = self._seen, {line.name: self._identity(line) for line in self._lines}
         return self._seen != before
 
     def is_current(self, spec: ToolSpec) -> bool:
         """Whether a tool's description is still what was seen."""
         name = spec.meta["cli"].get("line")
         line = next((one for one in self._lines if one.name == name), None)
-        return line is None or self._seen.get(line.name) == line.identity
+        return line is None or self._seen.get(line.name) == self._identity(line)
 
     def unknown(self) -> list[Line]:
         """Those whose program has to be asked."""
@@ -80,7 +80,7 @@ class CommandLines:
         wanted = self.unknown()
         for line in wanted:
             try:
-                commands = await ask_commands(
+                asked = await ask_commands(
                     "argparse" if line.form == "argparse" else "click",
                     line.reference,
                     launcher,
@@ -88,7 +88,8 @@ class CommandLines:
                     program=list(line.program) or None,
                     prefix=line.prefix,
                 )
-                self._keep(line, {"commands": commands})
+                files = {path: identity_at(path) for path in asked.files}
+                self._keep(line, {"commands": asked.commands, "files": files})
             except HaftError as error:
                 # Not kept: whoever comes next may have made good what is missing.
                 self._problems[line.name] = line.identity, error.message
@@ -136,7 +137,12 @@ class CommandLines:
         known = self._known.get(line.name)
         if not isinstance(known, dict) or not isinstance(known.get("commands"), list):
             return None
-        return known if known.get("identity") == line.identity else None
+        is_same = all(identity_at(path) == identity for path, identity in known.get("files", {}).items())
+        return known if known.get("identity") == line.identity and is_same else None
+
+    def _identity(self, line: Line) -> str:
+        """Another one when what is known of it does not hold any more."""
+        return line.identity if line.form is None or self._kept(line) is not None else f"{line.identity} unknown"
 
     def _keep(self, line: Line, known: dict[str, Any]) -> None:
         names = {one.name for one in self._lines}

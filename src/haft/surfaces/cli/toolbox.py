@@ -82,11 +82,12 @@ def _asked(
 
     tell_what_is_logged(said)
     with looking_launcher(workspace_of(said), state_home()) as launcher:
-        return asyncio.run(
+        asked = asyncio.run(
             ask_commands(
                 form, reference, launcher, python=python, program=[program] if program else None, prefix=prefix
             )
         )
+    return asked.commands
 
 
 def _where(program: str, python: str | None) -> str:
