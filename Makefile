@@ -31,7 +31,7 @@ tour: setup  ## see haft at work, on a temporary workspace, in under a minute
 
 toolbox: setup  ## put CDD's executables into TOOLBOX_DIR, for AMP_TOOLBOX
 	@test -n "$(TOOLBOX_DIR)" || { echo "say where to: make toolbox TOOLBOX_DIR=DIR" >&2; exit 2; }
-	@$(BIN)/cdd-toolbox --pin --to "$(TOOLBOX_DIR)" $(if $(FORCE),--force)
+	@$(BIN)/cdd-toolbox --pin --to "$(TOOLBOX_DIR)"
 
 test: setup  ## run all tests
 	@$(BIN)/python -m compileall -q src

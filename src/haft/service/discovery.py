@@ -227,8 +227,9 @@ class Discovery:
         folder = os.path.dirname(path) if os.path.basename(path) == ENTRY else path
         if not os.path.lexists(os.path.join(folder, ENTRY)):
             raise BadUsage(f"{path} is a directory, and no template", hint="name an executable file, or a template")
-        templates = self._templates or self._configured_templates(self._config or self._loaded())
-        found = templates.at(folder)
+        if self._templates is None:
+            self._templates = self._configured_templates(self._config or self._loaded())
+        found = self._templates.at(folder)
         if found.tool is None:
             raise BadUsage(f"{folder} cannot be called: {found.reason}", hint=f"haft templates check {folder}")
         return found

@@ -164,4 +164,6 @@ def _checked(setting: Setting, value: Any, source: str, written: Any = None) -> 
     try:
         return setting.check(value)
     except ValueError as error:
-        raise BadConfig(f"{source}: `{setting.name}` {error}, not {value if written is None else written!r}") from error
+        # What a person sets for a template is not printed, whatever is wrong beside it.
+        shown = "" if setting.name == "templates.instances" else f", not {value if written is None else written!r}"
+        raise BadConfig(f"{source}: `{setting.name}` {error}{shown}") from error

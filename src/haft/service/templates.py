@@ -14,6 +14,7 @@ from haft.sources.agent_studio.finding import ENVIRONMENT, HASH_FILE, Place, Wan
 from haft.sources.agent_studio.source import Templates
 
 TEMPLATES = "agent-studio"
+_MADE = (ENVIRONMENT, HASH_FILE)
 
 
 class ConfiguredTemplates:
@@ -24,6 +25,8 @@ class ConfiguredTemplates:
     ) -> None:
         self._config = config
         self._definitions = definitions
+        self._named: list[str] = []
+        """Folders that were called by their path."""
         self._workspace = os.path.realpath(workspace)
         self.environments = _OnUse(config, state_home, env, self._workspace)
         self.source = Templates(
@@ -48,14 +51,15 @@ class ConfiguredTemplates:
         """What calls may not write although it lies in the workspace, relative to that: nobody would look at it before
         it is run."""
         inside = self._workspace.rstrip("/") + "/"
-        for folder in self.source.folders():
-            if folder.startswith(inside):
-                for name in (ENVIRONMENT, HASH_FILE):
-                    yield os.path.relpath(os.path.join(folder, name), self._workspace)
+        for folder in dict.fromkeys((*self.source.folders(), *self._named)):
+            for way in dict.fromkeys(_ways(folder)):
+                if way.startswith(inside):
+                    yield from (os.path.relpath(os.path.join(way, name), self._workspace) for name in _MADE)
 
     def at(self, folder: str) -> Found:
         """The template in a folder that a person named, as it is configured or else by itself."""
         place = self.place(folder, "the command line")
+        self._named.append(folder)
         real = os.path.realpath(folder)
         wanted = [each for each in self._wanted() if os.path.realpath(each.place.directory) == real]
         if len(wanted) > 1:

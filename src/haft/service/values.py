@@ -5,6 +5,7 @@ A text stands for what it says, since variables of the environment hold nothing 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -167,6 +168,11 @@ def instance_list(value: Any) -> list[dict[str, Any]]:
                 raise ValueError(f"needs a text as `{key}` in each")
         if not isinstance(one.get("user_params", {}), dict):
             raise ValueError("needs a table as `user_params`")  # noqa: TRY004  the same
+        try:
+            json.dumps(one.get("user_params", {}))
+        except (TypeError, ValueError):
+            said = f"has `user_params` for `{one['name']}` that JSON cannot hold"
+            raise ValueError(f"{said}: write dates as texts") from None
         strange = sorted(one.keys() - {"name", "template", "user_params", UNSET})
         if strange:
             raise ValueError(f"knows name, template and user_params, and no `{strange[0]}`")

@@ -89,15 +89,28 @@ def test_each_text_arrives_by_a_short_option(programs, value):
         assert arrived(programs[library], command, given)["short"] == value
 
 
-def test_a_value_that_would_be_taken_for_an_option_is_refused(programs):
-    for library, option in (("click", "pair"), ("argparse", "pair"), ("argparse", "pairs"), ("typer", "pair")):
-        with pytest.raises(Refused, match=f"`{option}` may begin with `-`"):
-            words_of(
-                programs[library].commands()["say"],
-                {"text": "t", "key": "k", option: ["-x", "1"]}
-                if library == "argparse"
-                else {"text": "t", option: ["-x", "1"]},
-            )
+@pytest.mark.parametrize("option", ["pair", "pairs"])
+def test_a_value_that_would_be_taken_for_an_option_is_refused(programs, option):
+    command = programs["argparse"].commands()["say"]
+    with pytest.raises(Refused, match=f"`{option}` may begin with `-`"):
+        words_of(command, {"text": "t", "key": "k", option: ["-x", "1"]})
+
+
+def test_a_program_that_counts_its_values_takes_whatever_they_begin_with(programs):
+    for library in ("click", "typer"):
+        command = programs[library].commands()["say"]
+        got = arrived(programs[library], command, {"text": "t", "pair": ["--name", -1]})
+        assert (got["pair"], got["text"], got["name"]) == (["--name", -1], "t", "nobody")
+
+
+@pytest.mark.parametrize("values", [[], ["a"], ["a", "1", "b"], "a"])
+def test_what_is_counted_is_given_whole(program, values):
+    command = program.commands()["say"]
+    more = {"key": "k"} if program.library == "argparse" else {}
+    with pytest.raises(Refused, match="`pair` takes 2 values, not "):
+        words_of(command, {"text": "t", "pair": values, **more})
+    pair = schema_of(command)["properties"]["pair"]
+    assert (pair["minItems"], pair["maxItems"]) == (2, 2)
 
 
 def test_numbers_flags_counts_and_choices(say, program):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import Environment, ToolFailed
-from haft.service.environments.places import Place, Told, apart, base_python, digest_of, name_of
+from haft.service.environments.places import Told, apart, base_python, digest_of, inside, name_of
 from haft.sources.agent_studio.requirements import NAME, read_requirements
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class TemplateEnvironments:
         digest = self._digest(real)
         if digest is None or not os.path.exists(python := base_python()):
             return None
-        places = (Place(real), apart(self._state_home, real))
+        places = (inside(self._state_home, real), apart(self._state_home, real))
         return next((found for place in places if (found := place.found(digest, python))), None)
 
     async def prepared(self, folder: str, told: Told = lambda _line: None) -> Environment:

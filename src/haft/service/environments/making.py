@@ -33,8 +33,18 @@ from haft.service.environments.installer import (
     installer_environment,
     readable_certificates,
 )
-from haft.service.environments.places import MADE_BY_US, Place, Told, apart, base_python, digest_of, key_of, name_of
-from haft.service.environments.placing import making_folder, put
+from haft.service.environments.places import (
+    MADE_BY_US,
+    Place,
+    Told,
+    apart,
+    base_python,
+    digest_of,
+    inside,
+    key_of,
+    name_of,
+)
+from haft.service.environments.placing import Occupied, making_folder, put
 from haft.service.environments.walls import walls_around
 from haft.sources.agent_studio.requirements import NAME, Requirements, read_requirements, understood
 from haft.storage import StateHome
@@ -84,7 +94,11 @@ class Making:
         _lead_to(base_python(), made, "bin", "python")
         with open(os.path.join(made, MADE_BY_US), "x", encoding="ascii") as file:
             file.write(word)
-        await _to_its_end(put, made, self._place(real), f"{digest_of(wanted.content)}\n{word}\n")
+        stamp = f"{digest_of(wanted.content)}\n{word}\n"
+        try:
+            await _to_its_end(put, made, self._place(real), stamp)
+        except Occupied:
+            await _to_its_end(put, made, self._apart(real), stamp)
 
     async def _run(self, real: str, ground: str, folder: str, wanted: Requirements) -> None:
         uv, python, made, name = find_uv(self.env), base_python(), os.path.join(folder, "venv"), name_of(real)
@@ -122,10 +136,13 @@ class Making:
 
     def _place(self, real: str) -> Place:
         """In the folder where that is ours, else apart."""
-        inside = Place(real)
-        if is_ours(real) and not inside.has_other():
-            return inside
+        place = inside(self.state_home, real)
+        if is_ours(real) and not place.has_other():
+            return place
         os.lstat(real)  # It may be gone meanwhile.
+        return self._apart(real)
+
+    def _apart(self, real: str) -> Place:
         place = apart(self.state_home, real)
         os.makedirs(place.folder, mode=0o700, exist_ok=True)
         return place

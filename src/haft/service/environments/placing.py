@@ -53,19 +53,27 @@ def _opened(folder: str) -> Iterator[int]:
         os.close(descriptor)
 
 
+class Occupied(Exception):
+    """Someone else, with another state home, was faster."""
+
+
 def put(made: str, place: Place, stamp: str) -> None:
-    """Whoever else does this for the same folder, from whichever state home, waits. Its stamp is the last thing to
-    be written and the first to go; what a killed one left here is taken away."""
+    """Whoever else does this for the same folder, from whichever state home, waits; then it is `Occupied` for them. Its
+    stamp is the last thing to be written here and the first to go; what a killed one left here is taken away."""
     try:
         with _opened(place.folder) as folder, locked(folder, LOCK_SECONDS):
+            if place.has_other():
+                raise Occupied
             _take_away_leftovers(place)
             word = os.urandom(4).hex()
             beside = os.path.join(place.folder, BESIDE + word)
             try:
+                place.note(stamp.split()[1], is_whole=False)
                 _move(made, beside)
                 sync_filesystem(folder)  # Else its files could be empty after a power cut, and its stamp whole.
                 _replace(beside, place, word)
                 _write(stamp, place, word)
+                place.note(stamp.split()[1], is_whole=True)
             except BaseException:
                 _take_away_leftovers(place)
                 raise

@@ -6,7 +6,7 @@ The key is looked for as the output comes, also where it is cut in two. What was
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from haft.contracts import EndedChild, Stream, ToolContext
@@ -15,13 +15,21 @@ MOST_HELD: Final = 4_000_000
 """Bytes that wait for a key; what came before them is not waited for."""
 LARGEST_RESULT: Final = 4_000_000
 MOST_TOLD: Final = 4_000
+LONGEST_LINE: Final = 100_000
+"""Bytes of stderr that wait for the end of their line."""
 _BLANKS: Final = b" \t\r\n\f\v"
 
 
 class Heard:
     """The sink of one call."""
 
-    def __init__(self, context: ToolContext, key: str | None) -> None:
+    def __init__(
+        self, context: ToolContext, key: str | None, cleaned: Callable[[str], str] = lambda text: text
+    ) -> None:
+        """`cleaned` takes out of what is said on stderr what nobody shall read."""
+        self._cleaned = cleaned
+        self._unclean = b""
+        """The beginning of a line of stderr."""
         self._context = context
         self._key = key.encode("utf-8", "surrogatepass") if key else None
         self._is_open = self._key is None
@@ -37,18 +45,28 @@ class Heard:
 
     def output(self, stream: Stream, data: bytes) -> None:
         if stream == "stderr":
-            self._last = (self._last + data)[-MOST_TOLD:]
-            self._context.aside(data)
+            self._hear(data)
         elif self._is_open:
             self._say(data)
         else:
             self._look(data)
+
+    def _hear(self, data: bytes, *, is_all: bool = False) -> None:
+        """Stderr, line by line: half of a secret would not be known for one."""
+        data = self._unclean + data
+        end = len(data) if is_all or len(data) > LONGEST_LINE else data.rfind(b"\n") + 1
+        self._unclean, whole = data[end:], data[:end]
+        if whole:
+            said = self._cleaned(whole.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            self._last = (self._last + said)[-MOST_TOLD:]
+            self._context.aside(said)
 
     def ended(self, children: Sequence[EndedChild]) -> None:
         self._context.ended(children)
 
     def close(self) -> Any:
         """All has been said: the answer as JSON, where it is that."""
+        self._hear(b"", is_all=True)
         if not self._is_open:
             if self._passed:
                 self._say(f"[{self._passed} earlier bytes are kept with stderr]\n".encode())

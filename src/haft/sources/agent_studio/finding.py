@@ -19,6 +19,7 @@ HASH_FILE: Final = ".requirements_hash.txt"
 NOT_ITS_OWN: Final = frozenset({ENVIRONMENT, "__pycache__", HASH_FILE, MANIFEST_FILE, ".git", ".hg", ".svn"})
 """What lies in a template's folder and is no part of it."""
 MOST_FOLDERS: Final = 1_000
+_ANY_NAME: Final = ("utf-8", "surrogateescape")
 MOST_FILES: Final = 1_000
 
 
@@ -94,9 +95,12 @@ def template_folders(directory: str) -> Iterator[str]:
             yield folder
 
 
-def identity_of_template(folder: str) -> str:
-    """What changes when its code, its requirements or its name do."""
-    return "|".join(identity_at(os.path.join(folder, name)) or "" for name in (ENTRY, REQUIREMENTS, MANIFEST_FILE))
+def identity_of_template(folder: str, files: Sequence[str] | None = None) -> str:
+    """What changes when any of its files, or its name, does."""
+    import hashlib
+
+    every = [*(own_files(folder) if files is None else files), os.path.join(folder, MANIFEST_FILE)]
+    return hashlib.sha256("\0".join(f"{path} {identity_at(path)}" for path in every).encode(*_ANY_NAME)).hexdigest()
 
 
 def own_files(folder: str) -> list[str]:
@@ -104,7 +108,8 @@ def own_files(folder: str) -> list[str]:
     found: list[str] = []
     for top, directories, names in os.walk(folder):
         directories[:] = sorted(name for name in directories if name not in NOT_ITS_OWN)
-        found += [os.path.join(top, name) for name in sorted(names) if name not in NOT_ITS_OWN]
+        links = [name for name in directories if os.path.islink(os.path.join(top, name))]
+        found += [os.path.join(top, name) for name in sorted([*names, *links]) if name not in NOT_ITS_OWN]
         if len(found) > MOST_FILES:
             return found[: MOST_FILES + 1]
     return found
@@ -118,7 +123,7 @@ def _instance(folder: str, place: Place, wanted: Wanted | None = None) -> Instan
         name=name,
         folder=folder,
         provenance=place.provenance,
-        identity=identity_of_template(folder),
+        identity=identity_of_template(folder, files),
         user={} if wanted is None else wanted.user,
         unset={} if wanted is None else wanted.unset,
         workflow=None if manifest is None or wanted is not None else manifest.workflow,
@@ -137,6 +142,11 @@ def _why_not(folder: str, within: str | None, files: Sequence[str]) -> str | Non
             return f"there is no {name} in {folder}"
         if not os.access(path, os.R_OK):
             return f"{path} may not be read; see to its permissions"
+    if os.path.islink(os.path.join(folder, REQUIREMENTS)):
+        return f"{REQUIREMENTS} in {folder} is a link: it must be a file of its own"
+    for path in files:
+        if os.path.islink(path) and os.path.isdir(path):
+            return f"{path} is a link to a directory, and what it leads to could change unseen: put the files there"
     if len(files) > MOST_FILES:
         return f"its folder has more than {MOST_FILES} files, and an approval could not hold for them all"
     if within is not None:

@@ -25,6 +25,8 @@ _PASSED_OVER: Final = ("--only-binary", "--prefer-binary", "--require-hashes")
 """Options that ask for no more than is done anyway."""
 _PACKAGE: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._,\s-]*\])?\s*(?P<rest>.*)")
 _HASHES: Final = re.compile(r"(\s+--hash[= ]\s*[a-z0-9]+:[0-9a-fA-F]+)+\s*$")
+_OPTION_WITHIN: Final = re.compile(r"\s-")
+"""Behind a marker too: an installer reads on where we would have stopped."""
 _ADDRESS: Final = re.compile(r"(git\+)?https://[^\s\\]+(\s*;.*)?")
 _ARCHIVES: Final = (".whl", ".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar")
 _BUILDS: Final = "`templates.allow_builds = true` in your own configuration allows it, and runs code of its authors"
@@ -76,7 +78,7 @@ def understood(content: bytes, *, allow_builds: bool) -> Requirements:
         why, hint = _refused(line, allow_builds=allow_builds)
         if why is not None:
             raise ToolFailed(f"line {number} of {NAME} is refused: `{_brief(line)}` {why}", hint=hint)
-        has_hashes = has_hashes or line.startswith("--require-hashes") or _HASHES.search(line) is not None
+        has_hashes = has_hashes or line.startswith("--require-hashes") or "--hash" in line
         if not line.startswith("-"):
             lines.append(line)
     return Requirements(content, tuple(lines), has_hashes)
@@ -107,6 +109,8 @@ def _refused(line: str, *, allow_builds: bool) -> tuple[str | None, str | None]:
         return "names a variable of the environment", "write the value itself"
     if line.startswith("-"):
         return _refused_option(line)
+    if _OPTION_WITHIN.search(_HASHES.sub("", f" {line}")):
+        return "has an option among its words", "only `--hash` may follow a package, at the end"
     is_address = _ADDRESS.fullmatch(line) is not None
     package = None if is_address else _PACKAGE.fullmatch(line)
     rest = "" if package is None else _HASHES.sub("", f" {package['rest']}").strip()

@@ -72,6 +72,33 @@ def _all_of_stdin() -> bytes:
     return b"".join(parts)
 
 
+def read_sources_only(folder: str) -> None:
+    """Modules of the template are compiled from their sources: what lies in a `__pycache__` beside them is not what
+    anyone looked at."""
+    from importlib import machinery
+
+    class Sources(machinery.SourceFileLoader):
+        def path_stats(self, path: Any) -> Any:
+            raise OSError("what is kept of it does not count")
+
+    kinds = (
+        (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
+        (Sources, machinery.SOURCE_SUFFIXES),
+        (machinery.SourcelessFileLoader, machinery.BYTECODE_SUFFIXES),
+    )
+    found = machinery.FileFinder.path_hook(*kinds)
+    inside = os.path.join(folder, "")
+
+    def of_the_template(path: str) -> Any:
+        if not os.path.join(path, "").startswith(inside) or os.path.join(path, "").startswith(f"{inside}.venv/"):
+            raise ImportError(path)
+        return found(path)
+
+    sys.path_hooks.insert(0, of_the_template)
+    for path in [path for path in sys.path_importer_cache if os.path.join(path, "").startswith(inside)]:
+        del sys.path_importer_cache[path]
+
+
 class Script:
     """The template as `__main__`, in one piece or in two."""
 
@@ -83,6 +110,7 @@ class Script:
         self._module.__dict__.update(own)
         sys.modules["__main__"] = self._module
         sys.path[0] = os.path.dirname(path)
+        read_sources_only(os.path.dirname(path))
         self._raised: BaseException | None = None
 
     def begin(self, code: types.CodeType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -65,7 +66,7 @@ class TemplateTool:
         )
         argv = [environment.python, RUNNER, plan]
         version = f"{self.known['digest']} {environment.mark}"
-        heard = Heard(context, self.known["outputKey"])
+        heard = Heard(context, self.known["outputKey"], lambda text: without_values(text, self.instance.user))
         command = Command(
             argv,
             cwd=context.workspace.locate(context.cwd),
@@ -76,8 +77,7 @@ class TemplateTool:
         )
         end = await context.launcher.run(command, heard)
         result = heard.close()
-        trouble = "" if end.code == 0 else without_values(heard.trouble(), self.instance.user)
-        failure = None if end.code == 0 else Failure("tool-failed", self._failed(end, trouble))
+        failure = None if end.code == 0 else Failure("tool-failed", self._failed(end, heard.trouble()))
         return Answer(result=result if failure is None else None, exit_code=end.code, failure=failure)
 
     def _request(self, arguments: Mapping[str, Any]) -> bytes:
@@ -98,8 +98,7 @@ class TemplateTool:
 
 def without_values(text: str, user: Mapping[str, Any]) -> str:
     """What a template says of an error, without the user parameters: pydantic prints what it was given."""
-    if "for UserParameters" in text:
-        text = _GIVEN.sub("input_value=…", text)
+    text = _GIVEN.sub("input_value=…", text) if user else text
     for value in user.values():
         if isinstance(value, str) and len(value) >= SHORTEST_SECRET:
             text = text.replace(value, "[redacted]")
@@ -119,7 +118,7 @@ def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
         input_schema=known["inputSchema"],
         provenance=instance.provenance,
         origin=instance.folder,
-        digest=known["digest"],
+        digest=_digest(known["digest"], instance.user),
         hosting="per-call",
         prepares=True,
         files=instance.files,
@@ -132,6 +131,19 @@ def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
             }
         },
     )
+
+
+@functools.lru_cache(maxsize=200)
+def _slowly(text: str, salt: str) -> str:
+    """Nobody shall find short secrets by trying."""
+    import hashlib
+
+    return hashlib.pbkdf2_hmac("sha256", text.encode("utf-8", "surrogatepass"), salt.encode(), 20_000).hex()
+
+
+def _digest(source: str, user: Mapping[str, Any]) -> str:
+    """Of the definition: what a person sets is part of what others agree to."""
+    return _slowly(json.dumps(user, sort_keys=True), source) if user else source
 
 
 def bare_spec(instance: Instance) -> ToolSpec:

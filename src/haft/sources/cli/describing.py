@@ -19,7 +19,8 @@ def _property(one: dict[str, Any]) -> dict[str, Any]:
     choices = {"enum": one["choices"]} if one.get("choices") else {}
     described = {"description": one["help"]} if one["help"] else {}
     if one.get("many"):
-        return {"type": "array", "items": {"type": one["items"], **choices}, **described}
+        number = {"minItems": one["number"], "maxItems": one["number"]} if "number" in one else {}
+        return {"type": "array", "items": {"type": one["items"], **choices}, **number, **described}
     return {"type": one["type"], **choices, **described} if one["type"] != "object" else {"type": "object", **described}
 
 
@@ -32,5 +33,7 @@ def _help(one: dict[str, Any]) -> str:
     parts = [one["help"].rstrip(".") + "." if one["help"] else ""]
     if one.get("choices"):
         parts.append(f"One of: {', '.join(map(str, one['choices']))}.")
+    if "number" in one:
+        parts.append(f"{one['number']} values.")
     parts.append("Required." if one["required"] else "Optional.")
     return " ".join(filter(None, parts))

@@ -130,8 +130,9 @@ def click_parameter(one: Any) -> Iterator[dict[str, Any]]:
                 found["name"] = named_by(found)
             choices = []
         else:
-            many = "together" if one.nargs != 1 else "repeat" if one.multiple else ""
+            many = "exactly" if one.nargs != 1 else "repeat" if one.multiple else ""
             found |= {"by": "option", "type": kind, "many": many}
+    found["number"] = one.nargs if one.nargs > 1 else None
     if choices:
         found["choices"] = choices
     if default is not None:
@@ -252,6 +253,7 @@ def argparse_parameter(action: Any, others: list[str], prog: str) -> Iterator[di
         gathers = isinstance(action, argparse._ExtendAction) and isinstance(action.nargs, str)
         many = "repeat" if gathers or (repeated and not is_many) else "together" if is_many else ""
         found |= {"by": "option", "option": option, "type": kind, "many": many, "required": bool(action.required)}
+    found["number"] = action.nargs if isinstance(action.nargs, int) and action.nargs > 1 else None
     if action.choices and len(action.choices) <= MOST_CHOICES:
         found["choices"] = [choice_of(each, kind) for each in action.choices]
     if isinstance(action.default, (str, int, float)) and not isinstance(action.default, bool):

@@ -12,8 +12,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-MANY = ("repeat", "together")
-
 
 class Refused(Exception):
     """Why the arguments cannot be passed, in a sentence."""
@@ -83,6 +81,8 @@ def _option(one: dict[str, Any], value: Any) -> list[str]:
             raise Refused(f"`{one['name']}` must be from 0 to 100")
         return [option] * number
     values = _values(one, value)
+    if one.get("many") == "exactly":
+        return [option, *values]
     if one.get("many") == "together":
         if any(each.startswith("-") for each in values):
             raise Refused(f"no value of `{one['name']}` may begin with `-`: it would be taken for an option")
@@ -104,7 +104,10 @@ def _values(one: dict[str, Any], value: Any) -> list[str]:
     if not one.get("many"):
         return [_text(one, value)]
     single = {**one, "type": one.get("items") or "string"}
-    return [_text(single, each) for each in (value if isinstance(value, list) else [value])]
+    values = [_text(single, each) for each in (value if isinstance(value, list) else [value])]
+    if one.get("number") and len(values) != one["number"]:
+        raise Refused(f"`{one['name']}` takes {one['number']} values, not {len(values)}")
+    return values
 
 
 def _text(one: dict[str, Any], value: Any) -> str:

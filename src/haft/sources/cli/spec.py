@@ -18,6 +18,8 @@ WAYS: Final = {
     "stdin": ("string", "object"),
 }
 """How a value is passed, and of which types it may be then."""
+MANY: Final = ("repeat", "together", "exactly")
+"""The option for each value; once for all; once for as many as the program counts, whatever they begin with."""
 MOST_COMMANDS: Final = 500
 MOST_PARAMETERS: Final = 200
 LARGEST: Final = 1_000_000
@@ -125,7 +127,8 @@ class _Spec:
             raise self._wrong(f"a parameter of {of} has no name that a parameter may have")
         said = f"`{told['name']}` of {of}"
         known = (
-            "name", "type", "items", "help", "required", "by", "option", "off", "choices", "many", "lead", "default"
+            "name", "type", "items", "help", "required", "by", "option", "off", "choices", "many", "number", "lead",
+            "default",
         )  # fmt: skip
         self._keys(told, known, said)
         many = told.get("many", "")
@@ -135,12 +138,16 @@ class _Spec:
         types = WAYS.get(by, ()) if isinstance(by, str) else ()
         kind = told.get("type") or ("array" if many else types[0] if types else "string")
         many = many or ("repeat" if kind == "array" else "")
-        if kind not in types or many not in ("", "repeat", "together") or (many and "array" not in types):
+        if kind not in types or many not in ("", *MANY) or (many and "array" not in types):
             raise self._wrong(
                 f"{said} cannot be passed so",
-                f"by: {', '.join(WAYS)}; type: {', '.join(types or TYPES)}; many: true, repeat, together",
+                f"by: {', '.join(WAYS)}; type: {', '.join(types or TYPES)}; many: true, {', '.join(MANY)}",
             )
         self._check(told, said, by, option)
+        number = told.get("number")
+        is_number = type(number) is int and 1 <= number <= MOST_PARAMETERS and bool(many)
+        if not is_number and (number is not None or many == "exactly"):
+            raise self._wrong(f"`number` of {said} must say how many values there are")
         return {
             "name": told["name"],
             "type": "array" if many else kind,
@@ -152,6 +159,7 @@ class _Spec:
             **({"off": told["off"]} if told.get("off") else {}),
             **({"choices": list(told["choices"])} if told.get("choices") else {}),
             **({"many": many} if many else {}),
+            **({"number": number} if number is not None else {}),
             **({"lead": list(told["lead"])} if told.get("lead") else {}),
         }
 
