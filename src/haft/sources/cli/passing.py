@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+_A = {"integer": "a whole number", "number": "a number"}
+
 
 class Refused(Exception):
     """Why the arguments cannot be passed, in a sentence."""
@@ -116,7 +118,7 @@ def _text(one: dict[str, Any], value: Any) -> str:
     if isinstance(value, bool):
         value = "true" if value else "false"
         if kind in ("integer", "number"):
-            raise Refused(f"`{name}` must be a {kind}")
+            raise Refused(f"`{name}` must be {_A[kind]}")
     if kind == "object" and isinstance(value, (dict, list)):
         value = json.dumps(value)
     if isinstance(value, (dict, list)):
@@ -125,7 +127,7 @@ def _text(one: dict[str, Any], value: Any) -> str:
         try:
             number = float(value)
         except (ValueError, OverflowError):
-            raise Refused(f"`{name}` must be a {kind}, not `{str(value)[:40]}`") from None
+            raise Refused(f"`{name}` must be {_A[kind]}, not `{str(value)[:40]}`") from None
         if kind == "integer" and not (isinstance(value, int) or str(value).lstrip("+-").isdigit()):
             if number != number // 1:
                 raise Refused(f"`{name}` must be a whole number, not `{value}`")

@@ -117,9 +117,12 @@ class CommandLines:
         if line.spec is not None:
             try:
                 with open(line.spec, encoding="utf-8") as file:
-                    return read_spec(file.read(LARGEST + 1), line.spec, prefix=line.prefix)
+                    commands = read_spec(file.read(LARGEST + 1), line.spec, prefix=line.prefix)
             except (OSError, UnicodeDecodeError) as error:
                 return f"{line.spec} cannot be read: {error}"
+            if not line.program:
+                return commands
+            return [{**command, "program": list(line.program)} for command in commands]
         known = self._kept(line)
         if known is None:
             return self._why_not(line) or NOT_ASKED

@@ -12,7 +12,7 @@ import click
 from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import state_home, tell_what_is_logged, workspace_of
-from haft.surfaces.cli.printing import facts, lines, say
+from haft.surfaces.cli.printing import facts, lines, say, warn
 from haft.surfaces.cli.terminal import one_line
 from haft.surfaces.cli.tools import complete_names, find_listing, listings
 
@@ -58,6 +58,9 @@ def wrap_program(
         reference = as_click or as_argparse or ""
         form: Form = "click" if as_click else "argparse"
         commands = _asked(said, form, reference, program, prefix, python)
+    if commands[0]["program"][1:2] == ["-m"] and not said.quiet:
+        module = commands[0]["program"][2]
+        warn(f"they run `python -m {module}`, which only works where Python finds it: install it, or name `--program`")
     if pin:
         commands = pinned(commands, _where(commands[0]["program"][0], python))
     _tell(wrap(commands, os.path.abspath(os.path.expanduser(directory)), force=force), said)
@@ -120,6 +123,8 @@ def export_tools(said: Globals, names: tuple[str, ...], directory: str, force: b
         if not one.enabled:
             raise BadUsage(f"`{one.spec.name}` cannot be called, it is {one.state}: {one.reason}")
     workspace = os.path.realpath(workspace_of(said))
+    if f"{os.path.realpath(os.path.expanduser(directory))}/".startswith(workspace.rstrip("/") + "/"):
+        warn(f"{directory} lies in the workspace: there they stand for nothing, and what they start is refused")
     _tell(export(wanted, os.path.abspath(os.path.expanduser(directory)), workspace, force=force), said)
 
 
