@@ -292,3 +292,17 @@ def test_a_workspace_alone_cannot_name_a_repository(worktree, look, workspace, h
     assert look(workspace).repository is None
     (workspace / ".git").write_text(f"gitdir: {home}\n")
     assert look(workspace).repository is None
+
+
+def test_sources_that_an_environment_on_path_names_are_shown_and_no_more_than_they(tmp_path):
+    home = tmp_path / "home"
+    prefix, sources = home / "project/.venv", home / "other/src"
+    library = prefix / "lib/python3.11/site-packages"
+    for place in (library, prefix / "bin", sources, home / "secret"):
+        place.mkdir(parents=True)
+    (prefix / "pyvenv.cfg").touch()
+    (library / "named.pth").write_text(f"{sources}\n{home}\n{tmp_path}\n/\nimport os\nrelative\n{home}/gone\n")
+    found = toolchains(str(prefix / "bin"), [str(home)], [str(home)])
+    assert str(sources) in found and not {str(home), str(tmp_path), "/"} & set(found)
+    (prefix / "pyvenv.cfg").unlink()
+    assert str(sources) not in toolchains(str(prefix / "bin"), [str(home)], [str(home)])

@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from haft.files.installed import installed_by_name
+
 KNOWN: Final = (
     ".asdf", ".bun", ".cargo/bin", ".deno", ".dotnet", ".foundry/bin", ".foundry/versions",
     ".ghcup", ".goenv", ".juliaup", ".local/bin",
@@ -47,6 +49,7 @@ def toolchains(path: str, hidden: Sequence[str], homes: Sequence[str]) -> list[s
         for place in dict.fromkeys((directory, real)):
             if is_below(place, hidden) and (taken := _around(place, homes)):
                 found.update(dict.fromkeys(taken))
+            found.update(dict.fromkeys(_sources_of(os.path.dirname(place), hidden, homes)))
         for target in _targets_of_links(directory):
             if is_below(target, hidden):
                 place = os.path.dirname(target)
@@ -74,6 +77,17 @@ def _around(directory: str, homes: Sequence[str]) -> list[str]:
         parts = [directory, *(os.path.join(parent, name) for name in PREFIX_PARTS)]
         return [part for part in parts if os.path.lexists(part)]
     return [] if directory in refused or directory in ("/", HOMES) else [directory]
+
+
+def _sources_of(prefix: str, hidden: Sequence[str], homes: Sequence[str]) -> Iterator[str]:
+    """Where the sources lie of what is installed in an environment only by name: its programs import them from there. A
+    whole home, or a place that is hidden as a whole, is no source."""
+    if not os.path.lexists(os.path.join(prefix, "pyvenv.cfg")):
+        return
+    whole = (*hidden, *homes, "/")
+    for place in installed_by_name(prefix):
+        if is_below(place, hidden) and not any(is_below(each, (place,)) for each in whole):
+            yield place
 
 
 def _home_of_someone(path: str) -> list[str]:

@@ -79,8 +79,10 @@ async def ask_commands(
 
 
 def _readable(python: str) -> list[str]:
+    from haft.files.installed import installed_by_name
     from haft.files.links import steps_of
 
     found = shutil.which(python) or python
+    prefix = os.path.dirname(os.path.dirname(found))
     steps = [os.path.dirname(step) for step in steps_of(found)]
-    return [PROGRAM, os.path.dirname(os.path.dirname(found)), sys.prefix, sys.base_prefix, *steps]
+    return [PROGRAM, prefix, sys.prefix, sys.base_prefix, *steps, *installed_by_name(prefix)]
