@@ -21,7 +21,15 @@ from typing import Any
 
 from haft.helper import cgroups, kernel, landlock, seccomp
 from haft.helper.meter import Meter, apply_rlimits, rlimits
-from haft.helper.supervisor import GIVE_UP_SECONDS, POLL_SECONDS, Supervisor, drain, reap, wake_on_children
+from haft.helper.supervisor import (
+    GIVE_UP_SECONDS,
+    POLL_SECONDS,
+    Supervisor,
+    drain,
+    forget_signals,
+    reap,
+    wake_on_children,
+)
 from haft.helper.words import argv_and_env, failure, read_request, tell
 
 STREAMS = 3
@@ -81,12 +89,7 @@ def become(request: dict[str, Any], streams: list[int], directory: int, group: c
     """In the child: own session, clean signals, the three streams, the directory, then the command."""
     argv, env = argv_and_env(request)
     os.setsid()
-    signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        # What the host ignores, its tools would ignore too, TERM included.
-        if signal.getsignal(number) is not signal.SIG_DFL:
-            signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    forget_signals()
     os.fchdir(directory)
     if group is not None:
         group.join()

@@ -57,6 +57,15 @@ def wake_on_children() -> int:
     return reading
 
 
+def forget_signals() -> None:
+    """As a new program expects them: what the host ignores, its tools would ignore too, TERM included."""
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if signal.getsignal(number) is not signal.SIG_DFL:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 def drain(descriptor: int) -> None:
     """Forget what woke us."""
     with contextlib.suppress(BlockingIOError):

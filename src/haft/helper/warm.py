@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 from haft.helper import jail, scratch
 from haft.helper.init import STREAMS, Everyone, Init
-from haft.helper.supervisor import Supervisor, drain, reap
+from haft.helper.supervisor import Supervisor, drain, forget_signals, reap
 from haft.helper.words import argv_and_env, never_started, programs, read_request, tell
 
 CHANNEL = 3
@@ -135,11 +135,7 @@ class Warm:
     def _become(self, request: dict[str, Any], streams: list[int], channel: int) -> NoReturn:
         argv, env = argv_and_env(request)
         os.setsid()
-        signal.set_wakeup_fd(-1)
-        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            if signal.getsignal(number) is not signal.SIG_DFL:
-                signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        forget_signals()
         os.chdir(os.fsencode(request["directory"]))
         self._init.restrict(self._room, request, self._room.outside())
         kept = [os.dup(descriptor) for descriptor in (*streams, channel)]  # None of them where another is to go.

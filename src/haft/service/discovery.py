@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from haft.contracts import AskingLauncher, BadUsage, Found, Launcher, Provenance, SessionLauncher, ToolSpec
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox import Place, Separators, Toolboxes, as_found, candidate, standard_places
-from haft.sources.amp_toolbox.exports import as_the_tool, export_at
 from haft.sources.skills import Activations, Skill, Skills, SkillTool
 from haft.storage import KeptDefinitions, StateHome
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from haft.service.origins import Origins
     from haft.service.plugins import Plugins
     from haft.service.templates import ConfiguredTemplates
+    from haft.sources.amp_toolbox.exports import Export
 
 TOOLBOXES: Final = "amp-toolbox"
 SKILL: Final = "skill"
@@ -64,11 +64,10 @@ class Discovery:
         self._home = home.path
         self._config: Config | None = None
         self._catalogue: Catalogue | None = None
+        self._follows_exports = follows_exports
+        self._opened = functools.partial(_elsewhere, home, env, sessions)
         self._origins: Origins | None = None
-        if follows_exports:
-            from haft.service.origins import Origins
-
-            self._origins = Origins(lambda: self._catalogue, functools.partial(_elsewhere, home, env, sessions))
+        """Once an executable was found that stands for a tool."""
         self._skill: SkillTool | None = None
         self._turn: asyncio.Lock | None = None
 
@@ -188,6 +187,7 @@ class Discovery:
     async def at(self, path: str, launcher: AskingLauncher) -> Found:
         """The tool at a path, wherever it lies, asked anew."""
         from haft.sources.amp_toolbox.describing import describe, script
+        from haft.sources.amp_toolbox.exports import as_the_tool, export_at
         from haft.sources.asking import DESCRIBE_SECONDS
         from haft.sources.bash_plugin.finding import is_bash_plugin
 
@@ -203,8 +203,9 @@ class Discovery:
         each = candidate(path, Place(os.path.dirname(path), provenance, self._workspace if inside else None))
         if each.problem is not None:
             raise BadUsage(f"{path} is no tool: {each.problem}")
-        if self._origins is not None and not inside and (export := export_at(path)) is not None:
-            self._origins(export)
+        if self._follows_exports and not inside and (export := export_at(path)) is not None:
+            self._origin(export)
+            assert self._origins is not None
             await self._origins.renew(launcher)
             found = as_the_tool(each, export, self._origins)
             if found.tool is None:
@@ -254,9 +255,19 @@ class Discovery:
         if self._origins is not None:
             await self._origins.close()
 
+    def _origin(self, export: Export) -> Found:
+        """The tool that an executable stands for."""
+        if self._origins is None:
+            from haft.service.origins import Origins
+
+            self._origins = Origins(lambda: self._catalogue, self._opened)
+        return self._origins(export)
+
     def _boxes(self) -> Toolboxes:
         if self._toolboxes is None:
-            self._toolboxes = Toolboxes(self._places, self._definitions, self._separators, self._origins)
+            self._toolboxes = Toolboxes(
+                self._places, self._definitions, self._separators, self._origin if self._follows_exports else None
+            )
         return self._toolboxes
 
     def _places(self) -> list[Place]:

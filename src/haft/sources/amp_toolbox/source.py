@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import Definitions, Found, Launcher, ToolSpec
-from haft.sources.amp_toolbox.exports import Export, Origins, as_the_tool, export_at
 from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, spec_of
 from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Told
 from haft.sources.identity import identity_at
+
+if TYPE_CHECKING:
+    from haft.sources.amp_toolbox.exports import Export, Origins
 
 COLON: Final = ": "
 
@@ -107,6 +109,8 @@ class Toolboxes:
             return Found(_bare(each), None, "inactive", reason)
         export = self._export(each)
         if export is not None and self._origins is not None:
+            from haft.sources.amp_toolbox.exports import as_the_tool
+
             return as_the_tool(each, export, self._origins)
         known = self._answers.of(each)
         if known.get("identity") != each.identity:
@@ -123,6 +127,8 @@ class Toolboxes:
             return None
         key = each.path, each.identity
         if key not in self._exports:
+            from haft.sources.amp_toolbox.exports import export_at
+
             self._exports[key] = export_at(each.path)
         return self._exports[key]
 
