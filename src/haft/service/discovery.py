@@ -156,7 +156,7 @@ class Discovery:
             if self._plugins is not None:
                 await self._plugins.renew(catalogue, launcher, told)
             if self._templates is not None:
-                self._templates.renew(catalogue)
+                await self._templates.renew(catalogue)
             if self._command_lines is not None:
                 await self._command_lines.renew(catalogue, launcher)
             self.fill_builtin(catalogue)

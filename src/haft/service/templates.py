@@ -42,9 +42,11 @@ class ConfiguredTemplates:
         self.source.look()
         catalogue.take(TEMPLATES, self.source.found())
 
-    def renew(self, catalogue: Catalogue) -> None:
+    async def renew(self, catalogue: Catalogue) -> None:
         """The same, where anything is another than before."""
-        if self.source.look():
+        import asyncio
+
+        if await asyncio.to_thread(self.source.look):
             catalogue.take(TEMPLATES, self.source.found())
 
     def environments_inside(self) -> Iterator[str]:
