@@ -149,7 +149,7 @@ def test_what_a_workspace_says_of_itself_counts_when_it_is_trusted(repository):
 def test_a_program_is_asked_what_its_commands_are(places, library, name):
     module = name.partition(":")[0]
     shutil.copy(PROGRAMS / f"{module}.py", places.workspace)
-    places.user(f'[cli.echo]\n{library} = "{name}"\npython = "{sys.executable}"\nprefix = "e-"\n')
+    places.own(f'[cli.echo]\n{library} = "{name}"\npython = "{sys.executable}"\nprefix = "e-"\n')
     bench = places.bench()
     assert bench.tools()["e-say"].state == "ready" and "e-remote-add" in bench.tools()
     given = {"text": "-x", "rest": ["", "a b\n"], "tag": ["ü"], "times": 4, "loud": False, "level": 2}
@@ -162,7 +162,7 @@ def test_a_program_is_asked_what_its_commands_are(places, library, name):
 
 def test_an_answer_is_kept_and_a_failure_is_not(places, monkeypatch):
     (places.workspace / "late.py").write_text("raise RuntimeError('not yet')\n")
-    places.user(f'[cli.late]\nclick = "late:main"\npython = "{sys.executable}"\n')
+    places.own(f'[cli.late]\nclick = "late:main"\npython = "{sys.executable}"\n')
     broken = places.found()["late"]
     assert broken.state == "broken" and "`late` cannot be imported: RuntimeError: not yet" in broken.reason
     (places.workspace / "late.py").write_text("import click\n\n\n@click.command()\ndef main():\n    pass\n")
@@ -180,7 +180,7 @@ def test_a_program_whose_modules_changed_is_asked_again(places):
         "for name in NAMES:\n    main.add_command(click.Command(name, callback=lambda: print('called')))\n"
         "if __name__ == '__main__':\n    main()\n"
     )
-    places.user(f'[cli.app]\nclick = "app.cli:main"\npython = "{sys.executable}"\nprefix = ""\n')
+    places.own(f'[cli.app]\nclick = "app.cli:main"\npython = "{sys.executable}"\nprefix = ""\n')
     bench = places.bench()
     assert bench.call("one").output == "called\n"
     (places.workspace / "app/parts.py").write_text("NAMES = ['one', 'two']\n")
@@ -191,9 +191,26 @@ def test_a_program_whose_modules_changed_is_asked_again(places):
 def test_a_program_that_hangs_is_given_up(places, monkeypatch):
     monkeypatch.setattr(asking, "SECONDS", 0.5)
     (places.workspace / "slow.py").write_text("import time\ntime.sleep(1000)\n")
-    places.user(f'[cli.slow]\nclick = "slow:main"\npython = "{sys.executable}"\n')
+    places.own(f'[cli.slow]\nclick = "slow:main"\npython = "{sys.executable}"\n')
     slow = places.found()["slow"]
     assert slow.state == "broken" and "it did not answer within 0.5 s" in slow.reason
+
+
+def test_what_a_clone_brings_does_not_answer_for_what_a_person_means(places):
+    (places.workspace / "cdd").mkdir()
+    (places.workspace / "cdd/__init__.py").write_text("raise SystemExit('the clone was asked')\n")
+    (places.workspace / "nobody.py").write_text("import click\nmain = click.Command('x', callback=print)\n")
+    python = sys.executable
+    places.user(f'[cli.cdd]\nclick = "cdd.cli:main"\npython = "{python}"\n[cli.no]\nclick = "nobody:main"\n')
+    found = places.found()
+    assert found["cdd-start"].state == "ready"
+    assert found["no"].state == "broken" and "No module named 'nobody'" in found["no"].reason
+
+
+def test_a_spec_that_is_no_file_is_not_waited_for(places):
+    os.mkfifo(places.workspace / "spec.toml")
+    places.own('[cli.x]\nspec = "./spec.toml"\n')
+    assert "it is no regular file" in places.found()["x"].reason
 
 
 WRONG = [

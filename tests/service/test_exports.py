@@ -208,6 +208,34 @@ def test_an_executable_that_a_workspace_brings_stands_for_nothing(two):
     assert not (two.b / "greeting.txt").exists()
 
 
+@pytest.mark.parametrize("way", ["the root itself", "a link to it"])
+def test_neither_does_one_that_is_reached_by_another_way(two, way, monkeypatch):
+    name, _arguments, _changed = give(two, "template")
+    two.export(name)
+    (two.box / name).rename(two.b / name)
+    place = two.b
+    if way == "a link to it":
+        place = two.b.parent / "another"
+        place.symlink_to(two.b)
+    monkeypatch.setenv("AMP_TOOLBOX", str(place))
+    listing = two.bench(two.b).tools()["tb__greet"]
+    assert listing.spec.provenance == "workspace" and "export" not in listing.spec.meta
+
+
+def test_a_file_that_comes_to_stand_for_another_tool_is_asked_about_again(two):
+    two.box.mkdir(exist_ok=True)
+    path = two.box / "tidy"
+    path.write_text('#!/bin/sh\necho \'{"name": "tidy", "description": "Tidy up.", "args": {}}\'\n')
+    path.chmod(0o755)
+    bench = two.bench(two.b)
+    assert bench.call("tb__tidy").status == "done" and len(bench.asked) == 1
+    mark = {"described": "tidy", "name": "list_directory", "workspace": None}
+    path.write_text(f"#!/bin/sh\n# haft-export: {json.dumps(mark)}\n")
+    outcome = bench.call("tb__tidy", path=".")
+    assert outcome.status == "done" and len(bench.asked) == 2, "although a built-in tool that only reads asks nobody"
+    assert "not what was agreed to" in bench.asked[1].reason
+
+
 def broken(two, name):
     """Why an exported tool cannot be called in B; what a call says agrees."""
     bench = two.bench(two.b)

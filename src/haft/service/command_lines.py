@@ -64,6 +64,7 @@ class ConfiguredCommandLines:
             python=place(python) if python and os.sep in python else python,
             program=(program,) if isinstance(program, str) else tuple(program),
             prefix=told.get("prefix"),
+            here=inside or not is_file,
         )
 
 

@@ -188,6 +188,7 @@ class Discovery:
         """The tool at a path, wherever it lies, asked anew."""
         from haft.sources.amp_toolbox.describing import describe, script
         from haft.sources.amp_toolbox.exports import as_the_tool, export_at
+        from haft.sources.amp_toolbox.finding import lies_inside
         from haft.sources.asking import DESCRIBE_SECONDS
         from haft.sources.bash_plugin.finding import is_bash_plugin
 
@@ -196,7 +197,7 @@ class Discovery:
             raise BadUsage(f"there is no file {path}")
         if os.path.isdir(path) or os.path.basename(path) == "tool.py":
             return self._template_at(path)
-        inside = path.startswith(self._workspace.rstrip("/") + "/")
+        inside = lies_inside(path, self._workspace)
         provenance: Provenance = "workspace" if inside else "user"
         if is_bash_plugin(script(path).encode()):
             return await self._plugin_at(path, provenance, launcher)

@@ -14,5 +14,5 @@ def identity_at(path: str) -> str | None:
     """The identity of the file at a path, links followed; None where there is none."""
     try:
         return identity_of(os.stat(path))
-    except OSError:
+    except (OSError, ValueError):
         return None

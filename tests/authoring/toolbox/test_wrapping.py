@@ -204,7 +204,7 @@ def test_whatever_a_description_holds_the_wrapper_is_python(text):
     (command,) = read_spec(SPEC, "spec.toml")
     wrapped = wrapper({**command, "description": text, "program": ["x", text.replace("\0", "")]})
     wrapped.encode()
-    names: dict = {"__name__": "wrapped"}
+    names: dict = {"__name__": "wrapped", "__file__": "/nowhere/wrapped"}
     exec(compile(wrapped, "wrapper", "exec"), names)
     assert names["COMMAND"]["description"] == text
     assert "\n" not in in_a_docstring(text) and len(in_a_docstring(text)) <= 110
@@ -289,3 +289,13 @@ def test_git_by_a_spec_file(repository, written, bare_path):
         [paths["git-show"]], input='{"object": "--output=x"}', capture_output=True, text=True, cwd=repository, env=env
     )
     assert refused.returncode == 128 and not (repository / "x").exists(), "a value is never an option"
+
+
+def test_what_lies_beside_a_wrapper_is_not_imported(tmp_path):
+    (command,) = read_spec('program = "true"\n[[commands]]\nname = "x"\nwords = []\n', "spec.toml")
+    path = tmp_path / "x"
+    path.write_text(wrapper(command))
+    (tmp_path / "json.py").write_text("print('hijacked')\n")
+    env = {"PATH": os.environ["PATH"], "TOOLBOX_ACTION": "describe"}
+    done = subprocess.run([sys.executable, str(path)], env=env, capture_output=True, text=True, check=True)
+    assert "hijacked" not in done.stdout + done.stderr and json.loads(done.stdout)["name"] == "true-x"

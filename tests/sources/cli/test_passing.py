@@ -127,3 +127,41 @@ def test_no_value_slides_into_the_place_of_another():
     assert words_of(one, {"a": "1", "b": "2", "c": "3"})[0] == ["--", "1", "2", "3"]
     with pytest.raises(Refused, match="`a` is missing: `b` stands behind it"):
         words_of(one, {"b": "2", "c": "3"})
+
+
+def test_nothing_stands_before_many_or_behind_them_unsaid():
+    one = command({"mode": {"required": False}, "files": {"required": True, "many": True}}, words=[])
+    with pytest.raises(Refused, match="`mode` is missing: `files` stands behind it"):
+        words_of(one, {"files": ["x", "y"]})
+    assert words_of(one, {"mode": "m", "files": ["x"]})[0] == ["--", "m", "x"]
+    one = command({"files": {"many": True, "required": False}, "to": {"required": False}}, words=[])
+    with pytest.raises(Refused, match="the last of `files` would be taken for it"):
+        words_of(one, {"files": ["x", "y"]})
+    with pytest.raises(Refused, match="`files` is missing"):
+        words_of(one, {"to": "x"})
+
+
+def test_a_short_option_does_not_grow_into_a_longer_one():
+    one = command({"n": {"option": "-n"}, "name": {"option": "-name", "type": "boolean"}}, words=[])
+    assert words_of(one, {"n": "ame"})[0] == ["-n", "ame"]
+    with pytest.raises(Refused):
+        words_of(one, {"n": "-ame"})
+
+
+def test_what_a_parser_takes_for_something_else_is_refused():
+    one = {**command({"many": {"many": True}}, words=[]), "refused": ["--", "@"]}
+    for value in ("--", "@file"):
+        with pytest.raises(Refused, match="would not take it for a value"):
+            words_of(one, {"many": ["a", value]})
+    assert words_of(one, {"many": ["--x", "a@b"]})[0] == ["--", "--x", "a@b"]
+
+
+@pytest.mark.parametrize("value", [None, [None], "1.5", " 9007199254740993.0", 1e25, "1e400", "nan", 10**2000])
+def test_no_number_arrives_as_another(value):
+    one = command({"i": {"type": "integer", "many": True}}, words=[])
+    if value is None:
+        assert words_of(one, {"i": value})[0] == []
+        return
+    with pytest.raises(Refused):
+        words_of(one, {"i": value if isinstance(value, list) else [value]})
+    assert words_of(one, {"i": ["9007199254740993", 3.0, -4]})[0] == ["--", "9007199254740993", "3", "-4"]

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from haft.authoring.toolbox.placing import Placed, in_a_docstring, place
+from haft.authoring.toolbox.placing import IMPORTS, Placed, in_a_docstring, place
 from haft.contracts import BadUsage, Listing, ToolSpec
 from haft.sources.amp_toolbox.exports import MARK, Export
 from haft.sources.amp_toolbox.tool import PREFIX
@@ -29,10 +29,7 @@ A toolbox executable that stands for a tool of haft, and was made by `haft toolb
 `haft tools use`, so that approval, limits, undo and the record are haft's; what would ask waits in the inbox.
 """
 
-import json
-import os
-import sys
-
+{imports}
 HAFT = {haft}
 DESCRIPTION = {description}
 
@@ -71,6 +68,8 @@ def export(listings: Sequence[Listing], directory: str, workspace: str, *, force
         spec = listing.spec
         if spec.provenance == "embedded":
             raise BadUsage(f"`{spec.name}` was handed over by a program, and is nowhere else: it cannot be exported")
+        if spec.hosting == "session":
+            raise BadUsage(f"`{spec.name}` keeps a state for its workspace: it cannot be exported to others")
         if "export" in spec.meta:
             raise BadUsage(f"`{spec.name}` is exported already: {spec.origin}")
         name = spec.name.removeprefix(PREFIX)
@@ -90,6 +89,7 @@ def executable(name: str, spec: ToolSpec, workspace: str | None) -> str:
     }
     return _TEXT.format(
         mark=mark,
+        imports=IMPORTS,
         summary=in_a_docstring(spec.summary) or name,
         haft=repr(_own_program()),
         description=pprint.pformat(described, width=110, sort_dicts=False),

@@ -16,6 +16,18 @@ LONGEST: Final = 110
 """Letters of words of others in one line."""
 
 
+IMPORTS: Final = """import os
+import sys
+
+# What lies beside this file is no library of it.
+_BESIDE = {os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.path.realpath(__file__))}
+sys.path[:] = [place for place in sys.path if os.path.abspath(place) not in _BESIDE]
+
+import json  # noqa: E402
+"""
+"""What every executable begins with. A file put beside one is not what it imports."""
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """An executable that was written, or was there already."""

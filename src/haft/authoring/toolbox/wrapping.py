@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Final
 
-from haft.authoring.toolbox.placing import Placed, in_a_docstring, place
+from haft.authoring.toolbox.placing import IMPORTS, Placed, in_a_docstring, place
 from haft.sources.cli.describing import with_help
 from haft.sources.cli.spec import Command
 
@@ -26,10 +26,7 @@ A toolbox executable: TOOLBOX_ACTION=describe says what it takes, TOOLBOX_ACTION
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-
+{imports}
 COMMAND = {command}
 '''
 
@@ -46,7 +43,7 @@ def wrapper(command: Command) -> str:
     summary = in_a_docstring(first) or command["name"]
     line = in_a_docstring(" ".join([*command["program"], *command["words"]]))
     shown = pprint.pformat(told, width=118, sort_dicts=False)
-    head = _HEAD.format(summary=summary, line=line, command=shown)
+    head = _HEAD.format(summary=summary, line=line, imports=IMPORTS, command=shown)
     return "\n\n".join([head, *_parts("passing.py"), *_parts("wrapping_main.py")]) + "\n"
 
 

@@ -33,7 +33,7 @@ class Pin:
 
 def pin_of(spec: ToolSpec) -> Pin | None:
     """The tool as it is now; None where its maker vouches for it."""
-    if spec.provenance == "builtin":
+    if spec.provenance == "builtin" and "export" not in spec.meta:
         return None
     definition: dict[str, Any] = {
         "name": spec.name,

@@ -74,6 +74,8 @@ def as_the_tool(each: Candidate, export: Export, origins: Origins) -> Found:
         name=registered_name(export.described),
         kind="amp-toolbox",
         origin=each.path,
+        # Whoever vouches for the tool does not vouch for the file that names it: what was agreed to is both.
+        files=tuple(dict.fromkeys((each.path, *found.spec.files))),
         meta={**meta, "toolbox": {"form": "export", "describes": export.described}, "export": export.to_json()},
     )
     if found.tool is None:

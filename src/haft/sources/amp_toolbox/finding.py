@@ -73,8 +73,15 @@ def standard_places(env: Mapping[str, str], workspace: str, configured: Sequence
 
 
 def _place(directory: str, root: str) -> Place:
-    inside = directory.startswith(root.rstrip("/") + "/")
+    inside = lies_inside(directory, root)
     return Place(directory, "workspace" if inside else "user", root if inside else None)
+
+
+def lies_inside(path: str, root: str) -> bool:
+    """Whether a path is a directory or lies in it, by its words or by where it leads: by neither does what a workspace
+    brings become the user's."""
+    inside = root.rstrip("/") + "/"
+    return any(f"{way}/".startswith(inside) for way in (os.path.abspath(path), os.path.realpath(path)))
 
 
 def candidates(place: Place) -> list[Candidate]:
@@ -142,7 +149,7 @@ def _leaves(path: str, place: Place) -> str | None:
     if place.within is None:
         return None
     real = os.path.realpath(path)
-    if real.startswith(place.within.rstrip("/") + "/"):
+    if f"{real}/".startswith(place.within.rstrip("/") + "/"):
         return None
     return (
         f"it leads out of the workspace, to {real}; to have it all the same, add its directory to AMP_TOOLBOX or to "

@@ -37,9 +37,11 @@ async def ask_commands(
     python: str | None = None,
     program: list[str] | None = None,
     prefix: str | None = None,
+    here: bool = False,
 ) -> Asked:
     """The commands of `MODULE:OBJECT`. `python` is the interpreter that has the module, `program` what is run to call
-    it: by default the script that is installed for it, else the module itself."""
+    it: by default the script that is installed for it, else the module itself. With `here`, the module may lie in the
+    directory that this is asked in."""
     from haft.sources.asking import ask, tail_of
 
     module, _, name = reference.partition(":")
@@ -48,7 +50,7 @@ async def ask_commands(
             f"`{reference}` names no object of a module", hint="write `MODULE:OBJECT`, such as `app.cli:main`"
         )
     python = python or sys.executable
-    argv = [python, "-B", PROGRAM, form, reference]
+    argv = [python, "-B", PROGRAM, form, reference, *(["here"] if here else [])]
     said = await ask(Started(argv, readable=tuple(_readable(python))), launcher, seconds=SECONDS)
     if said.failure is not None:
         raise BadUsage(f"`{reference}` could not be asked: {said.failure}")
@@ -68,14 +70,21 @@ async def ask_commands(
     if problem is not None:
         raise BadUsage(f"`{reference}` cannot be wrapped: {problem}", hint="`--python` names the Python that has it")
     if program is None:
-        program = [script] if isinstance(script, str) else [python, "-m", module]
-    if isinstance(commands, list) and len(commands) == 1 and commands[0].get("words") == [] and prefix is None:
+        is_name = isinstance(script, str) and bool(script) and os.sep not in script and "\0" not in script
+        program = [str(script)] if is_name else [python, "-m", module]
+    if not isinstance(commands, list) or not all(isinstance(one, dict) for one in commands):
+        raise BadUsage(f"`{reference}` could not be asked: it said what cannot be understood")
+    if len(commands) == 1 and commands[0].get("words") == [] and prefix is None:
         # The program is the command.
         prefix, commands[0]["name"] = "", os.path.basename(program[-1])
     listed = commands_of({"program": program, "commands": commands}, reference, prefix=prefix)
     files = told.get("files")
-    paths = [one for one in files if isinstance(one, str) and os.path.isabs(one)] if isinstance(files, list) else []
+    paths = [one for one in files if _is_path(one)] if isinstance(files, list) else []
     return Asked(listed, tuple(paths[:MOST_FILES]))
+
+
+def _is_path(told: Any) -> bool:
+    return isinstance(told, str) and os.path.isabs(told) and "\0" not in told and told.isprintable()
 
 
 def _readable(python: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Says what the commands of a Python program are: run in that program's own Python, which needs nothing of haft.
 
-    python introspecting.py click|argparse MODULE:OBJECT
+    python introspecting.py click|argparse MODULE:OBJECT [here]
 
 It imports the module, so it is foreign code from then on: it is run behind walls, and what it prints is only read. The
 last line of stdout that begins with the mark is the answer, as JSON.
@@ -28,8 +28,10 @@ class Unreadable(Exception):
 
 def main() -> None:
     """Print the answer."""
-    sys.path[0] = os.getcwd()  # Instead of what lies beside this file, which is nobody's.
-    form, reference = sys.argv[1:3]
+    del sys.path[0]  # What lies beside this file is nobody's.
+    form, reference, *where = sys.argv[1:]
+    if where == ["here"]:
+        sys.path.append(os.getcwd())  # After what is installed: whoever brings a directory does not replace that.
     sys.argv = [reference.partition(":")[0]]
     try:
         listed = list(commands(form, load(reference)))
@@ -215,6 +217,7 @@ def parser_commands(parser: Any, words: list[str], about: str) -> Iterator[dict[
     yield {
         "name": " ".join(words) or parser.prog,
         "words": words,
+        "refused": ["--", *(parser.fromfile_prefix_chars or "")],
         "description": paragraphs((parser.description or about).replace("%(prog)s", parser.prog)),
         "parameters": told_apart(
             [one for each in shown for one in argparse_parameter(each, exclusive.get(id(each), []), parser.prog)]

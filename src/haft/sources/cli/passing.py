@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+MOST_DIGITS = 300
 _A = {"integer": "a whole number", "number": "a number"}
 
 
@@ -24,31 +25,50 @@ def words_of(command: dict[str, Any], given: Any) -> tuple[list[str], bytes]:
     if not isinstance(given, dict):
         raise Refused("the arguments must be one JSON object")
     parameters = {one["name"]: one for one in command["parameters"]}
-    for name in given:
-        if name not in parameters:
-            known = ", ".join(parameters) or "none"
-            raise Refused(f"there is no parameter `{name}`; there are: {known}")
+    _check_names(given, parameters)
     options: list[str] = []
     placed: list[tuple[dict[str, Any], list[str]]] = []
     stdin = b""
     absent: str | None = None
+    endless: str | None = None
     for name, one in parameters.items():
         value, how = given.get(name), one["by"]
         if value is None:
             if one.get("required"):
                 raise Refused(f"`{name}` is missing: {one.get('help') or 'it is required'}")
-            if how == "position" and not one.get("many"):
+            if how == "position" and not one.get("lead"):
                 absent = name
+                if endless is not None:
+                    raise Refused(f"`{name}` is missing: the last of `{endless}` would be taken for it")
             continue
         if how == "stdin":
             stdin = _text(one, value).encode()
         elif how == "position":
-            if absent is not None and not one.get("required") and not one.get("lead"):
+            if absent is not None and not one.get("lead") and (one.get("many") or not one.get("required")):
                 raise Refused(f"`{absent}` is missing: `{name}` stands behind it, and would be taken for it")
+            endless = name if one.get("many") and not one.get("number") else endless
             placed.append((one, _values(one, value)))
         else:
-            options += _option(one, value)
+            options += _option(one, value, [other.get("option", "") for other in parameters.values()])
+    for one, values in placed:
+        _check_words(command, one, values)
     return [*command["words"], *options, *_placed(placed, command.get("end_of_options", "--"))], stdin
+
+
+def _check_names(given: dict[str, Any], parameters: dict[str, Any]) -> None:
+    for name in given:
+        if name not in parameters:
+            known = ", ".join(parameters) or "none"
+            raise Refused(f"there is no parameter `{name}`; there are: {known}")
+
+
+def _check_words(command: dict[str, Any], one: dict[str, Any], values: list[str]) -> None:
+    """What some parsers take for something else wherever it stands: a lone `--`, and the names of files to read words
+    from."""
+    for refused in command.get("refused") or ():
+        for value in values:
+            if value == refused if refused == "--" else value.startswith(refused):
+                raise Refused(f"`{one['name']}` may not be `{value[:40]}`: the program would not take it for a value")
 
 
 def _placed(placed: list[tuple[dict[str, Any], list[str]]], end: str) -> list[str]:
@@ -70,7 +90,7 @@ def _placed(placed: list[tuple[dict[str, Any], list[str]]], end: str) -> list[st
     return found
 
 
-def _option(one: dict[str, Any], value: Any) -> list[str]:
+def _option(one: dict[str, Any], value: Any, known: list[str]) -> list[str]:
     option = one["option"]
     if one["by"] == "flag":
         is_on = _truth(one, value)
@@ -89,13 +109,17 @@ def _option(one: dict[str, Any], value: Any) -> list[str]:
         if any(each.startswith("-") for each in values):
             raise Refused(f"no value of `{one['name']}` may begin with `-`: it would be taken for an option")
         return [option, *values] if values else []
-    return [word for each in values for word in _joined(one["name"], option, each)]
+    return [word for each in values for word in _joined(one["name"], option, each, known)]
 
 
-def _joined(name: str, option: str, value: str) -> list[str]:
+def _joined(name: str, option: str, value: str, known: list[str]) -> list[str]:
+    if value == "--":
+        raise Refused(f"`{name}` may not be `--`: it ends the options for some programs")
     if option.startswith("--"):
         return [f"{option}={value}"]
-    if len(option) == 2 and value and not value.startswith("="):  # Some take `-n=5` for 5, and an empty one for none.
+    # Some take `-n=5` for 5, and an empty one for none; and `-name` may be an option of its own.
+    is_other = any(len(each) > 2 and not each.startswith("--") and each.startswith(option) for each in known)
+    if len(option) == 2 and value and not value.startswith("=") and not is_other:
         return [option + value]
     if value.startswith("-"):
         raise Refused(f"`{name}` may not begin with `-`: it would be taken for an option")
@@ -121,26 +145,36 @@ def _text(one: dict[str, Any], value: Any) -> str:
             raise Refused(f"`{name}` must be {_A[kind]}")
     if kind == "object" and isinstance(value, (dict, list)):
         value = json.dumps(value)
-    if isinstance(value, (dict, list)):
-        raise Refused(f"`{name}` must be one {kind}")
-    if kind in ("integer", "number"):
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            raise Refused(f"`{name}` must be {_A[kind]}, not `{str(value)[:40]}`") from None
-        if kind == "integer" and not (isinstance(value, int) or str(value).lstrip("+-").isdigit()):
-            if number != number // 1:
-                raise Refused(f"`{name}` must be a whole number, not `{value}`")
-            value = int(number)
-    word = str(value)
+    if value is None or isinstance(value, (dict, list)):
+        raise Refused(f"`{name}` must be one {kind}, not {json.dumps(value)[:40]}")
+    word = _number(name, kind, value) if kind in ("integer", "number") else str(value)
     if "\0" in word:
         raise Refused(f"`{name}` holds a NUL, which no program can receive")
     if any("\ud800" <= letter <= "\udfff" for letter in word):
         raise Refused(f"`{name}` holds half of a character")
     choices = one.get("choices")
-    if choices and word not in [str(choice) for choice in choices]:
+    if choices and word not in [str(choice) for choice in choices] and value not in choices:
         raise Refused(f"`{name}` must be one of {', '.join(str(choice) for choice in choices)}, not `{word}`")
     return word
+
+
+def _number(name: str, kind: str, value: Any) -> str:
+    """A number as a word: none that is another one when it is written."""
+    try:
+        word = str(value).strip()
+    except ValueError:
+        raise Refused(f"`{name}` has more digits than anyone reads") from None
+    digits = word[1:] if word[:1] in ("+", "-") else word
+    if digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS:
+        return word
+    try:
+        number = float(word)
+    except (ValueError, OverflowError):
+        number = float("nan")
+    is_whole = number == number and abs(number) < 2**53 and number == int(number)
+    if number != number or number in (float("inf"), -float("inf")) or (kind == "integer" and not is_whole):
+        raise Refused(f"`{name}` must be {_A[kind]}, not `{word[:40]}`")
+    return str(int(number)) if kind == "integer" else word
 
 
 def _truth(one: dict[str, Any], value: Any) -> bool:

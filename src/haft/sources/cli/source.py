@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from haft.contracts import Definitions, Found, HaftError, Launcher, Provenance, ToolSpec, clean_tool_name
 from haft.sources.answers import NOT_ASKED
-from haft.sources.cli.spec import LARGEST, Command, read_spec
+from haft.sources.cli.spec import Command
+from haft.sources.cli.spec_file import read_spec_file
 from haft.sources.cli.tool import CommandTool, spec_of
 from haft.sources.identity import identity_at
 
@@ -35,6 +36,8 @@ class Line:
     python: str | None = None
     program: tuple[str, ...] = ()
     prefix: str | None = None
+    here: bool = False
+    """Whether its module may lie in the workspace: not where a person's own file means what is installed."""
     problem: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
 
@@ -87,6 +90,7 @@ class CommandLines:
                     python=line.python,
                     program=list(line.program) or None,
                     prefix=line.prefix,
+                    here=line.here,
                 )
                 files = {path: identity_at(path) for path in asked.files}
                 self._keep(line, {"commands": asked.commands, "files": files})
@@ -115,11 +119,7 @@ class CommandLines:
         if line.problem is not None:
             return line.problem
         if line.spec is not None:
-            try:
-                with open(line.spec, encoding="utf-8") as file:
-                    commands = read_spec(file.read(LARGEST + 1), line.spec, prefix=line.prefix)
-            except (OSError, UnicodeDecodeError) as error:
-                return f"{line.spec} cannot be read: {error}"
+            commands = read_spec_file(line.spec, prefix=line.prefix)
             if not line.program:
                 return commands
             return [{**command, "program": list(line.program)} for command in commands]

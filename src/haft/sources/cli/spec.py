@@ -23,6 +23,8 @@ MANY: Final = ("repeat", "together", "exactly")
 MOST_COMMANDS: Final = 500
 MOST_PARAMETERS: Final = 200
 LARGEST: Final = 1_000_000
+MOST_NUMBER: Final = 2**63
+_EFFECTS: Final = ("readonly", "network", "idempotent")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _OPTION: Final = re.compile(r"-{1,2}[^\s=-][^\s=]*|-[^\s=-]")
 
@@ -88,12 +90,25 @@ class _Spec:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
             raise self._wrong(f"command {number} has no `name`")
         said = f"the command `{entry['name']}`"
-        known = ("name", "description", "words", "end_of_options", "parameters", "readonly", "network", "idempotent")
+        known = (
+            "name",
+            "description",
+            "words",
+            "end_of_options",
+            "parameters",
+            "readonly",
+            "network",
+            "idempotent",
+            "refused",
+        )
         self._keys(entry, known, said)
         words = entry.get("words", entry["name"].split())
         if not isinstance(words, list) or not all(_is_word(word) for word in words):
             raise self._wrong(f"`words` of {said} must be a list of texts")
         end = entry.get("end_of_options", end)
+        refused = entry.get("refused", [])
+        if not isinstance(refused, list) or not all(isinstance(one, str) and one for one in refused):
+            raise self._wrong(f"`refused` of {said} must be a list of texts: what no value may begin with")
         if not _is_word(end) or not isinstance(entry.get("description", ""), str):
             raise self._wrong(f"`description` and `end_of_options` of {said} must be texts")
         name = clean_tool_name(prefix + "-".join(entry["name"].split()))
@@ -118,6 +133,7 @@ class _Spec:
             "program": list(program),
             "words": list(words),
             "end_of_options": end.strip(),
+            **({"refused": refused} if refused else {}),
             "parameters": checked,
             "effects": {key: entry.get(key, False) for key in ("readonly", "network", "idempotent")},
         }
@@ -194,7 +210,8 @@ def _is_option(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_one = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_one and abs(value) < MOST_NUMBER and math.isfinite(value)
 
 
 def _text(value: Any) -> str:

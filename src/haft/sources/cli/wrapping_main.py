@@ -60,7 +60,8 @@ def run(argv: list[str], stdin: bytes) -> int:
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ending)
     how: dict[str, Any] = {"file_actions": actions, "setsigdef": [signal.SIGPIPE], "setsigmask": mask}
     try:
-        pid = os.posix_spawnp(argv[0], argv, os.environ, **how)
+        env = {name: value for name, value in os.environ.items() if name != "TOOLBOX_ACTION"}
+        pid = os.posix_spawnp(argv[0], argv, env, **how)
     except (OSError, ValueError) as error:
         print(f"{COMMAND['name']}: `{argv[0]}` cannot be started: {error}", file=sys.stderr)
         if isinstance(error, OSError) and error.errno == 7:

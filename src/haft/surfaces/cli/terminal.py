@@ -40,10 +40,10 @@ def _escape(match: re.Match[str]) -> str:
     return character.encode("unicode_escape", "backslashreplace").decode()
 
 
-def is_terminal(stream: IO[Any]) -> bool:
-    """Whether a person sees what is written there."""
+def is_terminal(stream: IO[Any] | None) -> bool:
+    """Whether a person sees what is written there. A stream may be missing."""
     try:
-        return stream.isatty()
+        return stream is not None and stream.isatty()
     except ValueError:  # closed
         return False
 

@@ -67,13 +67,9 @@ def wrap_program(
 
 
 def _from_file(spec: str, program: str | None, prefix: str | None) -> list[Command]:
-    from haft.sources.cli.spec import LARGEST, read_spec
+    from haft.sources.cli.spec_file import read_spec_file
 
-    try:
-        with open(spec, encoding="utf-8") as file:
-            commands = read_spec(file.read(LARGEST + 1), spec, prefix=prefix)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadUsage(f"{spec} cannot be read: {error}") from error
+    commands = read_spec_file(spec, prefix=prefix)
     return [{**command, "program": [program]} for command in commands] if program else commands
 
 
@@ -87,7 +83,13 @@ def _asked(
     with looking_launcher(workspace_of(said), state_home()) as launcher:
         asked = asyncio.run(
             ask_commands(
-                form, reference, launcher, python=python, program=[program] if program else None, prefix=prefix
+                form,
+                reference,
+                launcher,
+                python=python,
+                program=[program] if program else None,
+                prefix=prefix,
+                here=True,
             )
         )
     return asked.commands
