@@ -56,7 +56,7 @@ async def rows(scratch: str) -> tuple[list[Row], str, bool]:
     return (
         [
             Row("a template kept loaded, a call", call, peer, python, 0.1),
-            Row("the same, one call after the other", crowded, peer, again, 0.1),
+            Row("the same, one call after the other", crowded, peer, again),
         ],
         line,
         used <= MOST_BYTES,
