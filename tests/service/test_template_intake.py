@@ -177,3 +177,19 @@ def test_what_a_template_says_of_its_user_parameters_is_cleaned_line_by_line(ser
     outcome = asyncio.run(play())
     assert outcome.stderr == "the key is [redacted]\n[input_value=…, input_type=int]\n"
     assert "sk-1" not in outcome.error.message and "123456" not in outcome.error.message
+
+
+def test_what_was_granted_to_a_call_is_open_to_nobody_between_calls(served, tmp_path):
+    granted = tmp_path / "granted"
+    granted.mkdir()
+
+    async def play():
+        served.write("granted", f"open({str(granted / 'made')!r}, 'a').write('x'); return 1")
+        async with served:
+            for _ in range(2):
+                outcome = await served.call("granted", grants={"write": [str(granted)]})
+                assert outcome.status == "done", outcome
+            return served.nursery.taken, served.nursery._loading, served.nursery.count
+
+    assert asyncio.run(play()) == ([], {}, 0)
+    assert (granted / "made").read_text() == "xx"

@@ -1,4 +1,4 @@
-"""The way that a link leads, step by step."""
+"""Where paths lead: links step by step, and whether something lies in a directory by any way."""
 
 from __future__ import annotations
 
@@ -17,3 +17,10 @@ def steps_of(path: str) -> Iterator[str]:
         if not os.path.islink(path):
             return
         path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+
+
+def lies_inside(path: str, root: str) -> bool:
+    """Whether a path is a directory or lies in it, by its words or by where it leads: by neither does what a workspace
+    brings become the user's."""
+    inside = root.rstrip("/") + "/"
+    return any(f"{way}/".startswith(inside) for way in (os.path.abspath(path), os.path.realpath(path)))

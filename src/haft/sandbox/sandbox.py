@@ -232,10 +232,12 @@ class Sandbox:
         warm = command.warm
         if warm is None or walls.layer is None or "namespaces" not in walls.layers:
             return await self.start(walls, command, sink)
+        kind = self._terms().kind(walls, command)
+        if any(is_writable for _source, _target, is_writable, _which in kind["extra"]):
+            return await self.start(walls, command, sink)  # What was granted to a call is open to nobody between calls.
         self._nursery = self._nursery or Nursery()
         nursery, helper = self._nursery, self._zygote()
         env = {**self._environment(walls), **command.env}
-        kind = self._terms().kind(walls, command)
         key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env]))
         starter = nursery.take(key, helper)
         if starter is not None:

@@ -186,9 +186,9 @@ class Discovery:
 
     async def at(self, path: str, launcher: AskingLauncher) -> Found:
         """The tool at a path, wherever it lies, asked anew."""
+        from haft.files.links import lies_inside
         from haft.sources.amp_toolbox.describing import describe, script
         from haft.sources.amp_toolbox.exports import as_the_tool, export_at
-        from haft.sources.amp_toolbox.finding import lies_inside
         from haft.sources.asking import DESCRIBE_SECONDS
         from haft.sources.bash_plugin.finding import is_bash_plugin
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from haft.contracts import BadUsage, Definitions, Environment, Environments, Found, Provenance
+from haft.files.links import lies_inside
 from haft.registry import Catalogue
 from haft.service.config import Config
 from haft.service.values import UNSET
@@ -54,7 +55,7 @@ class ConfiguredTemplates:
         it is run."""
         inside = self._workspace.rstrip("/") + "/"
         for folder in dict.fromkeys((*self.source.folders(), *self._named)):
-            for way in dict.fromkeys(_ways(folder)):
+            for way in dict.fromkeys((folder, os.path.realpath(folder))):
                 if way.startswith(inside):
                     yield from (os.path.relpath(os.path.join(way, name), self._workspace) for name in _MADE)
 
@@ -90,13 +91,8 @@ class ConfiguredTemplates:
         base = os.path.dirname(source) if is_file else self._workspace
         directory = os.path.normpath(os.path.join(base, os.path.expanduser(path)))
         is_workspaces = is_file and os.path.realpath(base) == self._workspace and not self._config.trusted
-        inside = any(f"{one}/".startswith(self._workspace.rstrip("/") + "/") for one in _ways(directory))
-        provenance: Provenance = "workspace" if inside or is_workspaces else "user"
+        provenance: Provenance = "workspace" if is_workspaces or lies_inside(directory, self._workspace) else "user"
         return Place(directory, provenance, self._workspace if is_workspaces else None)
-
-
-def _ways(directory: str) -> tuple[str, str]:
-    return directory, os.path.realpath(directory)
 
 
 class _OnUse(Environments):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -81,10 +81,15 @@ class Parameters:
     def sent(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the class is called with, for what a caller gives: aliases in place of names, and null for what is
         absent and has no default."""
-        keys = {one.key for one in self.fields}
-        renamed = {name: key for name, key in self.renamed.items() if name not in keys and key not in given}
-        called = {renamed.get(name, name): value for name, value in given.items()}
-        return called | {key: None for key in self.null_when_absent if key not in called}
+        return sent_as(given, {one.name: one.key for one in self.fields}, self.null_when_absent)
+
+
+def sent_as(given: Mapping[str, Any], keys: Mapping[str, str], nulls: Iterable[str]) -> dict[str, Any]:
+    """What a class is called with: `keys` are the aliases of its fields, `nulls` what must not be absent."""
+    taken = set(keys.values())
+    renamed = {name: key for name, key in keys.items() if name not in taken and key not in given}
+    called = {renamed.get(name, name): value for name, value in given.items()}
+    return called | {key: None for key in nulls if key not in called}
 
 
 @dataclass(frozen=True, slots=True)

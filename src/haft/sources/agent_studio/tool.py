@@ -25,6 +25,7 @@ from haft.contracts import (
 )
 from haft.sources.agent_studio.finding import Instance, identity_of_template
 from haft.sources.agent_studio.names import slug_of
+from haft.sources.agent_studio.template import sent_as
 
 SHORTEST_SECRET: Final = 6
 _GIVEN: Final = re.compile(r"input_value=.*?(?=, input_type=|\]|$)", re.MULTILINE)
@@ -84,9 +85,8 @@ class TemplateTool:
         """Both parameter sets as the template's command line has them. They go by stdin: the one is secret, and neither
         may be longer than the kernel lets a command line be."""
         keys = {one["name"]: one["key"] for one in self.known["userParameters"]}
-        given = {keys.get(name, name): value for name, value in self.instance.user.items()}
-        user = json.dumps(_sent(given, self.known["userNulls"]))
-        tool = json.dumps(_sent(arguments, self.known["toolNulls"]))
+        user = json.dumps(sent_as(self.instance.user, keys, self.known["userNulls"]))
+        tool = json.dumps(sent_as(arguments, {}, self.known["toolNulls"]))
         return json.dumps({"user": user, "tool": tool}).encode()
 
     def _failed(self, end: Exit, trouble: str) -> str:
@@ -103,10 +103,6 @@ def without_values(text: str, user: Mapping[str, Any]) -> str:
         if isinstance(value, str) and len(value) >= SHORTEST_SECRET:
             text = text.replace(value, "[redacted]")
     return text
-
-
-def _sent(given: Mapping[str, Any], nulls: list[str]) -> dict[str, Any]:
-    return {**{key: None for key in nulls if key not in given}, **given}
 
 
 def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.contracts import Provenance
+from haft.files.links import lies_inside
 from haft.sources.identity import identity_of
 
 MOST_FILES: Final = 2_000
@@ -75,13 +76,6 @@ def standard_places(env: Mapping[str, str], workspace: str, configured: Sequence
 def _place(directory: str, root: str) -> Place:
     inside = lies_inside(directory, root)
     return Place(directory, "workspace" if inside else "user", root if inside else None)
-
-
-def lies_inside(path: str, root: str) -> bool:
-    """Whether a path is a directory or lies in it, by its words or by where it leads: by neither does what a workspace
-    brings become the user's."""
-    inside = root.rstrip("/") + "/"
-    return any(f"{way}/".startswith(inside) for way in (os.path.abspath(path), os.path.realpath(path)))
 
 
 def candidates(place: Place) -> list[Candidate]:

@@ -6,8 +6,8 @@ for is another, or what the program is made of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.contracts import Definitions, Found, HaftError, Launcher, Provenance, ToolSpec, clean_tool_name
@@ -39,7 +39,6 @@ class Line:
     here: bool = False
     """Whether its module may lie in the workspace: not where a person's own file means what is installed."""
     problem: str | None = None
-    more: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
 
     @property
     def identity(self) -> str:

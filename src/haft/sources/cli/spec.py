@@ -90,17 +90,7 @@ class _Spec:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
             raise self._wrong(f"command {number} has no `name`")
         said = f"the command `{entry['name']}`"
-        known = (
-            "name",
-            "description",
-            "words",
-            "end_of_options",
-            "parameters",
-            "readonly",
-            "network",
-            "idempotent",
-            "refused",
-        )
+        known = ("name", "description", "words", "end_of_options", "refused", "parameters", *_EFFECTS)
         self._keys(entry, known, said)
         words = entry.get("words", entry["name"].split())
         if not isinstance(words, list) or not all(_is_word(word) for word in words):
@@ -124,7 +114,7 @@ class _Spec:
             raise self._wrong(f"{said} has two parameters of one name")
         if sum(one["by"] == "stdin" for one in checked) > 1:
             raise self._wrong(f"{said} has two parameters for one stdin")
-        for key in ("readonly", "network", "idempotent"):
+        for key in _EFFECTS:
             if not isinstance(entry.get(key, False), bool):
                 raise self._wrong(f"`{key}` of {said} must be true or false")
         return {
@@ -135,7 +125,7 @@ class _Spec:
             "end_of_options": end.strip(),
             **({"refused": refused} if refused else {}),
             "parameters": checked,
-            "effects": {key: entry.get(key, False) for key in ("readonly", "network", "idempotent")},
+            "effects": {key: entry.get(key, False) for key in _EFFECTS},
         }
 
     def _parameter(self, told: Any, of: str) -> dict[str, Any]:
