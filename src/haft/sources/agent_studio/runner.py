@@ -350,10 +350,11 @@ def rehearse(what: str) -> None:
     """Do what most templates do, and forget it."""
     if "pydantic" in sys.modules:
         with contextlib.suppress(Exception):
-            exec(_REHEARSALS.setdefault(what, compile(what, "rehearsal", "exec")), {"__name__": "rehearsal"})  # noqa: S102
+            exec(REHEARSALS[what], {"__name__": "rehearsal"})  # noqa: S102  it stands above
 
 
-_REHEARSALS: dict[str, types.CodeType] = {}
+REHEARSALS = {what: compile(what, "rehearsal", "exec") for what in (ARGUMENTS, ALL)}
+"""Compiled before anything is forked."""
 
 
 @contextlib.contextmanager
