@@ -69,6 +69,9 @@ class Decision:
     """The walls it may run in, where it runs behind any."""
     neutral: bool = False
     """Whether nobody looked at it: see `Walls.neutral`."""
+    unasked: bool = False
+    """Whether it passes although no person and no rule approved it: analysis found that it only reads, or haft or the
+    embedding program declares that."""
     grants: Grants = NO_GRANTS
     message: str | None = None
     """What the rule tells the model, where it rejects."""

@@ -76,6 +76,8 @@ class Walls:
     """Which file or directory each granted path was when it was looked at: device and inode."""
     neutral: bool = False
     """Whether nobody looked at the command: PATH is fixed, and git, npm and pip run nothing on the side."""
+    unasked: bool = False
+    """Whether nobody approved the call, no person and no rule: it sees less of the host."""
     layers: tuple[str, ...] = ()
     """What holds: `namespaces`, `landlock`. Empty where nothing does."""
     reason: str | None = None

@@ -137,7 +137,7 @@ class Ready:
         self.kind = kind
 
 
-PLAIN: dict[str, Any] = {"network": False, "extra": []}
+PLAIN: dict[str, Any] = {"network": False, "unasked": False, "extra": []}
 
 
 class Zygote:
@@ -225,7 +225,7 @@ class Zygote:
             if carrier is not None and carrier.ready is None and not (is_warm and isinstance(carrier, Stall)):
                 # The next call will most likely be like this one, but for what was granted to this one alone.
                 with contextlib.suppress(OSError):
-                    carrier.ready = carrier.order({**PLAIN, "network": kind["network"]})
+                    carrier.ready = carrier.order({**PLAIN, "network": kind["network"], "unasked": kind["unasked"]})
 
     @staticmethod
     def _handed(place: Stall | Yard, kind: dict[str, Any], descriptors: list[int]) -> Ready:

@@ -101,7 +101,9 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     def launcher(call: Call) -> Launcher:
         assert call.decision is not None
         decision = call.decision
-        return parts.sandbox.launcher(decision.profile, granted(call), neutral=decision.neutral, layer=call.layer)
+        return parts.sandbox.launcher(
+            decision.profile, granted(call), neutral=decision.neutral, unasked=decision.unasked, layer=call.layer
+        )
 
     def context(run: Run) -> CallContext:
         return CallContext(run, parts.workspace, launcher, parts.limits)

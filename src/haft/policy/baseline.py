@@ -19,6 +19,7 @@ _PASS_BUILTIN = Decision(
     reason="it only reads, inside the workspace",
     profile="read-only",
     neutral=True,
+    unasked=True,
 )
 _PASS_EMBEDDED = Decision(
     action="allow",
@@ -28,6 +29,7 @@ _PASS_EMBEDDED = Decision(
     by="rule",
     reason="the program that handed it over says that it only reads",
     profile="read-only",
+    unasked=True,
 )
 _ASK_EFFECTS = Decision(
     action="ask",

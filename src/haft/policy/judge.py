@@ -270,6 +270,7 @@ class Judge:
             parts=parts,
             profile="read-only" if reads_only or self._only_reads(question) else "workspace",
             neutral=reads_only,
+            unasked=reads_only,
             grants=grants if action != "reject" else NO_GRANTS,
             message=rule.message if rule is not None else None,
             delegates=delegates,

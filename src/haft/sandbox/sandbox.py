@@ -154,7 +154,13 @@ class Sandbox:
         return self._plain
 
     async def confine(
-        self, profile: Profile, grants: Grants = NO_GRANTS, *, neutral: bool = False, closed: bool = False
+        self,
+        profile: Profile,
+        grants: Grants = NO_GRANTS,
+        *,
+        neutral: bool = False,
+        unasked: bool = False,
+        closed: bool = False,
     ) -> Walls:
         """The walls of a call; `closed`: without what was granted to every call. `Unconfined` where they are required
         and cannot be built."""
@@ -170,6 +176,7 @@ class Sandbox:
                 path=tuple(self._granting.paths(grants.path, "path")),
                 env=grants.env,
                 neutral=neutral,
+                unasked=unasked,
                 reason=why,
             )
         site = self.site
@@ -187,20 +194,27 @@ class Sandbox:
             env=grants.env,
             identities=tuple((each, *identity(each)) for each in dict.fromkeys((*write, *read, *path))),
             neutral=neutral,
+            unasked=unasked,
             layers=abilities.layers,
             reason="; ".join(abilities.missing()) or None,
         )
 
     def launcher(
-        self, profile: Profile, grants: Grants = NO_GRANTS, *, neutral: bool = False, layer: Layer | None = None
+        self,
+        profile: Profile,
+        grants: Grants = NO_GRANTS,
+        *,
+        neutral: bool = False,
+        unasked: bool = False,
+        layer: Layer | None = None,
     ) -> Launcher:
         """What starts commands for one call."""
-        return _Behind(self, profile, grants, neutral=neutral, layer=layer)
+        return _Behind(self, profile, grants, neutral=neutral, unasked=unasked, layer=layer)
 
     def asking_launcher(self) -> AskingLauncher:
         """What starts foreign programs only to ask them something: they write nothing and reach nobody, whatever was
         granted to calls."""
-        return _Behind(self, "read-only", NO_GRANTS, neutral=False, layer=None, closed=True)
+        return _Behind(self, "read-only", NO_GRANTS, neutral=False, unasked=True, layer=None, closed=True)
 
     async def no_layer(self, layer: Layer) -> str | None:
         """Why calls cannot work above the workspace, if they cannot: found out by doing it."""
@@ -381,6 +395,7 @@ class _Behind:
         grants: Grants,
         *,
         neutral: bool,
+        unasked: bool,
         layer: Layer | None,
         closed: bool = False,
     ) -> None:
@@ -391,12 +406,15 @@ class _Behind:
         self._profile = profile
         self._grants = grants
         self._neutral = neutral
+        self._unasked = unasked
 
     async def is_walled(self) -> bool:
         return (await self._sandbox.ready()).namespaces
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
-        walls = await self._sandbox.confine(self._profile, self._grants, neutral=self._neutral, closed=self._closed)
+        walls = await self._sandbox.confine(
+            self._profile, self._grants, neutral=self._neutral, unasked=self._unasked, closed=self._closed
+        )
         if self._layer is None:
             return await self._sandbox.start(walls, command, sink)
         async with self._turn:

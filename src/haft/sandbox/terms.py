@@ -44,7 +44,7 @@ class Terms:
         ]
         granted = self._granted_to(walls)
         extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
-        return {"network": walls.network, "extra": extra}
+        return {"network": walls.network, "unasked": walls.unasked, "extra": extra}
 
     def _granted_to(self, walls: Walls) -> tuple[str, ...]:
         """What may be written besides the workspace as a whole."""

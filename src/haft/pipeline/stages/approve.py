@@ -176,7 +176,9 @@ class Approve:
         assert call.tool is not None
         if call.tool.spec.hosting == "in-process":
             return IN_PROCESS
-        return await self._sandbox.confine(decision.profile, granted(call), neutral=decision.neutral)
+        return await self._sandbox.confine(
+            decision.profile, granted(call), neutral=decision.neutral, unasked=decision.unasked
+        )
 
     @staticmethod
     def _settle(run: Run, call: Call, by: str, action: Action, reason: str) -> Call:
@@ -188,6 +190,7 @@ class Approve:
             layer="approval",
             by="person" if by == "person" else "expiry" if by == "expiry" else "nobody",
             reason=reason,
+            unasked=False,
         )
         call = revised(call, decision=decision)
         run.call = call

@@ -32,7 +32,9 @@ class Confine:
             return await proceed(call)
         if tool.spec.hosting == "session":
             return await proceed(await self._in_session(call))
-        walls = await self._sandbox.confine(decision.profile, granted(call), neutral=decision.neutral)
+        walls = await self._sandbox.confine(
+            decision.profile, granted(call), neutral=decision.neutral, unasked=decision.unasked
+        )
         if call.walls is not None and not set(call.walls.identities) <= set(walls.identities):
             raise Conflict(
                 f"`{call.name}` was not run: what was granted is not there any more, or something else is in its place",

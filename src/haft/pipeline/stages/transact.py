@@ -66,7 +66,9 @@ class Transact:
         assert call.decision is not None
         if call.decision.profile != "read-only" or call.tool.spec.hosting != "per-call":
             return False
-        walls = await self._sandbox.confine("read-only", granted(call), neutral=call.decision.neutral)
+        walls = await self._sandbox.confine(
+            "read-only", granted(call), neutral=call.decision.neutral, unasked=call.decision.unasked
+        )
         return "namespaces" in walls.layers and not walls.writable
 
     async def _ended(self, run: Run, transaction: Transaction, call: Call, outcome: Outcome) -> Outcome:
