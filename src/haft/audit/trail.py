@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from haft.audit.chain import Chain, parse_line
+from haft.audit.chain import Chain
+from haft.audit.lines import parse_line
 from haft.audit.redact import Redactor
-from haft.audit.verify import body_of, raw_lines
+from haft.audit.walk import body_of, raw_lines
 from haft.contracts import Call, Outcome, iso_time
 from haft.storage import decode, encode, fragment
 

@@ -43,6 +43,8 @@ def verify_record(context: click.Context) -> None:
     if verdict.torn and not said.quiet:
         numbers = ", ".join(map(str, verdict.torn))
         say(f"records torn by a crash, vouched for by the next: {numbers}")
+    if verdict.interrupted is not None and not said.quiet:
+        say(f"left by a crash: {verdict.interrupted}")
     if not verdict.intact:
         complain(
             f"the record is not intact: {verdict.problem}", "what stands before it can be trusted, the rest cannot"

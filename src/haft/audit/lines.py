@@ -1,0 +1,105 @@
+"""One line of the audit log: `SEQ PREVIOUS HASH SEAL BODY`.
+
+HASH is SHA-256 over a domain tag, SEQ, PREVIOUS and BODY, so that whoever holds a hash can check all lines up to it
+without a key. SEAL is a keyed hash over SEQ and HASH: nobody without the key of the state home can make a line. It
+stands before BODY, so that a line cut off by a crash still shows whose it is. Lines of the first format have no SEAL.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass
+from typing import Final
+
+ZERO: Final = "0" * 64
+_TAGS: Final = {False: b"haft-record-1\n", True: b"haft-record-2\n"}
+_HASH_LENGTH: Final = 64
+_SEAL_LENGTH: Final = 32
+_HASH_AND_SEAL: Final = re.compile(rb"[0-9a-f]{0,64}|[0-9a-f]{64} [0-9a-f]{0,32}")
+
+
+def line_hash(seq: int, previous: str, body: bytes, *, sealed: bool = True) -> str:
+    """The hash of one line. Every field before the body has a fixed length, so that no two inputs are alike."""
+    return hashlib.sha256(b"%s%016x%s%s" % (_TAGS[sealed], seq, previous.encode(), body)).hexdigest()
+
+
+def seal_of(key: bytes, words: bytes) -> bytes:
+    """A keyed hash of `words`: of the head."""
+    return hashlib.blake2b(words, key=key, digest_size=32).hexdigest().encode()
+
+
+@functools.lru_cache(maxsize=8)
+def _keyed(key: bytes) -> hashlib.blake2b:
+    return hashlib.blake2b(key=key, digest_size=_SEAL_LENGTH // 2, person=b"haft-line-2")
+
+
+def line_seal(key: bytes, seq: int, digest: str) -> str:
+    """The seal of the line that has this number and hash."""
+    seal = _keyed(key).copy()  # Cheaper than beginning with the key each time.
+    seal.update(b"%016x%s" % (seq, digest.encode()))
+    return seal.hexdigest()
+
+
+def next_line(key: bytes, seq: int, previous: str, body: bytes) -> tuple[bytes, str]:
+    """The line that says `body` behind the line that has the hash `previous`, with its newline; and its hash."""
+    digest = line_hash(seq, previous, body)
+    seal = line_seal(key, seq, digest)
+    return b"%d %s %s %s %s\n" % (seq, previous.encode(), digest.encode(), seal.encode(), body), digest
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, taken apart but not checked."""
+
+    seq: int
+    previous: str
+    hash: str
+    body: bytes
+    seal: str | None = None
+    """None in the first format."""
+
+
+def parse_line(raw: bytes) -> Line | None:
+    """A line without its newline; None where it has not the shape of one."""
+    parts = raw.split(b" ", 3)
+    if len(parts) != 4 or len(parts[1]) != _HASH_LENGTH or len(parts[2]) != _HASH_LENGTH:
+        return None
+    # One way of writing a number only: the hash is over its value.
+    if not parts[0].isdigit() or parts[0].startswith(b"0") or len(parts[0]) > 18:
+        return None
+    body, seal = parts[3], None
+    if not body.startswith(b"{"):
+        seal, _, body = body.partition(b" ")
+        if len(seal) != _SEAL_LENGTH:
+            return None
+    try:
+        return Line(
+            int(parts[0]), parts[1].decode(), parts[2].decode(), body, None if seal is None else seal.decode("ascii")
+        )
+    except UnicodeDecodeError:
+        return None
+
+
+def is_whole(line: Line) -> bool:
+    """Whether a line has the hash of what stands in it; not whether it stands in its place."""
+    return line_hash(line.seq, line.previous, line.body, sealed=line.seal is not None) == line.hash
+
+
+def is_ours(line: Line, key: bytes) -> bool:
+    """Whether a holder of the key made the line."""
+    return line.seal is not None and hmac.compare_digest(line.seal, line_seal(key, line.seq, line.hash))
+
+
+def begins_line(piece: bytes, key: bytes, seq: int, previous: str) -> bool:
+    """Whether `piece` may be the beginning of line number `seq` behind the hash `previous`, cut off by a crash. From
+    the seal on only a holder of the key can have written it."""
+    lead = b"%d %s " % (seq, previous.encode())
+    if not piece.startswith(lead):
+        return bool(piece) and lead.startswith(piece)
+    words = piece[len(lead) :].split(b" ", 2)
+    if len(words) < 3:
+        return _HASH_AND_SEAL.fullmatch(b" ".join(words)) is not None
+    return is_ours(Line(seq, previous, words[0].decode("latin-1"), b"", words[1].decode("latin-1")), key)

@@ -1,0 +1,168 @@
+"""A walk along the audit log, line by line: the first line that is not what was written, and what a crash left.
+
+`verify` walks the whole log. A writer walks its end before it goes on, so that it never vouches for what it finds
+there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from haft.audit.head import Head, boot_id
+from haft.audit.lines import ZERO, Line, begins_line, is_ours, is_whole, parse_line
+from haft.storage import decode
+
+
+def raw_lines(path: str, size: int | None = None) -> Iterator[bytes]:
+    """Every line of the first `size` bytes, its newline included; a torn last one has none."""
+    with open(path, "rb") as file:
+        seen = 0
+        for raw in file:
+            seen += len(raw)
+            if size is not None and seen > size:
+                return
+            yield raw
+
+
+def body_of(line: Line) -> dict[str, Any]:
+    """The record in a line; empty where it cannot be read."""
+    try:
+        body = decode(line.body)
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+class Walk:
+    """The state of a walk: the last good line, and bytes that want a voucher because they are none."""
+
+    def __init__(self, head: Head | None, key: bytes | None) -> None:
+        self.seq = 0
+        self.hash = ZERO
+        self.torn: list[int] = []
+        self.interrupted: str | None = None
+        """What a write that was announced and not finished left behind; known at the end."""
+        self._head = head
+        self._key = key
+        self._known = {} if head is None else {head.seq: ZERO, head.announced: ZERO}
+        """The hashes of the lines that the head speaks of."""
+        self.torn_bytes: bytes | None = None
+        self._torn_problem = ""
+
+    def begin_at(self, line: Line) -> None:
+        """Take `line` as good: the walk goes on behind it."""
+        self.seq, self.hash = line.seq, line.hash
+        if line.seq in self._known:
+            self._known[line.seq] = line.hash
+
+    def step(self, raw: bytes) -> str | None:
+        """Take one line; the problem, if it is one."""
+        line = parse_line(raw[:-1]) if raw.endswith(b"\n") else None
+        if line is None or not is_whole(line):
+            # Damaged, or torn by a crash: then a later line says so.
+            if self.torn_bytes is None:
+                self.torn_bytes, self._torn_problem = raw.removesuffix(b"\n"), self._damage(line)
+            else:
+                self.torn_bytes += b"\n" + raw.removesuffix(b"\n")
+            return None
+        body = body_of(line)
+        if self.torn_bytes is not None:
+            if body.get("type") != "torn" or body.get("sha256") != hashlib.sha256(self.torn_bytes).hexdigest():
+                return self._torn_problem
+            self.torn_bytes = None
+            self.torn.append(line.seq)
+        if line.seq != self.seq + 1:
+            return self._out_of_order(line)
+        if line.previous != self.hash:
+            return f"record {line.seq}{_about(line)} does not follow record {self.seq}: one of them was changed"
+        if (problem := self._seal_problem(line)) is not None:
+            return problem
+        if body.get("type") == "gap":
+            return f"{body.get('problem')} before record {line.seq} was written"
+        self.begin_at(line)
+        return None
+
+    def _seal_problem(self, line: Line) -> str | None:
+        """Lines carry a seal from the number on that the head names, whatever they say of themselves."""
+        head = self._head
+        if head is None or not head.genuine or self._key is None:
+            return None  # Said at the end.
+        if line.seal is None:
+            if head.sealed_from is None or line.seq < head.sealed_from:
+                return None
+            return f"record {line.seq}{_about(line)} has no seal, and all from record {head.sealed_from} on have one"
+        if is_ours(line, self._key):
+            return None
+        return f"record {line.seq}{_about(line)} was not written with this state home's key"
+
+    def _damage(self, line: Line | None) -> str:
+        expected = self.seq + 1
+        if line is None or line.seq != expected:
+            return f"record {expected} cannot be read, and no later record vouches for it as torn by a crash"
+        return f"record {expected}{_about(line)} was changed"
+
+    def _out_of_order(self, line: Line) -> str:
+        expected = self.seq + 1
+        if line.seq > expected:
+            return f"record {expected} is missing: record {line.seq}{_about(line)} stands in its place"
+        return f"record {line.seq}{_about(line)} stands where record {expected} should be"
+
+    def end(self, size: int) -> str | None:
+        """Compare the end of a log of `size` bytes with the head."""
+        head, seq = self._head, self.seq
+        if head is None:
+            return "the head is missing: whether the end was cut cannot be told"
+        if not head.genuine:
+            return "the head was changed: its seal is not ours"
+        if head.seq > seq:
+            missing = f"record {seq + 1} is missing: the head knows {head.seq} records, {seq} are there"
+            return missing if self.torn_bytes is None else self._torn_problem
+        if self._known[head.seq] != head.hash:
+            return f"record {head.seq} is not the one that the head knows"
+        if head.announced > head.seq and seq >= head.announced and self._known[head.announced] != head.announced_hash:
+            return f"record {head.announced} is not the one that was announced"
+        if head.sealed_from is None:
+            return self._behind_old_head(head)
+        return self._behind(head, size)
+
+    def _behind(self, head: Head, size: int) -> str | None:
+        """What lies behind the head: nothing, or the beginning of what was announced. After power loss the head on disk
+        may be an older one; then lines that bear our seal count, and the beginning of one."""
+        older = head.boot != boot_id()
+        if self.seq > head.announced and not older:
+            return (
+                f"record {head.announced + 1} was added behind the head, "
+                f"which knows {head.announced} of {self.seq} records"
+            )
+        if self.torn_bytes is not None:
+            is_announced = head.announced > self.seq and size <= head.announced_size
+            if not (is_announced or older) or not self._is_beginning(self.torn_bytes, may_be_empty=older):
+                return f"{len(self.torn_bytes):_} bytes were added behind record {self.seq}, and nobody announced them"
+        if self.torn_bytes is not None or self.seq < head.announced:
+            last = max(head.announced, self.seq + 1)
+            self.interrupted = f"the write of record {last} was announced, and interrupted behind record {self.seq}"
+        return None
+
+    def _is_beginning(self, torn: bytes, *, may_be_empty: bool) -> bool:
+        assert self._key is not None
+        begun = torn.rstrip(b"\0") if may_be_empty else torn  # Blocks given to the file, and never written.
+        if torn and not begun:
+            return True
+        return all(begins_line(piece, self._key, self.seq + 1, self.hash) for piece in begun.split(b"\n"))
+
+    def _behind_old_head(self, head: Head) -> str | None:
+        """The first format announced groups only: one more line, and any bytes, may be what a crash left."""
+        if self.seq > max(head.seq + 1, head.announced):
+            return f"record {head.seq + 2} was added behind the head, which knows {head.seq} of {self.seq} records"
+        if self.seq > head.announced:
+            self.interrupted = f"record {self.seq} was not announced: its format cannot tell a crash from a forgery"
+        elif self.torn_bytes is not None:
+            self.interrupted = f"{len(self.torn_bytes):_} bytes behind record {self.seq} are no record"
+        return None
+
+
+def _about(line: Line) -> str:
+    run = body_of(line).get("run")
+    return f" (run {run})" if run else ""
