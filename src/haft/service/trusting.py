@@ -1,9 +1,10 @@
-"""Trust in a workspace's own configuration: one small file for each workspace in the state home.
+"""Trust in a workspace and its own configuration: one small file for each workspace in the state home.
 
-It is bound to the bytes of the configuration: when they change, it no longer holds. It is not bound to what the
-configuration names, such as a script that a rule allows.
+Trust in the configuration is bound to its bytes: when they change, it no longer holds. It is not bound to what the
+configuration names, such as a script that a rule allows. The choice of a workspace that others own is bound to the
+owner of its directory.
 
-HAFT_HOME/trust/<digest of the workspace's path>.json    path, file, digest, who, at
+HAFT_HOME/trust/<digest of the workspace's path>.json    path, owner, file, digest, who, at
 """
 
 from __future__ import annotations
@@ -33,17 +34,31 @@ def is_trusted(home: str, workspace: str, file: ConfigFile) -> bool:
     )
 
 
+def is_chosen(home: str, workspace: str) -> bool:
+    """Whether somebody trusted this workspace while its directory had the owner that it has."""
+    kept = _kept(home, workspace)
+    if kept is None or kept.get("path") != os.path.realpath(workspace):
+        return False
+    try:
+        return kept.get("owner") == os.stat(workspace).st_uid
+    except OSError:
+        return False
+
+
 def was_trusted(home: str, workspace: str) -> bool:
     """Whether somebody trusted this workspace, with the configuration that it has or with another."""
     return _kept(home, workspace) is not None
 
 
-def trust(home: str, workspace: str, file: ConfigFile, who: str) -> str:
-    """From now on these bytes count. Their digest."""
+def trust(home: str, workspace: str, file: ConfigFile | None, who: str) -> str | None:
+    """From now on this workspace counts, whoever owns it, and the bytes of its configuration, if it has one: their
+    digest."""
+    digest = None if file is None else digest_of(file.data)
     record = {
         "path": os.path.realpath(workspace),
-        "file": os.path.basename(file.path),
-        "digest": digest_of(file.data),
+        "owner": os.stat(workspace).st_uid,
+        "file": None if file is None else os.path.basename(file.path),
+        "digest": digest,
         "who": who,
         "at": iso_time(time.time()),
     }
@@ -54,7 +69,7 @@ def trust(home: str, workspace: str, file: ConfigFile, who: str) -> str:
         Root(directory).replace(_name(workspace), json.dumps(record).encode())
     except (OSError, HaftError) as error:
         raise StorageFailed("the trust could not be kept", error) from error
-    return str(record["digest"])
+    return digest
 
 
 def revoke(home: str, workspace: str) -> bool:

@@ -3,29 +3,55 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from haft.contracts import BadConfig
+from haft.service.ownership import BROUGHT, Stranger, brings_something, stranger_in
 from haft.service.standing import WORKSPACE_FILES
 
 MARKS = (*WORKSPACE_FILES, ".git")
 
 
-def find_workspace(start: str, state_home: str) -> str:
-    """The nearest directory from `start` upward that is marked as one, else `start`. `/`, the home directory and
-    the state home are never taken by themselves."""
+def find_workspace(
+    start: str, state_home: str, passed_over: Callable[[Stranger], None] = lambda _stranger: None
+) -> str:
+    """The nearest directory from `start` upward that is marked as a workspace, else `start`. `/`, the home directory
+    and the state home are never taken by themselves. A workspace in which others put something, or could have, counts
+    only if the person trusted it; each one is told to `passed_over`."""
     refused = {os.path.realpath(path) for path in ("/", os.path.expanduser("~"), state_home)}
     start = os.path.abspath(start)
-    here = start
-    while True:
+    here, found, strangers = start, None, []
+    while found is None:
         if os.path.realpath(here) not in refused and any(os.path.lexists(os.path.join(here, mark)) for mark in MARKS):
-            return here
+            stranger = _stranger(here, state_home)
+            if stranger is None:
+                found = here
+            else:
+                strangers.append(stranger)
         above = os.path.dirname(here)
         if above == here:
             break
         here = above
+    for stranger in strangers:
+        if found is not None or stranger.workspace != start:
+            passed_over(stranger)
+    if found is not None:
+        return found
     if os.path.realpath(start) in refused:
         raise BadConfig(f"{start} is not taken as a workspace by itself", hint="name it: `-w DIR`")
+    if brings_something(start) and (stranger := _stranger(start, state_home)) is not None:
+        raise BadConfig(stranger.sentence(), hint=stranger.remedy())
     return start
+
+
+def _stranger(workspace: str, state_home: str) -> Stranger | None:
+    """Why a workspace does not count; None where it does."""
+    stranger = stranger_in(workspace, (*BROUGHT, ".git"))
+    if stranger is None:
+        return None
+    from haft.service.trusting import is_chosen
+
+    return None if is_chosen(state_home, workspace) else stranger
 
 
 def check_workspace(path: str, state_home: str) -> str:

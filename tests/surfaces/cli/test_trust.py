@@ -3,6 +3,8 @@
 import json
 import os
 
+import pytest
+
 CLONED = """
 plugins = ["git:https://example.org/x"]
 [limits]
@@ -120,3 +122,71 @@ def test_where_there_is_nothing_to_trust_that_is_said(haft, tmp_path):
     (haft.workspace / "haft.toml").write_text('[[permissions]]\ntool = "Bash(x)"\naction = "allow"\n')
     wrong = haft("trust", "--yes")
     assert wrong.code == 2 and "haft.toml:1" in wrong.err
+
+
+BOB = 65533
+TOOL = """#!/bin/sh
+echo '{"name": "theirs", "description": "Not ours.", "inputSchema": {"type": "object", "properties": {}}}'
+"""
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A directory of the person's below one that everybody can write, in which someone else put a workspace."""
+    place = tmp_path / "shared"
+    (place / "mine").mkdir(parents=True)
+    (place / "haft.toml").write_text('[tools]\ndisable = ["search"]\n')
+    tools = place / ".agents" / "tools"
+    tools.mkdir(parents=True)
+    (tools / "theirs").write_text(TOOL)
+    (tools / "theirs").chmod(0o755)
+    for path in (place / "haft.toml", place / ".agents", tools, tools / "theirs"):
+        os.chown(path, BOB, BOB)
+    place.chmod(0o1777)
+    return place
+
+
+def tools_of(said):
+    return {one["name"] for one in said.json}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_another_users_workspace_counts_only_where_it_is_named_or_trusted(haft, shared):
+    said = haft("tools", "list", "--json", cwd=shared / "mine")
+    assert "tb__theirs" not in tools_of(said) and "search" in tools_of(said)
+    assert f"the workspace {shared} does not count" in said.err
+    assert f"`-w {shared}`" in said.err and f"`haft trust {shared}`" in said.err
+    assert said.err.count("does not count") == 1
+    shown = haft("config", "show", "--json", cwd=shared / "mine")
+    assert shown.json["workspace"] == str(shared / "mine") and "does not count" in shown.err
+    assert f"the workspace {shared} does not count" in haft("doctor", cwd=shared / "mine").out
+
+    named = haft("tools", "list", "--json", "-w", str(shared), cwd=shared / "mine")
+    assert "tb__theirs" in tools_of(named) and "search" not in tools_of(named) and "does not count" not in named.err
+    assert "tb__theirs" not in tools_of(haft("tools", "list", "--json", cwd=shared / "mine")), "for that command only"
+
+    assert haft("trust", str(shared)).code == 3, "there is no terminal to ask at"
+    trusted = haft("trust", str(shared), "--yes", "--json")
+    assert trusted.json["trusted"] and trusted.json["changed"]
+    assert not haft("trust", str(shared), "--yes", "--json").json["changed"]
+    after = haft("tools", "list", "--json", cwd=shared / "mine")
+    assert "tb__theirs" in tools_of(after) and "search" not in tools_of(after) and "does not count" not in after.err
+    haft("trust", str(shared), "--revoke")
+    assert "tb__theirs" not in tools_of(haft("tools", "list", "--json", cwd=shared / "mine"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_in_the_workspace_of_another_user_both_ways_are_named_and_both_work(haft, tmp_path):
+    """Root in a container, at work in a directory of uid 1000."""
+    place = tmp_path / "theirs"
+    (place / ".agents" / "tools").mkdir(parents=True)
+    (place / "a.txt").write_text("hello\n")
+    os.chown(place, BOB, BOB)
+    words = ("tools", "use", "read_file", "--path", "a.txt")
+    refused = haft(*words, cwd=place)
+    assert refused.code == 2 and f"{place} belongs to uid {BOB}, not to you or root" in refused.err
+    assert f"`-w {place}`" in refused.err and f"`haft trust {place}`" in refused.err
+    assert "belongs to" in haft("doctor", cwd=place).out
+    assert haft(*words, "-w", str(place), cwd=place).json["output"] == "hello\n"
+    assert haft("trust", str(place), "--yes").out == f"{place} is trusted\n"
+    assert haft(*words, cwd=place).json["output"] == "hello\n"

@@ -72,4 +72,5 @@ def _workspace(said: Globals) -> str | None:
     except BadConfig as error:
         if not said.quiet:
             say(f"no workspace: {error.message}")
+            say(f"hint: {error.hint}")
         return None

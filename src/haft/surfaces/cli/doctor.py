@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from haft.contracts import BadConfig
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import state_home, workspace_of
+from haft.surfaces.cli.place import current_directory, state_home
 from haft.surfaces.cli.printing import facts, lines
 from haft.surfaces.cli.terminal import one_line, styled
+
+if TYPE_CHECKING:
+    from haft.service.checks import Check
+    from haft.service.ownership import Stranger
 
 _STYLES = {"ok": "good", "warn": "warn", "broken": "bad"}
 
@@ -23,12 +29,9 @@ def examine(context: click.Context) -> None:
     from haft.service import diagnose
 
     said = context.find_object(Globals) or Globals()
-    try:
-        workspace: str | None = workspace_of(said)
-    except BadConfig:
-        workspace = None
+    workspace, found = _workspace(said)
     checks = []
-    for check in diagnose(state_home(), workspace, os.environ):
+    for check in itertools.chain(found, diagnose(state_home(), workspace, os.environ)):
         checks.append(check)
         if not said.json:
             mark = styled(f"{check.state:<6}", _STYLES[check.state], sys.stdout)
@@ -38,3 +41,21 @@ def examine(context: click.Context) -> None:
     if said.json:
         facts([check.to_json() for check in checks])
     context.exit(1 if any(check.state == "broken" for check in checks) else 0)
+
+
+def _workspace(said: Globals) -> tuple[str | None, list[Check]]:
+    """The workspace, and those that do not count."""
+    from haft.service import find_workspace
+    from haft.service.checks import Check
+
+    if said.workspace is not None:
+        return said.workspace, []
+    strangers: list[Check] = []
+
+    def passed_over(stranger: Stranger) -> None:
+        strangers.append(Check("workspace", "warn", stranger.sentence(), stranger.remedy()))
+
+    try:
+        return find_workspace(current_directory(), state_home().path, passed_over), strangers
+    except BadConfig as error:
+        return None, [*strangers, Check("workspace", "warn", error.message, error.hint)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ from haft.surfaces.cli.printing import say, warn
 if TYPE_CHECKING:
     from haft.runs import History
     from haft.service import ChangesFacade, Config
+    from haft.service.ownership import Stranger
     from haft.storage import StateHome
 
 TRUST_HINT: Final = "hint: `haft trust` shows the workspace's file whole, and lets it count"
@@ -28,15 +30,30 @@ def state_home() -> StateHome:
 
 def workspace_of(said: Globals) -> str:
     """The workspace that was named, else the nearest one."""
-    from haft.service import find_workspace
-
     if said.workspace is not None:
         return said.workspace
+    return _nearest(current_directory(), state_home().path, quiet=said.quiet)
+
+
+def current_directory() -> str:
+    """Where the command was called."""
     try:
-        start = os.getcwd()
+        return os.getcwd()
     except FileNotFoundError as error:
         raise BadUsage("the current directory does not exist any more", hint="`-w DIR` names a workspace") from error
-    return find_workspace(start, state_home().path)
+
+
+@functools.cache
+def _nearest(start: str, home: str, *, quiet: bool) -> str:
+    """The nearest workspace. Those that do not count are named, once."""
+    from haft.service import find_workspace
+
+    def passed_over(stranger: Stranger) -> None:
+        if not quiet:
+            warn(stranger.sentence())
+            say(f"hint: {stranger.remedy()}")
+
+    return find_workspace(start, home, passed_over)
 
 
 def tell_ignored(config: Config, said: Globals) -> None:

@@ -1,4 +1,5 @@
-"""`haft trust [DIR]`: look at the configuration that a workspace brings, whole, and let it count where it widens.
+"""`haft trust [DIR]`: look at the configuration that a workspace brings, whole, and let it count where it widens; and
+choose a workspace that belongs to someone else.
 
 What is shown, digested and kept are the same bytes, read once. Trust ends when the file changes.
 """
@@ -55,33 +56,42 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
     from haft.service import check_workspace, user_name
     from haft.service.config import configured
     from haft.service.config_files import workspace_config
+    from haft.service.ownership import stranger_in
     from haft.service.standing import WORKSPACE_FILES
-    from haft.service.trusting import is_trusted, trust, was_trusted
+    from haft.service.trusting import is_chosen, is_trusted, trust, was_trusted
 
     home = state_home().path
     workspace = check_workspace(workspace, home)
     file = workspace_config(workspace)
-    if file is None:
+    stranger = stranger_in(workspace)
+    if file is None and stranger is None:
         raise BadUsage(f"there is no {' or '.join(WORKSPACE_FILES)} in {workspace}: there is nothing to trust")
-    untrusted = configured(workspace, file, os.environ, trusted=False)
-    widens = untrusted.ignored
-    _require_sound(untrusted)
-    if not widens or is_trusted(home, workspace, file):
-        trusted = bool(widens)
+    widens: Sequence[Ignored] = ()
+    if file is not None:
+        untrusted = configured(workspace, file, os.environ, trusted=False)
+        widens = untrusted.ignored
+        _require_sound(untrusted)
+    what = workspace if file is None else file.path
+    counts = file is None or not widens or is_trusted(home, workspace, file)
+    if counts and (stranger is None or is_chosen(home, workspace)):
+        trusted = bool(widens) or stranger is not None
         why = "is trusted already" if trusted else "widens nothing: it counts as it is"
         if said.json:
             facts(_told(workspace, file, None, is_trusted=trusted, changed=False, widens=widens))
         else:
-            lines([visible(f"{file.path} {why}")])
+            lines([visible(f"{what} {why}")])
         return
     if not is_agreed:
-        _ask(file, widens, changed=was_trusted(home, workspace))
-    _require_sound(configured(workspace, file, os.environ, trusted=True))
+        owner = None if stranger is None else stranger.sentence()
+        _ask(what, file, widens, owner, changed=was_trusted(home, workspace))
+    if file is not None:
+        _require_sound(configured(workspace, file, os.environ, trusted=True))
     digest = trust(home, workspace, file, user_name())
     if said.json:
         facts(_told(workspace, file, digest, is_trusted=True, changed=True, widens=widens))
         return
-    lines([visible(f"{file.path} is trusted as it is now (sha256 {digest})"), *_widening(widens, "counts now")])
+    as_it_is = "" if digest is None else f" as it is now (sha256 {digest})"
+    lines([visible(f"{what} is trusted{as_it_is}"), *_widening(widens, "counts now")])
 
 
 def _require_sound(config: Any) -> None:
@@ -89,27 +99,30 @@ def _require_sound(config: Any) -> None:
     _ = config.rules, config.enablement
 
 
-def _ask(file: ConfigFile, widens: Sequence[Ignored], *, changed: bool) -> None:
+def _ask(what: str, file: ConfigFile | None, widens: Sequence[Ignored], owner: str | None, *, changed: bool) -> None:
     """Show all of it, and go on only at a yes."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise Rejected(
-            f"{file.path} is not trusted: there is no terminal to ask at",
+            f"{what} is not trusted: there is no terminal to ask at",
             hint="read it, then `haft trust --yes`",
         )
     import asyncio
 
     from haft.surfaces.cli.approver import typed
 
-    sys.stderr.write(styled(visible(file.path), "bold", sys.stderr) + "\n")
-    for line in file.data.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
+    sys.stderr.write(styled(visible(what), "bold", sys.stderr) + "\n")
+    text = "" if file is None else file.data.decode("utf-8", "backslashreplace").removesuffix("\n")
+    for line in text.split("\n") if text else ():
         sys.stderr.write(f"  │ {visible(line)}\n")
+    if owner is not None:
+        say(owner)
     if changed:
         say("it was trusted before, and has changed since")
     for line in _widening(widens, "would count"):
         say(line)
-    answer = asyncio.run(typed("Trust this file as it is now? [y/N] "))
+    answer = asyncio.run(typed(f"Trust this {'workspace' if file is None else 'file'} as it is now? [y/N] "))
     if answer.strip().lower() != "y":
-        raise Rejected(f"{file.path} is not trusted: the person at the terminal said no")
+        raise Rejected(f"{what} is not trusted: the person at the terminal said no")
 
 
 def _widening(widens: Sequence[Ignored], word: str) -> list[str]:
