@@ -79,6 +79,11 @@ class ToolSpec:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def is_vouched_for(self) -> bool:
+        """Whether nobody has to agree to what it is. A file that stands for such a tool is another matter."""
+        return self.provenance in ("builtin", "embedded") and "export" not in self.meta
+
+    @property
     def summary(self) -> str:
         """The first line of the description."""
         return self.description.strip().split("\n", 1)[0]

@@ -55,7 +55,7 @@ from haft.pipeline.stages import (
     Transact,
     Validate,
 )
-from haft.pipeline.stages.approve import Agree
+from haft.pipeline.stages.approve import Agree, Hold
 from haft.pipeline.stages.confine import granted
 from haft.policy.question import Question
 from haft.registry import Catalogue
@@ -90,6 +90,7 @@ class Parts:
     answers_are_open: bool
     """Whether other processes may answer although nothing hides the inbox from tools."""
     agree: Agree
+    hold: Hold
     scribe: Scribe
     trail: Trail
     keep: Callable[[RunId], Keeping]
@@ -125,7 +126,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         Resolve(live, parts.catalogue, parts.renew),
         validate,
         decide,
-        Approve(live, desk, parts.agree, validate, decide, parts.sandbox, previewing),
+        Approve(live, desk, parts.agree, parts.hold, validate, decide, parts.sandbox, previewing),
         Settle(live, desk, parts.coverage),
         Queue(live, Admission(parts.limits.max_concurrent)),
         Prepare(live, context),

@@ -6,7 +6,8 @@
   program's rules, the workspace's, the user's. Where no rule fits, a part that only reads passes, and so does a tool
   whose reading is vouched for; everything else asks.
 - A dangerous part asks even where a rule allows it, unless that rule names the danger.
-- A tool that nobody vouches for is bound to the definition that a person agreed to.
+- A tool that nobody vouches for is bound to the definition that a person agreed to, or that ran first because a rule
+  allowed it.
 - The strictest unit decides: reject, then delegate, ask, try, allow.
 """
 
@@ -17,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, HaftError, ToolSpec
+from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, HaftError
 from haft.policy.allowable import allowable
 from haft.policy.analysis.verdict import DANGERS, Analysis, Danger, Ground, Part
 from haft.policy.approval.pins import Pin, difference, pin_of
@@ -46,11 +47,6 @@ class _Unit:
     """None where analysis or haft's own rules decided."""
     least: Action = "allow"
     """What is decided even where a delegate allows it."""
-
-
-def _is_vouched_for(spec: ToolSpec) -> bool:
-    """Whether nobody has to agree to what it is. A file that stands for such a tool is another matter."""
-    return spec.provenance in ("builtin", "embedded") and "export" not in spec.meta
 
 
 class Judge:
@@ -82,7 +78,7 @@ class Judge:
     def decide(self, question: Question) -> Decision:
         """May it happen?"""
         spec = question.spec
-        if self._is_plain and not spec.commands and _is_vouched_for(spec):
+        if self._is_plain and not spec.commands and spec.is_vouched_for:
             base = decide(spec, confined=question.walled)
             off = self._enablement.why_not(spec.name, spec.kind)
             if off is None and base.action == "allow" and not self._remembered():
@@ -287,7 +283,7 @@ class Judge:
     ) -> Decision:
         """What nobody vouches for asks until a person has agreed to it as it is. What is asked can be remembered."""
         spec = question.spec
-        if pin is not None and not _is_vouched_for(spec) and decision.action != "reject":
+        if pin is not None and not spec.is_vouched_for and decision.action != "reject":
             decision = self._agreed_to(question, decision, pin, steps)
         if decision.action not in ("ask", "try", "delegate"):
             return decision

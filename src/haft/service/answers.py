@@ -51,12 +51,7 @@ class Answers:
         assert call.tool is not None
         assert call.decision is not None
         shown, definition = call.decision.pin, call.decision.definition
-        now = pin_of(call.tool.spec)
-        if (None if now is None else now.digest) != shown:
-            raise Conflict(
-                f"`{call.name}` was not run: it changed while it was being asked about",
-                hint="look at it, and call again",
-            )
+        _as_decided(call, "asked about")
         thread = call.thread if scope == "thread" else None
 
         def keep(database: Database) -> None:
@@ -67,6 +62,18 @@ class Answers:
 
         if rule is not None or definition is not None:
             await self._written(keep)
+
+    async def hold(self, call: Call) -> None:
+        """A rule allowed a call of this tool: from its first run on, what was allowed is the tool as it was then."""
+        assert call.tool is not None
+        if call.tool.spec.is_vouched_for or self.pinned(call.name) is not None:
+            return
+        pin = _as_decided(call, "decided about")
+        if pin is None:
+            return
+        kept = await self._written(lambda database: Pins(database, self._workspace).hold(call.name, pin, call.who))
+        if kept != pin.digest:
+            raise _changed(call, "decided about")  # Another process ran it first, as it was then.
 
     # For the judge.
 
@@ -101,3 +108,19 @@ class Answers:
             if database is not None:
                 database.close()
         self._reading = self._writing = None
+
+
+def _as_decided(call: Call, when: str) -> Pin | None:
+    """The tool as it is, which must be what was decided about."""
+    assert call.tool is not None
+    assert call.decision is not None
+    now = pin_of(call.tool.spec)
+    if (None if now is None else now.digest) != call.decision.pin:
+        raise _changed(call, when)
+    return now
+
+
+def _changed(call: Call, when: str) -> Conflict:
+    return Conflict(
+        f"`{call.name}` was not run: it changed while it was being {when}", hint="look at it, and call again"
+    )

@@ -255,6 +255,7 @@ class ToolService:
             wait_seconds=self.config.approval_seconds,
             answers_are_open=self.config.answers_without_walls,
             agree=answers.agree,
+            hold=answers.hold,
             scribe=scribe,
             trail=trail,
             keep=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),

@@ -1,3 +1,4 @@
+import hashlib
 import json
 
 
@@ -53,3 +54,28 @@ def test_global_options_stand_before_or_after_the_command(haft):
     assert answers[0] == answers[1] == answers[2]
     assert haft("--version").out == haft("tools", "list", "--version").out
     assert haft("--version").out.startswith("haft ")
+
+
+LOADING = """#!/bin/bash
+[ "$TOOLBOX_ACTION" = describe ] && { printf 'name: it\\ndescription: Says it.\\n'; exit; }
+. "$(dirname "$0")/lib/words.sh"
+. "$ELSEWHERE/more.sh"
+"""
+
+
+def test_show_lists_the_files_that_an_approval_holds_for_and_what_could_not_be_resolved(haft, tmp_path):
+    box = tmp_path / "box"
+    (box / "lib").mkdir(parents=True)
+    (box / "it").write_text(LOADING)
+    (box / "it").chmod(0o755)
+    (box / "lib" / "words.sh").write_text("echo hello\n")
+    shown = haft("tools", "show", "tb__it", "--json", AMP_TOOLBOX=str(box)).json["approval"]
+    assert shown["files"] == {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in (box / "it", box / "lib" / "words.sh")
+    }
+    assert shown["unresolved"] == [f'{box}/it:4: . "$ELSEWHERE/more.sh"']
+    told = haft("tools", "show", "tb__it", AMP_TOOLBOX=str(box)).out
+    assert f"  {box}/lib/words.sh (sha256 {shown['files'][f'{box}/lib/words.sh'][:16]})\n" in told
+    assert f'  {box}/it:4: . "$ELSEWHERE/more.sh"\n' in told
+    assert haft("tools", "show", "shell", "--json").json["approval"] is None
+    assert "# Approval" not in haft("tools", "show", "shell").out

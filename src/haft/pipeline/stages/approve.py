@@ -1,7 +1,8 @@
 """Stops: what asks waits for a person, `blocked-on-user`, and ends here when the answer is no or nobody can be asked.
 
 A person may answer with other arguments. These are validated and decided again: what runs is always what was judged. A
-yes is bound to the tool's definition as it was shown, and may be remembered for calls like this one.
+yes is bound to the tool's definition as it was shown, and may be remembered for calls like this one. What a rule allows
+is bound to the definition with which it first ran.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from haft.sandbox import IN_PROCESS, Sandbox
 
 Agree = Callable[[Call, Mapping[str, Any] | None, str], Awaitable[None]]
 """Keeps that a person agreed to a call's tool as it is, and the rule that holds from now on, if any; by scope."""
+Hold = Callable[[Call], Awaitable[None]]
+"""Keeps the tool as it is at the first call that a rule allowed."""
 
 
 class Approve:
@@ -49,6 +52,7 @@ class Approve:
         live: Mapping[RunId, Run],
         desk: Desk,
         agree: Agree,
+        hold: Hold,
         validate: Validate,
         decide: Decide,
         sandbox: Sandbox,
@@ -59,6 +63,7 @@ class Approve:
         self._live = live
         self._desk = desk
         self._agree = agree
+        self._hold = hold
         self._validate = validate
         self._decide = decide
 
@@ -74,6 +79,8 @@ class Approve:
                 f"`{call.name}` was rejected: {call.decision.message or call.decision.reason}",
                 hint=_how_to_enable(call.decision),
             )
+        if call.decision is not None and call.decision.by in ("rule", "delegate") and not call.decision.unasked:
+            await self._hold(call)
         return await proceed(call)
 
     async def _may_preview(self, call: Call) -> bool:

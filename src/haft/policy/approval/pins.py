@@ -1,7 +1,9 @@
-"""Definitions that people agreed to. A yes holds for the tool as it was: what it says of itself, and its files.
+"""Definitions that were approved, by a person or a rule. Approval holds for the tool as it was: what it says of itself,
+and its files.
 
 haft's own tools and those that the embedding program hands over are vouched for by these. For all others the bytes of
-the files that make up the tool belong to the definition, and the text of small ones is kept, to show what changed.
+the files that make up the tool belong to the definition, and of the files that these load as code, as far as that can
+be told. The text of small ones is kept, to show what changed.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.contracts import ToolSpec
+from haft.policy.approval.sourced import Loaded, loaded_by
 from haft.storage import Database, decode, encode
 
 LARGEST_SHOWN: Final = 256_000
@@ -31,6 +34,20 @@ class Pin:
     definition: dict[str, Any]
 
 
+def loaded_files(spec: ToolSpec) -> Loaded:
+    """The files that a tool's own files load. Of plugins and templates these are among its own."""
+    if not spec.files or spec.is_vouched_for:
+        return Loaded()
+    if spec.kind not in ("amp-toolbox", "bash-plugin") and spec.provenance != "installed":
+        return Loaded()
+    return loaded_by(spec.files)
+
+
+def held_files(spec: ToolSpec) -> dict[str, str]:
+    """The files that an approval of a tool holds for, and their digests."""
+    return {path: str(_file(path)["digest"]) for path in (*spec.files, *loaded_files(spec).files)}
+
+
 def pin_of(spec: ToolSpec) -> Pin | None:
     """The tool as it is now; None where its maker vouches for it."""
     if spec.provenance == "builtin" and "export" not in spec.meta:
@@ -44,7 +61,7 @@ def pin_of(spec: ToolSpec) -> Pin | None:
         "outputSchema": spec.output_schema,
         "effects": spec.effects.to_json(),
         "digest": spec.digest,
-        "files": {path: _file(path) for path in spec.files},
+        "files": {path: _file(path) for path in (*spec.files, *loaded_files(spec).files)},
     }
     bare = {**definition, "files": {path: file["digest"] for path, file in definition["files"].items()}}
     return Pin(hashlib.sha256(b"haft definition\0" + encode(bare)).hexdigest(), definition)
@@ -79,12 +96,19 @@ class Pins:
         )
         return Pin(rows[0][0], decode(rows[0][1])) if rows else None
 
+    def hold(self, tool: str, pin: Pin, who: str) -> str:
+        """Keep a definition where none is kept; the digest of the one that is kept then."""
+        with self._database.transaction():
+            self._database.execute("INSERT OR IGNORE INTO pins VALUES (?, ?, ?, ?, ?, ?)", self._row(tool, pin, who))
+            rows = self._database.rows("SELECT pin FROM pins WHERE workspace = ? AND tool = ?", [self._workspace, tool])
+        return str(rows[0][0])
+
     def agree(self, tool: str, pin: Pin, who: str) -> None:
         with self._database.transaction():
-            self._database.execute(
-                "INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?, ?)",
-                [self._workspace, tool, pin.digest, encode(pin.definition).decode(), who, time.time()],
-            )
+            self._database.execute("INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?, ?)", self._row(tool, pin, who))
+
+    def _row(self, tool: str, pin: Pin, who: str) -> list[Any]:
+        return [self._workspace, tool, pin.digest, encode(pin.definition).decode(), who, time.time()]
 
 
 def difference(before: Pin, after: Pin) -> str:

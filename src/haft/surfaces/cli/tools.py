@@ -153,14 +153,24 @@ def search_tools(said: Globals, words: tuple[str, ...]) -> None:
 @click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the definition in that ecosystem's form.")
 @click.pass_obj
 def show_tool(said: Globals, name: str, form: str | None) -> None:
-    """One tool: description, parameters, effects; or its definition in another form."""
+    """One tool: description, parameters, effects, the files that an approval holds for; or its definition in another
+    form."""
     listing = find_listing(name, said)
     if form is not None:
         facts(FORMS[form](listing.spec))
     elif said.json:
-        facts(listing.to_json())
+        facts({**listing.to_json(), "approval": _held(listing.spec)})
     else:
         lines(_described(listing))
+
+
+def _held(spec: ToolSpec) -> dict[str, Any] | None:
+    """What an approval of a tool holds for; None where none is needed for what the tool is."""
+    if spec.is_vouched_for:
+        return None
+    from haft.policy.approval.pins import held_files, loaded_files
+
+    return {"files": held_files(spec), "unresolved": list(loaded_files(spec).unresolved)}
 
 
 def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
@@ -207,3 +217,15 @@ def _described(listing: Listing) -> Iterable[str]:
     yield ""
     claimed = [name for name, holds in spec.effects.to_json().items() if holds]
     yield ", ".join(claimed) if claimed else "It may change anything: nothing is claimed."
+    held = _held(spec)
+    if held is None:
+        return
+    yield ""
+    yield styled("# Approval", "bold", sys.stdout)
+    yield ""
+    yield "It holds for the definition above" + (" and for these files:" if held["files"] else ".")
+    for path, digest in held["files"].items():
+        yield visible(f"  {path} ({f'sha256 {digest[:16]}' if len(digest) == 64 else digest})")
+    if held["unresolved"]:
+        yield "It does not hold for what is loaded here, because that cannot be told beforehand:"
+        yield from (visible(f"  {each}") for each in held["unresolved"])
