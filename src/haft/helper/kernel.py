@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import platform
 import socket
 import struct
+
+from haft.helper.abi import own_number
 
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWIPC = 0x0800_0000
@@ -27,7 +28,6 @@ OPEN_TREE_CLONE = 1
 MOVE_FROM_EMPTY, MOVE_TO_EMPTY = 0x04, 0x40
 
 SYS_OPEN_TREE, SYS_MOVE_MOUNT, SYS_MOUNT_SETATTR = 428, 429, 442
-SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}.get(platform.machine())
 KEYCTL_JOIN_SESSION_KEYRING = 1
 
 PR_SET_PDEATHSIG = 1
@@ -157,8 +157,8 @@ def _inherit_none() -> None:
 
 def leave_keyrings() -> None:
     """A session keyring of our own: the host's may hold secrets."""
-    if SYS_KEYCTL is not None:
-        libc.syscall(SYS_KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, None)
+    if (keyctl := own_number("keyctl")) is not None:
+        libc.syscall(keyctl, KEYCTL_JOIN_SESSION_KEYRING, None)
 
 
 def raise_loopback() -> None:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import platform
 import struct
-from collections.abc import Iterable
 
+from haft.helper.abi import Abi, ways_in
 from haft.helper.kernel import PR_SET_NO_NEW_PRIVS, checked, libc, prctl
 
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
@@ -29,28 +28,23 @@ NAMESPACES = 0x7E02_0080
 """Every CLONE_NEW* flag: in the first argument of clone and unshare. In clone3 they cannot be seen: it is as if that
 were not there, and libraries go on with clone."""
 
-IO_URING_AND_CLONE3 = (425, 426, 427, 435)
-Table = tuple[int, tuple[int, ...], int, tuple[int, int], int]
-TABLES: dict[str, list[Table]] = {
-    "x86_64": [
-        (0xC000_003E, (248, 249, 250, *IO_URING_AND_CLONE3), 41, (56, 272), 302),
-        (0x4000_0003, (286, 287, 288, 102, *IO_URING_AND_CLONE3), 359, (120, 310), 340),
-    ],
-    "aarch64": [
-        (0xC000_00B7, (217, 218, 219, *IO_URING_AND_CLONE3), 198, (220, 97), 261),
-        (0x4000_0028, (309, 310, 311, *IO_URING_AND_CLONE3), 281, (120, 337), 369),
-    ],
-    "riscv64": [(0xC000_00F3, (217, 218, 219, *IO_URING_AND_CLONE3), 198, (220, 97), 261)],
-}
-"""By machine, for it and for its 32-bit programs: the architecture; what is refused, add_key, request_key and keyctl
-among it; socket; clone and unshare; prlimit64. Those of x86 open sockets by socketcall, which hides the family: they
-get none."""
-X32 = 0x4000_0000
+REFUSED = (
+    "add_key", "request_key", "keyctl",
+    "io_uring_setup", "io_uring_enter", "io_uring_register",
+    "clone3", "socketcall",
+)  # fmt: skip
+"""Refused whatever their arguments, wherever a way into the kernel has them. 32-bit programs of x86 can open sockets by
+socketcall, which hides the family."""
+
+X86_64, X32 = 0xC000_003E, 0x4000_0000
+"""A third kind of programs has the numbers of x86_64 with this bit: none of them run."""
+
+Step = tuple[int, int, int, int]
 
 
 def available() -> bool:
     """Whether this kernel filters system calls, and we know its numbers."""
-    if platform.machine() not in TABLES:
+    if not ways_in():
         return False
     libc.prctl(PR_SET_SECCOMP, MODE_FILTER, None, 0, 0)  # Refused either way: EFAULT says that it would have looked.
     return ctypes.get_errno() == errno.EFAULT
@@ -60,7 +54,7 @@ def written() -> bytes:
     """The filter for this machine; nothing where there can be none."""
     if not available():
         return b""
-    return b"".join(struct.pack("=HBBI", *step) for step in program(platform.machine()))
+    return b"".join(struct.pack("=HBBI", *step) for step in program())
 
 
 def restrict(steps: bytes) -> None:
@@ -71,37 +65,35 @@ def restrict(steps: bytes) -> None:
     checked(libc.prctl(PR_SET_SECCOMP, MODE_FILTER, whole, 0, 0), "prctl(PR_SET_SECCOMP)")
 
 
-def program(machine: str) -> list[tuple[int, int, int, int]]:
+def program() -> list[Step]:
     """The filter, as the kernel wants it."""
     steps = [(LOAD, 0, 0, AT_ARCHITECTURE)]
-    for architecture, refused, opening, forking, limiting in TABLES[machine]:
-        part = _part(refused, opening, forking, limiting, x32=machine == "x86_64")
-        steps += [(JUMP_EQUAL, 0, len(part), architecture), *part]
+    for way in ways_in():
+        part = _part(way)
+        steps += [(JUMP_EQUAL, 0, len(part), way.audit), *part]
     return [*steps, _refuse(errno.ENOSYS)]
 
 
-def _part(
-    refused: Iterable[int], opening: int, forking: Iterable[int], limiting: int, *, x32: bool
-) -> list[tuple[int, int, int, int]]:
+def _part(way: Abi) -> list[Step]:
     steps = [(LOAD, 0, 0, AT_NUMBER)]
-    if x32:
+    if way.audit == X86_64:
         steps += [(JUMP_AT_LEAST, 0, 1, X32), _refuse(errno.ENOSYS)]
-    for number in refused:
+    for number in (way.numbers[name] for name in REFUSED if name in way.numbers):
         steps += [(JUMP_EQUAL, 0, 1, number), _refuse(errno.ENOSYS)]
-    for number in forking:
+    for name in ("clone", "unshare"):
         steps += [
-            (JUMP_EQUAL, 0, 4, number), (LOAD, 0, 0, AT_FIRST_ARGUMENT),
+            (JUMP_EQUAL, 0, 4, way.numbers[name]), (LOAD, 0, 0, AT_FIRST_ARGUMENT),
             (JUMP_ANY, 0, 1, NAMESPACES), _refuse(errno.EPERM), (RETURN, 0, 0, ALLOW),
         ]  # fmt: skip
     steps += [
-        (JUMP_EQUAL, 0, 4, limiting), (LOAD, 0, 0, AT_FIRST_ARGUMENT),
+        (JUMP_EQUAL, 0, 4, way.numbers["prlimit64"]), (LOAD, 0, 0, AT_FIRST_ARGUMENT),
         (JUMP_EQUAL, 1, 0, 0), _refuse(errno.EPERM), (RETURN, 0, 0, ALLOW),
     ]  # fmt: skip
-    steps += [(JUMP_EQUAL, 1, 0, opening), (RETURN, 0, 0, ALLOW), (LOAD, 0, 0, AT_FIRST_ARGUMENT)]
+    steps += [(JUMP_EQUAL, 1, 0, way.numbers["socket"]), (RETURN, 0, 0, ALLOW), (LOAD, 0, 0, AT_FIRST_ARGUMENT)]
     for family in FAMILIES:
         steps += [(JUMP_EQUAL, 0, 1, family), (RETURN, 0, 0, ALLOW)]
     return [*steps, _refuse(errno.EAFNOSUPPORT)]
 
 
-def _refuse(number: int) -> tuple[int, int, int, int]:
+def _refuse(number: int) -> Step:
     return RETURN, 0, 0, REFUSE | number

@@ -1,0 +1,76 @@
+"""System call numbers by name, for each way that programs can enter the kernel.
+
+A 64-bit kernel also runs 32-bit programs, which have numbers of their own: a filter must know both. The numbers that
+this process itself uses follow its own width, not the kernel's name: a 32-bit Python runs on a 64-bit kernel too.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import struct
+from typing import NamedTuple
+
+SINCE_424 = {
+    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
+    "clone3": 435, "mount_setattr": 442,
+}  # fmt: skip
+"""From 424 on a call has the same number everywhere."""
+
+GENERIC = {
+    "unshare": 97, "ptrace": 117, "socket": 198, "socketpair": 199, "add_key": 217, "request_key": 218, "keyctl": 219,
+    "clone": 220, "prlimit64": 261,
+}  # fmt: skip
+"""The numbers that architectures since aarch64 share."""
+
+
+class Abi(NamedTuple):
+    """One way into the kernel."""
+
+    audit: int
+    """How a filter sees it."""
+    bits: int
+    numbers: dict[str, int]
+
+
+FAMILIES: dict[str, tuple[Abi, ...]] = {
+    "x86": (
+        Abi(0xC000_003E, 64, SINCE_424 | {
+            "socket": 41, "socketpair": 53, "clone": 56, "ptrace": 101, "add_key": 248, "request_key": 249,
+            "keyctl": 250, "unshare": 272, "prlimit64": 302,
+        }),
+        Abi(0x4000_0003, 32, SINCE_424 | {
+            "ptrace": 26, "socketcall": 102, "clone": 120, "add_key": 286, "request_key": 287, "keyctl": 288,
+            "unshare": 310, "prlimit64": 340, "socket": 359, "socketpair": 360,
+        }),
+    ),
+    "arm": (
+        Abi(0xC000_00B7, 64, SINCE_424 | GENERIC),
+        Abi(0x4000_0028, 32, SINCE_424 | {
+            "ptrace": 26, "clone": 120, "socket": 281, "socketpair": 288, "add_key": 309, "request_key": 310,
+            "keyctl": 311, "unshare": 337, "prlimit64": 369,
+        }),
+    ),
+    "riscv": (Abi(0xC000_00F3, 64, SINCE_424 | GENERIC),),
+}  # fmt: skip
+"""By family, every way in that its kernels have."""
+
+MACHINES = {r"x86_64|i[3-6]86": "x86", r"aarch64|armv[678]l": "arm", r"riscv64": "riscv"}
+"""What the kernel calls itself, in either width: `setarch` makes a 64-bit one use its 32-bit name."""
+
+
+def family(machine: str) -> str | None:
+    """The family of a machine; None where its numbers are not known."""
+    return next((name for pattern, name in MACHINES.items() if re.fullmatch(pattern, machine)), None)
+
+
+def ways_in() -> tuple[Abi, ...]:
+    """Every way into this machine's kernel; none where they are not known."""
+    found = family(platform.machine())
+    return FAMILIES[found] if found else ()
+
+
+def own_number(call: str) -> int | None:
+    """The number by which this very process makes a call; None where it is not known."""
+    bits = struct.calcsize("P") * 8
+    return next((way.numbers.get(call) for way in ways_in() if way.bits == bits), None)
