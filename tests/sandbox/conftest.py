@@ -50,7 +50,8 @@ class Host:
             self._services[mode] = self._runner.run(self._opened(mode))
         find = Root(str(self.workspace)).open_directory
         self._sandbox = Sandbox(str(self.workspace), str(self.state / "auto"), os.environ, find, Limits())
-        return self._runner.run(self._sandbox.ready())
+        self.abilities = self._runner.run(self._sandbox.ready())
+        return self.abilities
 
     async def _opened(self, mode: str) -> ToolService:
         # What nothing confines shall also not be looked at: it must do its harm, or nothing was proven.
@@ -71,7 +72,7 @@ class Host:
             self._sandbox.close()
         self._runner.close()
 
-    def _call(self, mode: str, command: str, **grants):
+    def call(self, mode: str, command: str, **grants):
         async def call():
             return await self._services[mode].call("shell", {"command": command}, grants=grants or None, timeout=20)
 
@@ -80,17 +81,29 @@ class Host:
     def behind(self, command: str, *, sees_outside: bool = False, **grants):
         if sees_outside:
             grants["read"] = [str(self.outside)]
-        outcome = self._call("auto", command, **grants)
+        outcome = self.call("auto", command, **grants)
         assert outcome.walls.layers == ("namespaces", "landlock", "seccomp"), outcome.walls
         # What never ran proves nothing.
         assert outcome.error is None or "cannot be started" not in outcome.error.message, outcome.error
         return outcome
 
     def bare(self, command: str):
-        return self._call("off", command)
+        return self.call("off", command)
 
     def reading(self, command: str, *, sees_outside: bool = False):
         """The exit code and the output."""
+        grants = Grants(read=(str(self.outside),)) if sees_outside else NO_GRANTS
+        return self._launched(self._sandbox.launcher("read-only", grants), command)
+
+    def unasked(self, command: str):
+        """The exit code and the output, of a call that nobody approved."""
+        return self._launched(self._sandbox.launcher("read-only", unasked=True), command)
+
+    def asking(self, command: str):
+        """The same of a program that is only asked what it is."""
+        return self._launched(self._sandbox.asking_launcher(), command)
+
+    def _launched(self, launcher, command: str):
         heard = bytearray()
 
         class Sink:
@@ -99,7 +112,6 @@ class Host:
 
             def ended(self, _children): ...
 
-        launcher = self._sandbox.launcher("read-only", Grants(read=(str(self.outside),)) if sees_outside else NO_GRANTS)
         end = self._runner.run(launcher.run(Command(["bash", "-c", command]), Sink()))
         return end.code, heard.decode(errors="replace")
 

@@ -19,8 +19,8 @@ AT_NUMBER, AT_ARCHITECTURE, AT_FIRST_ARGUMENT, AT_THIRD_ARGUMENT = 0, 4, 16, 32
 NEWNS, NEWUSER, NEWPID, NEWNET = 0x0002_0000, 0x1000_0000, 0x2000_0000, 0x4000_0000
 
 ARCHITECTURE, NUMBERS = {
-    "x86_64": (0xC000_003E, {"unshare": 272, "mount": 165, "mkdir": 83, "mkdirat": 258}),
-    "aarch64": (0xC000_00B7, {"unshare": 97, "mount": 40, "mkdirat": 34}),
+    "x86_64": (0xC000_003E, {"unshare": 272, "mount": 165, "mkdir": 83, "mkdirat": 258, "ptrace": 101}),
+    "aarch64": (0xC000_00B7, {"unshare": 97, "mount": 40, "mkdirat": 34, "ptrace": 117}),
 }[platform.machine()]
 NUMBERS |= {"mount_setattr": 442, "landlock_create_ruleset": 444}
 
@@ -33,6 +33,7 @@ LACKING = {
     "mount-namespaces": [("unshare", errno.EPERM, NEWNS)],
     "pid-namespaces": [("unshare", errno.EPERM, NEWPID)],
     "network-namespaces": [("unshare", errno.EPERM, NEWNET)],
+    "tracing": [("ptrace", errno.EPERM, 0)],
     "mounts": [("mount", errno.EPERM, 0)],
     "mount-attributes": [("mount_setattr", errno.ENOSYS, 0)],
 }

@@ -49,7 +49,7 @@ class Init:
         self._template = template
         self._group = group
         self._abi = landlock.version()
-        self._filter = seccomp.written()
+        self._filter = b""
         self._is_root = os.geteuid() == 0
         self._own_io = opened_own_io()
         self._last: Callable[[], None] | None = None
@@ -57,6 +57,7 @@ class Init:
 
     def live(self, kind: dict[str, Any]) -> None:
         """Prepare, wait for the call, carry it to its end."""
+        self._filter = self._template.filters[kind["unasked"]]
         room = jail.Room(self._template, network=kind["network"], extra=kind["extra"], sealed=kind.get("sealed", False))
         problem = self._prepare(room)
         if kind.get("trial"):

@@ -66,8 +66,10 @@ def opened_as_meant(path: str, rest: list[Any]) -> int | None:
 class Template:
     """What all calls of a host have in common."""
 
-    def __init__(self, site: dict[str, Any], *, in_user_namespace: bool) -> None:
+    def __init__(self, site: dict[str, Any], *, in_user_namespace: bool, filters: dict[bool, bytes]) -> None:
         self.site = site
+        self.filters = filters
+        """For system calls, by whether nobody approved the call."""
         self.workspace: str = site["workspace"]
         self.in_user_namespace = in_user_namespace
         self.open_mounts: list[tuple[str, list[int]]] = []

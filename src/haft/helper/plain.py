@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any
 
-from haft.helper import cgroups, kernel, landlock, seccomp
+from haft.helper import cgroups, kernel, landlock, seccomp, tracing
 from haft.helper.meter import Meter, apply_rlimits, rlimits
 from haft.helper.supervisor import (
     GIVE_UP_SECONDS,
@@ -85,7 +85,9 @@ class Below:
         send_signal(self.pids(), number)
 
 
-def become(request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None) -> None:
+def become(
+    request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None, filters: dict[bool, bytes]
+) -> None:
     """In the child: own session, clean signals, the three streams, the directory, then the command."""
     argv, env = argv_and_env(request)
     os.setsid()
@@ -97,7 +99,7 @@ def become(request: dict[str, Any], streams: list[int], directory: int, group: c
     walls = request["walls"]
     if walls is not None and (abi := landlock.version()):
         landlock.restrict(walls["places"], tcp=walls["network"], abi=abi)
-        if steps := seccomp.written():
+        if steps := filters[walls["unasked"]]:
             seccomp.restrict(steps)
     for target, descriptor in enumerate(streams):
         os.dup2(descriptor, target)
@@ -144,7 +146,7 @@ def for_brakes(tag: str) -> list[cgroups.Hierarchy]:
 
 
 def start(
-    request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None
+    request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None, filters: dict[bool, bytes]
 ) -> tuple[int, list[Any] | None]:
     """Fork and exec. The pid, and what failed where it did."""
     reading, writing = os.pipe()
@@ -152,7 +154,7 @@ def start(
     if pid == 0:
         try:
             os.close(reading)
-            become(request, streams, directory, group)
+            become(request, streams, directory, group, filters)
         except BaseException as error:
             os.write(writing, json.dumps(failure(error)).encode())
         finally:
@@ -164,7 +166,13 @@ def start(
     return pid, json.loads(complaint) if complaint else None
 
 
-def supervise(control: socket.socket, streams: list[int], directory: int, hierarchies: list[cgroups.Hierarchy]) -> None:
+def supervise(
+    control: socket.socket,
+    streams: list[int],
+    directory: int,
+    hierarchies: list[cgroups.Hierarchy],
+    filters: dict[bool, bytes],
+) -> None:
     """The life of one supervisor, from the request to the last word."""
     kernel.become_subreaper()
     wake = wake_on_children()
@@ -173,7 +181,7 @@ def supervise(control: socket.socket, streams: list[int], directory: int, hierar
     except EOFError:
         return  # The host changed its mind before it said what to run.
     group = brake_of_root(request["limits"], hierarchies)
-    pid, complaint = start(request, streams, directory, group)
+    pid, complaint = start(request, streams, directory, group, filters)
     for descriptor in (*streams, directory):
         os.close(descriptor)
     control.setblocking(False)
@@ -188,7 +196,7 @@ def supervise(control: socket.socket, streams: list[int], directory: int, hierar
     tell(control, supervisor.report(left, complaint))
 
 
-def serve(server: socket.socket, hierarchies: list[cgroups.Hierarchy]) -> None:
+def serve(server: socket.socket, hierarchies: list[cgroups.Hierarchy], filters: dict[bool, bytes]) -> None:
     """The helper: a supervisor for every message, until the host ends the socket."""
     kernel.become_subreaper()
     wake = wake_on_children()
@@ -223,7 +231,8 @@ def serve(server: socket.socket, hierarchies: list[cgroups.Hierarchy]) -> None:
             try:
                 server.close()
                 os.close(wake)
-                supervise(socket.socket(fileno=descriptors[0]), descriptors[1:4], descriptors[4], hierarchies)
+                control = socket.socket(fileno=descriptors[0])
+                supervise(control, descriptors[1:4], descriptors[4], hierarchies, filters)
                 code = 0
             finally:
                 os._exit(code)
@@ -239,7 +248,7 @@ def main(descriptor: int) -> None:
     server.sendall(json.dumps({"landlock": landlock.version(), "namespaces": False, "problem": None}).encode())
     tag = cgroups.tag()
     hierarchies = for_brakes(tag)
-    serve(server, hierarchies)
+    serve(server, hierarchies, seccomp.written(tracing=tracing.filters_hold()))
     cgroups.sweep(hierarchies, tag)
 
 

@@ -5,13 +5,18 @@ of most families know no network namespace either: by AF_VSOCK a virtual machine
 io_uring opens sockets without a system call that could be looked at, so there is none. New namespaces are refused too:
 the machine has so many, and who uses them all up keeps others from having theirs. A process changes the limits of
 itself alone.
+
+Sockets of the host have names in its file system, which no namespace keeps apart. A call that nobody approved gets no
+socket that can be connected to one. Nor may it trace its own processes, and on some kernels no call may: `tracing`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import platform
 import struct
+from collections.abc import Iterable, Sequence
 
 from haft.helper.abi import Abi, ways_in
 from haft.helper.kernel import PR_SET_NO_NEW_PRIVS, checked, libc, prctl
@@ -19,10 +24,16 @@ from haft.helper.kernel import PR_SET_NO_NEW_PRIVS, checked, libc, prctl
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
 ALLOW, REFUSE = 0x7FFF_0000, 0x0005_0000
 LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-AT_NUMBER, AT_ARCHITECTURE, AT_FIRST_ARGUMENT = 0, 4, 16
+AND = 0x54
+AT_NUMBER, AT_ARCHITECTURE, AT_ARGUMENTS = 0, 4, (16, 24, 32, 40, 48, 56)
+"""Where a filter finds them; of an argument the lower half."""
 
-FAMILIES = (1, 2, 10, 16)
+UNIX = 1
+FAMILIES = (UNIX, 2, 10, 16)
 """UNIX, INET, INET6, NETLINK: what programs use, and what namespaces and Landlock hold."""
+
+KINDS_OF_SOCKET, LASTING = 0xF, (1, 5)
+"""STREAM and SEQPACKET: a pair of them stays a pair. One of datagrams can be connected to any name."""
 
 NAMESPACES = 0x7E02_0080
 """Every CLONE_NEW* flag: in the first argument of clone and unshare. In clone3 they cannot be seen: it is as if that
@@ -42,19 +53,25 @@ X86_64, X32 = 0xC000_003E, 0x4000_0000
 Step = tuple[int, int, int, int]
 
 
-def available() -> bool:
-    """Whether this kernel filters system calls, and we know its numbers."""
+def problem() -> str | None:
+    """Why system calls cannot be filtered here, if they cannot."""
     if not ways_in():
-        return False
+        return f"haft does not know the system calls of {platform.machine()}"
     libc.prctl(PR_SET_SECCOMP, MODE_FILTER, None, 0, 0)  # Refused either way: EFAULT says that it would have looked.
-    return ctypes.get_errno() == errno.EFAULT
+    return None if ctypes.get_errno() == errno.EFAULT else "this kernel filters no system calls"
 
 
-def written() -> bytes:
-    """The filter for this machine; nothing where there can be none."""
-    if not available():
-        return b""
-    return b"".join(struct.pack("=HBBI", *step) for step in program())
+def written(*, tracing: bool) -> dict[bool, bytes]:
+    """The filters for this machine, by whether nobody approved the call; empty where there can be none. `tracing`:
+    whether they hold against a tracer here."""
+    if problem() is not None:
+        return {True: b"", False: b""}
+    return {unasked: packed(program(unasked=unasked, tracing=tracing)) for unasked in (True, False)}
+
+
+def packed(steps: Iterable[Step]) -> bytes:
+    """A filter as the kernel reads it."""
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
 def restrict(steps: bytes) -> None:
@@ -65,34 +82,48 @@ def restrict(steps: bytes) -> None:
     checked(libc.prctl(PR_SET_SECCOMP, MODE_FILTER, whole, 0, 0), "prctl(PR_SET_SECCOMP)")
 
 
-def program() -> list[Step]:
-    """The filter, as the kernel wants it."""
+def program(*, unasked: bool, tracing: bool) -> list[Step]:
+    """The filter, step by step."""
     steps = [(LOAD, 0, 0, AT_ARCHITECTURE)]
     for way in ways_in():
-        part = _part(way)
+        part = _part(way, unasked=unasked, tracing=tracing)
         steps += [(JUMP_EQUAL, 0, len(part), way.audit), *part]
     return [*steps, _refuse(errno.ENOSYS)]
 
 
-def _part(way: Abi) -> list[Step]:
+def _part(way: Abi, *, unasked: bool, tracing: bool) -> list[Step]:
     steps = [(LOAD, 0, 0, AT_NUMBER)]
     if way.audit == X86_64:
         steps += [(JUMP_AT_LEAST, 0, 1, X32), _refuse(errno.ENOSYS)]
-    for number in (way.numbers[name] for name in REFUSED if name in way.numbers):
-        steps += [(JUMP_EQUAL, 0, 1, number), _refuse(errno.ENOSYS)]
-    for name in ("clone", "unshare"):
-        steps += [
-            (JUMP_EQUAL, 0, 4, way.numbers[name]), (LOAD, 0, 0, AT_FIRST_ARGUMENT),
-            (JUMP_ANY, 0, 1, NAMESPACES), _refuse(errno.EPERM), (RETURN, 0, 0, ALLOW),
-        ]  # fmt: skip
-    steps += [
-        (JUMP_EQUAL, 0, 4, way.numbers["prlimit64"]), (LOAD, 0, 0, AT_FIRST_ARGUMENT),
-        (JUMP_EQUAL, 1, 0, 0), _refuse(errno.EPERM), (RETURN, 0, 0, ALLOW),
-    ]  # fmt: skip
-    steps += [(JUMP_EQUAL, 1, 0, way.numbers["socket"]), (RETURN, 0, 0, ALLOW), (LOAD, 0, 0, AT_FIRST_ARGUMENT)]
-    for family in FAMILIES:
-        steps += [(JUMP_EQUAL, 0, 1, family), (RETURN, 0, 0, ALLOW)]
-    return [*steps, _refuse(errno.EAFNOSUPPORT)]
+    refusals = dict.fromkeys(REFUSED, errno.ENOSYS)
+    if unasked or not tracing:
+        refusals["ptrace"] = errno.EPERM
+    for name, error in refusals.items():
+        if name in way.numbers:
+            steps += [(JUMP_EQUAL, 0, 1, way.numbers[name]), _refuse(error)]
+    no_namespace = [(LOAD, 0, 0, AT_ARGUMENTS[0]), (JUMP_ANY, 0, 1, NAMESPACES), _refuse(errno.EPERM)]
+    pairs = _only((UNIX,), 0, errno.EAFNOSUPPORT)
+    if unasked:
+        pairs += _only(LASTING, 1, errno.EAFNOSUPPORT, KINDS_OF_SOCKET)
+    families = tuple(one for one in FAMILIES if not (unasked and one == UNIX))
+    checks = {
+        "clone": no_namespace,
+        "unshare": no_namespace,
+        "prlimit64": _only((0,), 0, errno.EPERM),
+        "socket": _only(families, 0, errno.EAFNOSUPPORT),
+        "socketpair": pairs,
+    }
+    for name, check in checks.items():
+        steps += [(JUMP_EQUAL, 0, len(check) + 1, way.numbers[name]), *check, (RETURN, 0, 0, ALLOW)]
+    return [*steps, (RETURN, 0, 0, ALLOW)]
+
+
+def _only(values: Sequence[int], argument: int, error: int, mask: int = 0xFFFF_FFFF) -> list[Step]:
+    """Go on where an argument is one of these."""
+    steps = [(LOAD, 0, 0, AT_ARGUMENTS[argument]), (AND, 0, 0, mask)]
+    for number, value in enumerate(values):
+        steps.append((JUMP_EQUAL, len(values) - number, 0, value))
+    return [*steps, _refuse(error)]
 
 
 def _refuse(number: int) -> Step:

@@ -24,7 +24,7 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from haft.helper import cgroups, jail, kernel, landlock, seccomp
+from haft.helper import cgroups, jail, kernel, landlock, seccomp, tracing
 from haft.helper.init import STREAMS, Init
 from haft.helper.warm import keep
 from haft.helper.words import never_started, tell
@@ -272,7 +272,8 @@ def main(descriptor: int) -> None:
     gc.disable()
     kernel.leave_keyrings()
     hello: dict[str, Any] = {"landlock": landlock.version(), "namespaces": False, "problem": None}
-    hello["seccomp"] = seccomp.available()
+    hello["seccomp_problem"] = seccomp.problem()
+    hello["tracing"] = tracing.filters_hold()
     hello["accounts_io"] = os.path.exists("/proc/self/io")
     try:
         begin(server, site, hello)
@@ -316,7 +317,8 @@ def begin(server: socket.socket, site: dict[str, Any], hello: dict[str, Any]) ->
         wait_for(pid, hierarchies, tag)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, "prctl(PR_SET_PDEATHSIG)")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The kernel reaps for us.
-    template = jail.Template(site, in_user_namespace=in_user_namespace)
+    filters = seccomp.written(tracing=hello["tracing"])
+    template = jail.Template(site, in_user_namespace=in_user_namespace, filters=filters)
     template.enter()
     gc.freeze()
     zygote = Zygote(server, template, hierarchies, tag)

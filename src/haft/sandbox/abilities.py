@@ -27,6 +27,10 @@ class Abilities:
     """The version of Landlock; 0: none."""
     seccomp: bool = False
     """Whether system calls can be refused that reach past namespaces."""
+    seccomp_problem: str | None = None
+    """Why not, where not."""
+    tracing: bool = False
+    """Whether these refusals hold against a tracer: else no call may trace."""
     cgroups: Mapping[str, int] = field(default_factory=dict)
     """By controller, the version that counts it."""
     io: bool = False
@@ -44,7 +48,9 @@ class Abilities:
             network=bool(words.get("network")),
             proc=bool(words.get("proc")),
             landlock=words["landlock"],
-            seccomp=bool(words.get("seccomp")),
+            seccomp=words.get("seccomp_problem", "") is None,
+            seccomp_problem=words.get("seccomp_problem"),
+            tracing=bool(words.get("tracing")),
             cgroups=dict(words.get("cgroups") or {}),
             io=bool(words.get("accounts_io")),
             users=bool(words.get("user_namespace")),
@@ -65,7 +71,8 @@ class Abilities:
         elif self.landlock < SCOPES_SINCE:
             found.append(f"Landlock {self.landlock} is old: with network granted, abstract sockets are in reach")
         if self.namespaces and not self.seccomp:
-            found.append("no seccomp filters: kernel keyrings and sockets of rare families are in reach")
+            why = self.seccomp_problem
+            found.append(f"no seccomp filters: {why}; kernel keyrings, rare sockets and host sockets are in reach")
         if self.namespaces and not self.network:
             held = "only TCP can be kept from a call" if self.landlock >= TCP_SINCE else "every call has the network"
             found.append(f"no network namespaces: {held}")

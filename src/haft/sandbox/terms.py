@@ -93,7 +93,7 @@ class Terms:
         second = None
         if "landlock" in walls.layers:
             places = [*walls.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  shared, for want of better
-            second = {"places": places, "network": walls.network}
+            second = {"places": places, "network": walls.network, "unasked": walls.unasked}
         return {
             "walls": second,
             "limits": amounts(self._limits),

@@ -215,9 +215,13 @@ def _walls(abilities: Abilities, mode: Mode) -> list[Check]:
             Check("landlock", lacking, "this kernel has none", "boot with `lsm=landlock,…`, Linux 5.13 or newer")
         )
     if abilities.namespaces and abilities.seccomp:
-        found.append(Check("seccomp", "ok", "keyrings, io_uring and rare sockets are refused"))
+        tracing = "approved calls may trace their own processes"
+        if not abilities.tracing:
+            tracing = "no call may trace (strace, gdb), since a tracer gets past filters of this kernel"
+        found.append(Check("seccomp", "ok", f"keyrings, io_uring and rare sockets are refused; {tracing}"))
     elif abilities.namespaces:
-        found.append(Check("seccomp", lacking, "this kernel filters no system calls", "turn on CONFIG_SECCOMP_FILTER"))
+        hint = "use a kernel with CONFIG_SECCOMP_FILTER, on x86, ARM or RISC-V"
+        found.append(Check("seccomp", lacking, str(abilities.seccomp_problem), hint))
     missing = abilities.missing()
     if not missing:
         return [*found, Check("sandbox", "ok", f"calls are confined (`sandbox.mode` is `{mode}`)")]
