@@ -25,13 +25,17 @@ def program(way: Abi, call: str, *arguments: int) -> bytes:
 
 
 def _x86_64(number: int, arguments: Sequence[int]) -> bytes:
-    loads = b"".join(bytes([into]) + struct.pack("<I", value) for into, value in zip(b"\xbf\xbe\xba", arguments))
+    loads = b"".join(
+        bytes([into]) + struct.pack("<I", value) for into, value in zip(b"\xbf\xbe\xba", arguments, strict=False)
+    )
     leave = b"\x89\xc7\xf7\xdf\xb8\x3c\0\0\0\x0f\x05"
     return loads + b"\xb8" + struct.pack("<I", number) + b"\x0f\x05" + leave
 
 
 def _i386(number: int, arguments: Sequence[int]) -> bytes:
-    loads = b"".join(bytes([into]) + struct.pack("<I", value) for into, value in zip(b"\xbb\xb9\xba", arguments))
+    loads = b"".join(
+        bytes([into]) + struct.pack("<I", value) for into, value in zip(b"\xbb\xb9\xba", arguments, strict=False)
+    )
     leave = b"\x89\xc3\xf7\xdb\xb8\x01\0\0\0\xcd\x80"
     return loads + b"\xb8" + struct.pack("<I", number) + b"\xcd\x80" + leave
 

@@ -55,5 +55,5 @@ def changed(size, width, register, program, value):
 
 
 layout = [int(word) for word in sys.argv[1:4]]
-for program, value in zip(sys.argv[4::2], sys.argv[5::2]):
+for program, value in zip(sys.argv[4::2], sys.argv[5::2], strict=True):
     print(changed(*layout, program, int(value)))

@@ -58,7 +58,13 @@ class Init:
     def live(self, kind: dict[str, Any]) -> None:
         """Prepare, wait for the call, carry it to its end."""
         self._filter = self._template.filters[kind["unasked"]]
-        room = jail.Room(self._template, network=kind["network"], extra=kind["extra"], sealed=kind.get("sealed", False))
+        room = jail.Room(
+            self._template,
+            network=kind["network"],
+            extra=kind["extra"],
+            sealed=kind.get("sealed", False),
+            unasked=kind["unasked"],
+        )
         problem = self._prepare(room)
         if kind.get("trial"):
             words = {"proc": room.has_proc, "network": not room.has_network, "problem": problem and str(problem)}
@@ -135,6 +141,7 @@ class Init:
         walls = request["walls"]
         if not self.open_up(room, request):
             return False
+        room.forget_host()
         os.chdir(os.fsencode(request["directory"]))
         if walls["layer"] is None and not _is(b".", request["identity"]):
             return False

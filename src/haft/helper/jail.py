@@ -14,12 +14,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from haft.helper import kernel
+from haft.helper.host_sockets import HostSockets
 from haft.helper.kernel import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY
 from haft.helper.paths import identity, walked, walked_from_top
 from haft.helper.protect import protect
@@ -34,15 +34,8 @@ SCRATCH_FILES = 1_000_000
 """How many files all scratch places of a call may hold: names take memory too."""
 
 
-_BOUND = re.compile(rb"^\S+: (?:\S+ +){6}(/.*)$", re.MULTILINE)
-"""A line of /proc/net/unix whose socket has a path."""
-
 FIRST_TO_GO = 500
 """How much sooner the kernel kills commands, of a thousand: small ones too go before the process that watches them."""
-
-
-MOST_SOCKETS = 8_000_000
-"""How many bytes of the host's table of sockets are read: a call with network could fill it."""
 
 
 def opened(path: str, flags: int = os.O_PATH) -> int | None:
@@ -159,23 +152,6 @@ def mounts_below(root: str) -> list[tuple[str, bytes]]:
     return found
 
 
-class HostSockets:
-    """The paths of sockets that someone in the network namespace of the host has bound, as they are at any time."""
-
-    def __init__(self) -> None:
-        """Before that namespace is left."""
-        self._file = opened("/proc/self/net/unix", os.O_RDONLY)
-
-    def paths(self) -> set[str]:
-        if self._file is None:
-            return set()
-        os.lseek(self._file, 0, os.SEEK_SET)
-        words = bytearray()
-        while len(words) < MOST_SOCKETS and (part := os.read(self._file, 1 << 16)):
-            words += part
-        return set(map(os.fsdecode, _BOUND.findall(words)))
-
-
 def _depth(path: str) -> tuple[int, str]:
     return path.rstrip("/").count("/"), path
 
@@ -183,8 +159,11 @@ def _depth(path: str) -> tuple[int, str]:
 class Room:
     """One call's place, from `furnish` to its end."""
 
-    def __init__(self, template: Template, *, network: bool, extra: list[list[Any]], sealed: bool) -> None:
+    def __init__(
+        self, template: Template, *, network: bool, extra: list[list[Any]], sealed: bool, unasked: bool
+    ) -> None:
         self._template = template
+        self._unasked = unasked
         self._sealed = sealed or template.site["required"]
         """Whether what could be had at the start must be had now: that it is used up opens no wall."""
         self._site = template.site
@@ -217,7 +196,7 @@ class Room:
                     raise
         self._mount_proc()
         self._bind_and_hide()
-        self._cover_sockets()
+        self._cover_sockets(everywhere=False)
 
     def _mount_proc(self) -> None:
         flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
@@ -287,9 +266,11 @@ class Room:
                 file.write(words)
         kernel.mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
 
-    def _cover_sockets(self) -> None:
+    def _cover_sockets(self, *, everywhere: bool) -> None:
         """Those of the host that are in sight: a read-only mount does not keep anyone from connecting."""
-        for path in self._sockets.paths():
+        if self._unasked and self._template.filters[self._unasked]:
+            return  # It is refused any socket that it could connect.
+        for path in self._sockets.paths(everywhere=everywhere):
             # By descriptor: in the workspace someone may be putting a link in its place right now.
             place = opened(path, os.O_PATH | os.O_NOFOLLOW)
             if place is not None:
@@ -351,8 +332,13 @@ class Room:
         if not self.has_proc:
             kernel.mount("haft", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k")
 
+    def forget_host(self) -> None:
+        """Where no other call follows in this room: nothing of the host is open in it any more."""
+        self._sockets.close()
+
     def _let_write(self, walls: dict[str, Any]) -> None:
-        self._cover_sockets()  # Those that were bound since.
+        # Those that were bound since; in a user namespace nobody lets us look into others.
+        self._cover_sockets(everywhere=not self._template.in_user_namespace)
         self._template.mask()  # A file that the host replaced since has come off its mask.
         if walls["profile"] != "workspace":
             for _place, target in self._caches:

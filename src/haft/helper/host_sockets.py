@@ -1,0 +1,125 @@
+"""Where sockets of the host can be seen: a read-only mount keeps nobody from connecting to one.
+
+The kernel lists sockets by the name that they were bound with, in the network namespace and the mounts of whoever bound
+them. A container has others than the host, so its names are translated: to the file system they lie in, and from there
+to every place where that is mounted here. Only root may look into the namespaces of others.
+
+Not found are sockets that were renamed, linked or moved with their directory since, or were bound by a relative name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+
+_BOUND = re.compile(rb"^\S+: (?:\S+ +){6}(/.*)$", re.MULTILINE)
+"""A line of /proc/net/unix whose socket has a path."""
+
+MOST_SOCKETS = 8_000_000
+"""How many bytes of a table are read: a call with network could fill that of sockets."""
+
+Mounts = list[tuple[str, str, str]]
+"""The device, what of it is mounted, and where."""
+
+
+class HostSockets:
+    """The paths of sockets that someone on the host has bound, as they are at any time."""
+
+    def __init__(self) -> None:
+        """Before the namespaces of the host are left."""
+        self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._own: int | None = None
+        with contextlib.suppress(OSError):
+            self._own = os.open("/proc/self/net/unix", os.O_RDONLY | os.O_CLOEXEC)
+
+    def paths(self, *, everywhere: bool) -> set[str]:
+        """Where they are seen from here; `everywhere`: those of containers too, which takes a while."""
+        found: set[str] = set()
+        if self._own is not None:
+            os.lseek(self._own, 0, os.SEEK_SET)
+            found = _names(_read(self._own))
+        if everywhere:
+            with open("/proc/self/mountinfo", "rb") as file:
+                here = _mounts(file.read())
+            for pid in self._one_of_each():
+                with contextlib.suppress(OSError):
+                    found |= _translated(
+                        _names(self._table(pid, "net/unix")), _mounts(self._table(pid, "mountinfo")), here
+                    )
+        return found
+
+    def close(self) -> None:
+        """Before anything of a call runs: through these descriptors it would see the processes of the host."""
+        for descriptor in (self._proc, self._own):
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _one_of_each(self) -> list[str]:
+        """A process in each pair of network namespace and mounts that we may look into."""
+        found: dict[tuple[str, str], str] = {}
+        for name in os.listdir(self._proc):
+            if name.isdigit():
+                with contextlib.suppress(OSError):
+                    pair = tuple(os.readlink(f"{name}/ns/{kind}", dir_fd=self._proc) for kind in ("net", "mnt"))
+                    found.setdefault((pair[0], pair[1]), name)
+        return list(found.values())
+
+    def _table(self, pid: str, name: str) -> bytes:
+        file = os.open(f"{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
+        try:
+            return _read(file)
+        finally:
+            os.close(file)
+
+
+def _read(table: int) -> bytes:
+    words = bytearray()
+    while len(words) < MOST_SOCKETS and (part := os.read(table, 1 << 16)):
+        words += part
+    return bytes(words)
+
+
+def _names(table: bytes) -> set[str]:
+    return set(map(os.fsdecode, _BOUND.findall(table)))
+
+
+def _mounts(table: bytes) -> Mounts:
+    lines = [line.split(b" ") for line in table.splitlines()]  # A path may hold other blanks.
+    return [(os.fsdecode(words[2]), _unescaped(words[3]), _unescaped(words[4])) for words in lines]
+
+
+def _unescaped(word: bytes) -> str:
+    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), word))
+
+
+def _translated(names: set[str], theirs: Mounts, here: Mounts) -> set[str]:
+    """Every place here that shows what has one of these names there."""
+    mounted = {point: (device, root) for device, root, point in theirs}  # The last one lies on top.
+    shown: dict[tuple[str, str], list[str]] = {}
+    for device, root, point in here:
+        shown.setdefault((device, root), []).append(point)
+    found: set[str] = set()
+    for name in names:
+        place = next((place for place in _above(name) if place in mounted), None)
+        if place is None:
+            continue
+        device, root_there = mounted[place]
+        inside = _moved(name, place, root_there)
+        for root in _above(inside):
+            found.update(_moved(inside, root, point) for point in shown.get((device, root), ()))
+    return found
+
+
+def _above(path: str) -> Iterator[str]:
+    """The path, and every directory that it lies in."""
+    while path != "/":
+        yield path
+        path = os.path.dirname(path)
+    yield path
+
+
+def _moved(path: str, before: str, after: str) -> str:
+    """The same below another place."""
+    return after.rstrip("/") + path.removeprefix(before.rstrip("/"))
