@@ -145,7 +145,7 @@ def test_a_program_that_git_runs_for_a_line_that_passes_unasked_traces_nothing(h
     shown = "./trace; echo traced $?; ./connect; echo connected $?; cat"
     subprocess.run([*git, "config", "diff.odd.textconv", f"sh -c '{shown} $1' -"], check=True)
     outcome = host.call("auto", "cd repository && git diff")
-    assert outcome.decision.unasked
+    assert outcome.decision.unasked, outcome.decision
     assert f" traced {NOT_PERMITTED}\n connected {NO_SUCH_FAMILY}\n-one\n+two\n" in outcome.output
 
 

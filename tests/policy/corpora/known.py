@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 
 from corpora.jail import HOME
+from corpora.warder import CALLS, QUIET
 
-_CHANGING = """
-creat unlink unlinkat rename renameat renameat2 mkdir mkdirat rmdir link linkat symlink symlinkat chmod fchmod fchmodat
-chown lchown fchown fchownat truncate ftruncate utime utimes utimensat futimesat mknod mknodat setxattr lsetxattr
-fsetxattr removexattr lremovexattr fremovexattr mount umount2 settimeofday clock_settime sethostname
-"""
 _READERS = """
 cat head tail grep egrep fgrep rg sed awk mawk gawk cut tr wc sort uniq diff cmp comm nl tac rev fold fmt od xxd hexdump
 strings jq base64 md5sum sha1sum sha256sum column paste join expand less more file tee
@@ -27,7 +23,7 @@ tput tr tree true tsort tty uname unexpand uniq uptime wc which who whoami xargs
 """
 _DIGESTS = "b2sum cksum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum shasum sum"
 
-CHANGING = frozenset(_CHANGING.split())
+CHANGING = frozenset(CALLS) - QUIET
 SIGNALLING = frozenset(("kill", "tkill", "tgkill"))
 READERS = frozenset(_READERS.split())
 LISTERS = frozenset(("du", "find", "ls", "readlink", "realpath", "stat", "tree"))

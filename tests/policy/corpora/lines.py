@@ -23,11 +23,11 @@ class Line:
     proof: str | None = None
     """What it does when it runs: see `watching.Effect`; `static` where it must not be run."""
     needs: tuple[str, ...] = ()
-    """Programs that must be installed for the proof."""
+    """Programs and files that must be there for the proof."""
 
     @property
     def installed(self) -> bool:
-        return all(shutil.which(name, path=PATHS) for name in self.needs)
+        return all(os.path.exists(name) if name[0] == "/" else shutil.which(name, path=PATHS) for name in self.needs)
 
 
 def load(name: str) -> list[Line]:

@@ -48,7 +48,7 @@ def _written(call: Call) -> Iterator[Effect]:
     if call.name in OPENING:
         if TO_WRITE.search(call.text) and not known.HARMLESS_TARGETS.search(call.path):
             yield Effect("write", f"{call.program} opens {call.path} to write")
-    elif call.name == "mkdir" and call.program in ("node", "npm") and call.path == f"{HOME}/.npm":
+    elif call.name in ("mkdir", "mkdirat") and call.program in ("node", "npm") and call.path == f"{HOME}/.npm":
         return  # Its cache, which it will have.
     elif call.name in known.CHANGING:
         paths = [each for each in call.strings if each] or [call.text]
