@@ -1,5 +1,6 @@
 """Each layer of the walls taken away by the kernel's own means: calls say what they lack, and so does `haft doctor`."""
 
+import errno
 import json
 import os
 import shutil
@@ -11,6 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import tiny
 
 pytestmark = [
     pytest.mark.every_user,
@@ -165,6 +169,46 @@ def test_tcp_is_kept_from_a_call_by_whatever_is_left(names, machine):
             listener.accept()
         assert machine.without(*names).shell(command, "--approve", "--network")["status"] == "done"
         listener.accept()[0].close()
+
+
+LAUNCH = """
+import asyncio, os, sys
+from haft.contracts import Command, Limits
+from haft.files import Root
+from haft.sandbox import Sandbox
+
+class Sink:
+    def output(self, _stream, data): ...
+    def ended(self, _children): ...
+
+async def main(home, *programs):
+    here = os.getcwd()
+    sandbox = Sandbox(here, home, os.environ, Root(here).open_directory, Limits())
+    for unasked in (False, True):
+        launcher = sandbox.launcher("read-only", unasked=unasked)
+        print(*[(await launcher.run(Command([each]), Sink())).code for each in programs])
+    print((await sandbox.ready()).layers)
+    sandbox.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_without_namespaces_a_call_that_nobody_approved_still_gets_no_sockets_and_traces_nothing(machine):
+    calls = {"connect": ("socket", 1, 1), "limit": ("prlimit64", 1, 7), "trace": ("ptrace", 0)}
+    for name, call in calls.items():
+        tiny.write(machine.workspace / name, tiny.program(tiny.of_width(tiny.WIDTHS[0]), *call))
+    poor = machine.without("namespaces")
+    done = poor.run(sys.executable, "-c", LAUNCH, machine.home, *(f"./{name}" for name in calls))
+    approved, unasked, layers = done.stdout.splitlines()
+    assert layers == "('landlock',)", done.stderr
+    assert approved.split()[:2] == ["253", str(errno.EPERM)]
+    assert unasked.split() == [str(errno.EAFNOSUPPORT), str(errno.EPERM), str(errno.EPERM)]
+
+
+def test_where_it_cannot_be_found_out_whether_filters_hold_no_call_traces_and_doctor_says_so(machine):
+    found = machine.without("tracing").doctor()["seccomp"]
+    assert found["state"] == "ok" and "no call may trace" in found["detail"]
 
 
 @pytest.mark.parametrize(
