@@ -2,6 +2,8 @@
 that they were forked from, and to the calls before and after."""
 
 import asyncio
+import os
+import platform
 import sys
 from pathlib import Path
 
@@ -149,6 +151,58 @@ def test_whatever_a_call_does_the_next_one_is_as_if_it_had_not_been(loaded, what
             await loaded.warm_call("odd", "bad")
             assert (await loaded.call("odd", "clean")).output == clean
             assert await loaded.settled("odd") is None
+            assert (await loaded.warm_call("odd", "clean")).output == clean
+
+    asyncio.run(go())
+
+
+IO_PRIORITY = {"x86_64": (251, 252), "aarch64": (30, 31), "riscv64": (30, 31)}
+"""The numbers of ioprio_set and ioprio_get."""
+
+SCHEDULING = """
+def scheduling():
+    disk = ctypes.CDLL(None).syscall(IO[1], 1, 0) if IO else None
+    return [os.getpriority(os.PRIO_PROCESS, 0), sorted(os.sched_getaffinity(0)), os.sched_getscheduler(0), disk]
+
+def keeper():
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return next(pid for pid in pids if pid not in (1, os.getpid()))
+"""
+
+RESCHEDULED = {
+    "niceness": "os.setpriority(os.PRIO_PROCESS, keeper(), 7)",
+    "niceness of its process group": "os.setpriority(os.PRIO_PGRP, os.getpgid(keeper()), 7)",
+    "niceness of all of the user": "with contextlib.suppress(PermissionError): os.setpriority(os.PRIO_USER, os.getuid(), 7)",
+    "processors": "os.sched_setaffinity(keeper(), [min(os.sched_getaffinity(0))])",
+    "scheduler": "os.sched_setscheduler(keeper(), os.SCHED_BATCH, os.sched_param(0))",
+    "priority at the disk": "ctypes.CDLL(None).syscall(IO[0], 1, keeper(), (3 << 13) | 7) if IO else None",
+}
+
+
+@pytest.mark.every_user
+@pytest.mark.parametrize("what", RESCHEDULED)
+def test_a_call_that_reschedules_what_it_was_forked_from_changes_nothing_for_the_next(loaded, what):
+    if what == "processors" and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one processor")
+    loaded.write(
+        "odd",
+        top=f"import contextlib, ctypes\nIO = {IO_PRIORITY.get(platform.machine())}\n{SCHEDULING}",
+        run=f"""
+        if args.x == "bad":
+            {RESCHEDULED[what]}
+        return scheduling()
+        """,
+    )
+
+    async def go():
+        async with loaded:
+            clean = (await loaded.warmed("odd", "clean")).output
+            outcome = await loaded.warm_call("odd", "bad")
+            assert outcome.status == "done", (outcome.error, outcome.output)
+            assert loaded.nursery.count == 0
+            assert (await loaded.call("odd", "clean")).output == clean
+            assert await loaded.settled("odd") is None
+            assert (await loaded.warm_call("odd", "clean")).output == clean
             assert (await loaded.warm_call("odd", "clean")).output == clean
 
     asyncio.run(go())

@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 
 from haft.helper import jail, scratch
 from haft.helper.init import STREAMS, Everyone, Init
+from haft.helper.scheduling import scheduling
 from haft.helper.supervisor import Supervisor, drain, forget_signals, reap
 from haft.helper.words import argv_and_env, never_started, programs, read_request, tell
 
@@ -72,6 +73,9 @@ class Warm:
         """What the keeper has open, and nothing else."""
         self._turns = b""
         """How often the keeper had run when the call began."""
+        self._scheduling: tuple[Any, ...] = ()
+        """How the keeper was scheduled when the program was loaded. This process is out of reach: it has capabilities
+        that no call has."""
 
     def live(self, request: dict[str, Any], streams: list[int], problem: OSError | None) -> None:
         """Load the program, tell the host, and answer calls until it is gone."""
@@ -153,6 +157,7 @@ class Warm:
             raise GivenUp("it starts other processes when it is loaded")
         _check_segments()
         self._check_held()
+        self._scheduling = scheduling(self._keeper)
         return scratch.inventory(self._scratch)
 
     def _check_held(self) -> None:
@@ -184,10 +189,13 @@ class Warm:
 
     def _check_stillness(self, *answerers: int) -> None:
         """Nobody moves but us, and nobody is left who could wake the others. One of two that run could wake the other
-        and stop itself while they are looked at, so that the first is looked at again."""
+        and stop itself while they are looked at, so that the first is looked at again. Both are scheduled as ever: what
+        is forked inherits that."""
         among = self._keeper, *answerers
         if set(Everyone().pids()) != set(among) or any(_state(each) != "T" for each in (*among, *among)):
             raise GivenUp("it does not stand still")
+        if any(scheduling(each) != self._scheduling for each in among):
+            raise GivenUp("it is scheduled otherwise than when it was loaded")
 
     def _only_one(self) -> int:
         """The answerer. The process between it and the keeper is gone a moment later."""
@@ -299,6 +307,8 @@ class Warm:
             self._why = "a call was ended, or left processes behind"
         elif _turns(self._keeper) != self._turns:
             self._why = "a call woke what it was forked from"
+        elif scheduling(self._keeper) != self._scheduling:
+            self._why = "a call changed how what it was forked from is scheduled"
         else:
             self._is_whole = self._layer_is_gone()
         if not self._is_whole:
