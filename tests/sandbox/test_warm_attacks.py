@@ -164,6 +164,8 @@ def scheduling():
     disk = ctypes.CDLL(None).syscall(IO[1], 1, 0) if IO else None
     return [os.getpriority(os.PRIO_PROCESS, 0), sorted(os.sched_getaffinity(0)), os.sched_getscheduler(0), disk]
 
+denied = contextlib.suppress(PermissionError)  # By init; everyone else is changed.
+
 def keeper():
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return next(pid for pid in pids if pid not in (1, os.getpid()))
@@ -172,7 +174,7 @@ def keeper():
 RESCHEDULED = {
     "niceness": "os.setpriority(os.PRIO_PROCESS, keeper(), 7)",
     "niceness of its process group": "os.setpriority(os.PRIO_PGRP, os.getpgid(keeper()), 7)",
-    "niceness of all of the user": "with contextlib.suppress(PermissionError): os.setpriority(os.PRIO_USER, os.getuid(), 7)",
+    "niceness of all of the user": "with denied: os.setpriority(os.PRIO_USER, os.getuid(), 7)",
     "processors": "os.sched_setaffinity(keeper(), [min(os.sched_getaffinity(0))])",
     "scheduler": "os.sched_setscheduler(keeper(), os.SCHED_BATCH, os.sched_param(0))",
     "priority at the disk": "ctypes.CDLL(None).syscall(IO[0], 1, keeper(), (3 << 13) | 7) if IO else None",

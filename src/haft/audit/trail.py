@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from haft.audit.chain import Chain
 from haft.audit.lines import parse_line
 from haft.audit.redact import Redactor
 from haft.audit.walk import body_of, raw_lines
-from haft.contracts import Call, Outcome, iso_time
+from haft.contracts import Call, Outcome, iso_time, path_to_json
 from haft.storage import decode, encode, fragment
+
+MOST_PATHS: Final = 1000
+"""In one entry."""
 
 
 class Trail:
@@ -60,6 +64,18 @@ class Trail:
         if call.config:
             facts["config"] = sorted(call.config)
         return self.redactor(encode(facts))
+
+    def tell_between(self, run: str, paths: Sequence[str]) -> None:
+        """Add what changed after a run whose process outlived it, when no call came any more."""
+        facts = {
+            "type": "between",
+            "at": iso_time(time.time()),
+            "run": run,
+            "workspace": self.workspace,
+            "paths": [path_to_json(path) for path in paths[:MOST_PATHS]],
+            "count": len(paths),
+        }
+        self.append([self.redactor(encode(facts))])
 
     def append(self, entries: Sequence[bytes]) -> None:
         """Add entries to the chain. Safe against `kill -9` when this returns."""

@@ -3,6 +3,7 @@
 `coverage` chooses the engine of a call; `overlay`, `snapshotting` and `declared` are the three; `transactions` sees
 every change set to its end, by the steps that `plan` makes of it and `commit` takes. `reversing` is undo and redo."""
 
+from haft.changes.between import listed
 from haft.changes.committing.looking import Stopped
 from haft.changes.coverage import Coverage, Transaction
 from haft.changes.threads import to_the_end
@@ -18,5 +19,6 @@ __all__ = [
     "Stopped",
     "Transaction",
     "Transactions",
+    "listed",
     "to_the_end",
 ]

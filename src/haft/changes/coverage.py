@@ -9,17 +9,18 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol
 
+from haft.changes.between import Left, unaccounted
 from haft.changes.committing.area import UNFIT, filesystem, mounts_inside
 from haft.changes.committing.looking import Stopped
 from haft.changes.diff.difference import FileDifference, differences
 from haft.changes.engines.declared import DeclaredTransaction
 from haft.changes.engines.overlay import OverlayTransaction, layer_options
-from haft.changes.engines.snapshotting import SnapshotTransaction
+from haft.changes.engines.snapshotting import SnapshotTransaction, snapshots_of
 from haft.changes.reading import KeptChanges
 from haft.changes.settling import apply, drop
 from haft.changes.threads import to_the_end
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, boot
-from haft.contracts import BadConfig, Changes, ChangesState, HaftError, Layer, ToolSpec, Workspace
+from haft.contracts import BadConfig, Changes, ChangesState, HaftError, Layer, Session, ToolSpec, Workspace
 from haft.files import shown
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
@@ -59,6 +60,8 @@ class Coverage:
         self._overlay: str | Literal[False] | None = False
         """Why there is none; None where there is, False where nobody asked yet."""
         self._asking = asyncio.Lock()
+        self._left: dict[Session, Left] = {}
+        """The workspace as the last call of each process left it that outlives its calls."""
 
     @property
     def layers(self) -> str | None:
@@ -74,9 +77,15 @@ class Coverage:
         return SESSION if spec.hosting == "session" else await self._no_layer()
 
     async def begin(
-        self, spec: ToolSpec, owner: Owner, workspace: Workspace, tell: Callable[[str], None]
+        self,
+        spec: ToolSpec,
+        owner: Owner,
+        workspace: Workspace,
+        tell: Callable[[str], None],
+        session: Session | None = None,
     ) -> Transaction | Changes:
-        """A transaction for one call; or, where nothing covers it, what its run says of that."""
+        """A transaction for one call; or, where nothing covers it, what its run says of that. `session` is the process
+        that the call goes to, where it was there before."""
         if self._setting == "off":
             return OFF
         transactions = self.transactions
@@ -87,7 +96,10 @@ class Coverage:
             return OverlayTransaction(transactions, owner)
         if self._setting == "overlay" and spec.hosting != "session":
             raise BadConfig(f"`changes.engine` is `overlay`, and it cannot be had: {why}", hint="set it to `auto`")
-        transaction = SnapshotTransaction(transactions, owner, self._budget, why if self._setting == "auto" else None)
+        left = None if session is None else self._left.get(session)
+        transaction = SnapshotTransaction(
+            transactions, owner, self._budget, why if self._setting == "auto" else None, left
+        )
         stop: list[bool] = []
         try:
             await to_the_end(lambda: transaction.begin(lambda: bool(stop), tell), lambda: stop.append(True))
@@ -96,7 +108,24 @@ class Coverage:
         if stop:
             transaction.release()
             raise asyncio.CancelledError
+        if session is not None:
+            self._left.pop(session, None)
         return transaction
+
+    def outlived(self, session: Session, transaction: Transaction) -> None:
+        """A call is over whose process goes on: what it does until the next one is looked for then."""
+        if isinstance(transaction, SnapshotTransaction) and transaction.left is not None and not session.is_over:
+            self._left[session] = transaction.left
+
+    def changed_since(self, session: Session, stopped: Callable[[], bool]) -> tuple[str, list[str]]:
+        """The last run of a process that has ended, and the paths that changed since, protected ones first. `Stopped`
+        where somebody else has the workspace for too long."""
+        left = self._left.pop(session, None)
+        if left is None:
+            return "", []
+        with self.transactions.locked(stopped):
+            found = snapshots_of(self.transactions).examine(left.snapshot, self.transactions.workspace, 0, stopped)
+            return left.run, unaccounted(self.transactions, left, found.altered)
 
     async def _no_layer(self) -> str | None:
         """Why the next call cannot work above the workspace, if it cannot."""

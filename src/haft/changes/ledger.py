@@ -123,6 +123,11 @@ class Ledger:
         with self._turn:
             self._database.sync()
 
+    def latest(self) -> int:
+        """The number of the one that was put into the list last."""
+        found = self._rows("1 ORDER BY seq DESC LIMIT 1", [])
+        return found[0].seq if found else 0
+
     def since(self, seq: int) -> list[Row]:
         """Those that were put into the list after one, of all workspaces, oldest first."""
         return self._rows("seq > ? ORDER BY seq", [seq])

@@ -256,6 +256,10 @@ class Transactions:
         most = self.limits.max_changed_files
         if most and len(manifest.entries) > most:
             return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
+        return self.guarded(manifest.entries, upper, spared)
+
+    def guarded(self, entries: Sequence[Altered], upper: str | None, spared: Sequence[str]) -> HaftError | None:
+        """What of these would run later on the host; new things wait in `upper`, or are in the workspace."""
         with Tree(self.area.path, forced=True) as ours, Tree(self.workspace) as workspace:
 
             def read(each: Altered, side: str) -> Any:
@@ -268,7 +272,7 @@ class Transactions:
                 except OSError:
                     return None
 
-            return self.guard(manifest.entries, read, spared, frozenset())
+            return self.guard(entries, read, spared, frozenset())
 
     def _blob(self, each: Altered) -> Any:
         before = each.before

@@ -126,8 +126,10 @@ class LimitExceeded(CallError):
 class Walled(CallError):
     code = "walled"
 
-    def __init__(self, wall: str, evidence: str, grant: str) -> None:
+    def __init__(self, wall: str, evidence: str, grant: str, paths: Sequence[str] = ()) -> None:
+        """`paths` are those of a change set that it stands before, all of them."""
         super().__init__(f"it ran into a wall: {wall} ({evidence})", hint=grant)
+        self.paths = tuple(paths)
 
 
 class Conflict(CallError):

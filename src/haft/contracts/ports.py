@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Literal, Protocol
 
 from haft.contracts.limits import Limits
 from haft.contracts.names import RunId, ThreadId
+from haft.contracts.walls import NO_GRANTS, Grants
 
 Stream = Literal["stdout", "stderr"]
 
@@ -115,7 +116,9 @@ class AskingLauncher(Launcher, Protocol):
 class SessionLauncher(Protocol):
     """Starts programs that outlive a call, and end with the host at the latest."""
 
-    async def start(self, command: Command, sink: OutputSink) -> Session: ...
+    async def start(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
+        """`grants` hold for as long as it lives; without any it only reads the workspace."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from haft.contracts.change import Changes
 from haft.contracts.errors import Failure
 from haft.contracts.names import ToolName
 from haft.contracts.ports import ToolContext
+from haft.contracts.walls import NO_GRANTS, Grants
 
 Kind = Literal["builtin", "amp-toolbox", "bash-plugin", "agent-studio", "mcp", "python", "cli"]
 """A tool's format."""
@@ -59,6 +60,9 @@ class ToolSpec:
     digest: str = ""
     """Of the definition: what an approval is bound to."""
     hosting: Hosting = "in-process"
+    grants: Grants = NO_GRANTS
+    """What the process that outlives its calls may reach, beyond reading the workspace. Others are granted things call
+    by call."""
     timeout: float | None = None
     """The tool's own deadline in seconds, where its writer set one."""
     preprocesses: bool = False

@@ -78,6 +78,8 @@ class Walls:
     """Whether nobody looked at the command: PATH is fixed, and git, npm and pip run nothing on the side."""
     unasked: bool = False
     """Whether nobody approved the call, no person and no rule: it sees less of the host."""
+    session: bool = False
+    """Whether they stand around a process that outlives its calls, and cannot be opened for one of them."""
     layers: tuple[str, ...] = ()
     """What holds: `namespaces`, `landlock`. Empty where nothing does."""
     reason: str | None = None

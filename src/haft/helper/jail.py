@@ -348,6 +348,7 @@ class Room:
             self._mount_layer(walls["layer"])
         elif walls["writable"]:
             self._open_mounts()
+        self._open_parts(walls["opened"])
         protect(self._template.workspace, walls["protected"], walls["spared"])
 
     def _mount_layer(self, layer: dict[str, str]) -> None:
@@ -370,6 +371,21 @@ class Room:
             place = os.dup(top) if name == "." else walked(top, name)
             if place is not None and identity(place) == which:
                 kernel.open_mount(place)
+                self._opened.append(place)
+        os.close(top)
+
+    def _open_parts(self, paths: list[str]) -> None:
+        """What may be written in a workspace that else is read-only; by descriptor, as above."""
+        workspace = self._template.workspace
+        top = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        for path in paths:
+            name = os.path.relpath(path, workspace)
+            place = walked(top, name)
+            if place is not None:
+                kernel.cover(place, clear=ATTR_RDONLY)
+                os.close(place)
+            place = walked(top, name)
+            if place is not None:
                 self._opened.append(place)
         os.close(top)
 

@@ -28,6 +28,8 @@ _NO_NETWORK: Final = re.compile(
     r"|nodename nor servname|dns error|temporary failure resolving",
     re.IGNORECASE,
 )
+_NAMED: Final = re.compile(r"read-only file system: '([^']+)'", re.IGNORECASE)
+"""How Python names the file in an error."""
 _MISSING: Final = re.compile(r"no such file|\bENOENT\b|cannot find|not found", re.IGNORECASE)
 _TOO_LARGE: Final = re.compile(r"file too large|file size limit exceeded|\bEFBIG\b", re.IGNORECASE)
 _TOO_MANY_OPEN: Final = re.compile(r"too many open files|\bEMFILE\b", re.IGNORECASE)
@@ -41,6 +43,7 @@ _LOCAL_PORT: Final = re.compile(
 _NO_COMMAND: Final = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found")
 
 _SIGN: Final = re.compile("|".join(each.pattern for each in (_READ_ONLY, _NO_NETWORK, _BUSY, _MISSING)), re.IGNORECASE)
+ON_ENTRY: Final = " on the plugin's entry in `plugins`: its process outlives its calls"
 OWN_TO_EACH: Final = ("/dev", "/proc", "/sys")
 MOST_LINES: Final = 400
 MOST_CANDIDATES: Final = 20
@@ -88,7 +91,7 @@ def judge(output: str, walls: Walls, limits: Limits, ground: Ground) -> HaftErro
         if refused is None and _REFUSED.search(line):
             refused = line
     if refused is not None and not walls.network and _host_listens(refused, lines):
-        return _no_network(refused, _REFUSED)
+        return _no_network(refused, _REFUSED, walls)
     return None
 
 
@@ -112,9 +115,9 @@ def _wall(line: str, walls: Walls, ground: Ground, names: set[str]) -> HaftError
     if _READ_ONLY.search(line):
         return _not_writable(line, _shortened(line, _READ_ONLY), walls, ground, names)
     if not walls.network and _NO_NETWORK.search(line):
-        return _no_network(line, _NO_NETWORK)
+        return _no_network(line, _NO_NETWORK, walls)
     if _BUSY.search(line) and (name := _protected_in(line, workspace, names)) and walls.profile == "workspace":
-        return _protected(name, _shortened(line, _BUSY), workspace)
+        return _protected(name, _shortened(line, _BUSY), walls, workspace)
     if _MISSING.search(line):
         return _hidden(line, walls, ground) or _not_on_path(line, walls, ground)
     return None
@@ -127,19 +130,20 @@ def _hidden(line: str, walls: Walls, ground: Ground) -> HaftError | None:
         if not is_below(path, walls.hidden) or not os.path.lexists(path):
             continue
         if not is_below(path, seen):
-            return _unseen(path, path, said)
+            return _unseen(path, path, said, walls)
         # It is seen, and what it is to be run with is not.
         interpreter = _interpreter(path)
         if interpreter and is_below(interpreter, walls.hidden) and not is_below(interpreter, seen):
             directory = os.path.dirname(interpreter)
             whole = os.path.dirname(directory) if os.path.basename(directory) == "bin" else directory
-            return _unseen(interpreter, whole, said)
+            return _unseen(interpreter, whole, said, walls)
     return None
 
 
-def _unseen(path: str, granted: str, said: str) -> HaftError:
-    hint = f"to open it: grant = {{read = [{json.dumps(granted)}]}}, from a program or the approver's answer"
-    return Walled(f"`{path}` is hidden", said, hint)
+def _unseen(path: str, granted: str, said: str, walls: Walls) -> HaftError:
+    grant = f"grant = {{read = [{json.dumps(granted)}]}}"
+    how = ON_ENTRY if walls.session else ", from a program or the approver's answer"
+    return Walled(f"`{path}` is hidden", said, f"to open it: {grant}{how}")
 
 
 def _interpreter(path: str) -> str | None:
@@ -164,15 +168,17 @@ def _not_on_path(line: str, walls: Walls, ground: Ground) -> HaftError | None:
 
 def _not_writable(line: str, said: str, walls: Walls, ground: Ground, names: set[str]) -> HaftError:
     workspace = ground.workspace
-    if walls.profile == "workspace" and (name := _protected_in(line, workspace, names)):
-        return _protected(name, said, workspace)
+    if (walls.profile == "workspace" or walls.session) and (name := _protected_in(line, workspace, names)):
+        return _protected(name, said, walls, workspace)
+    if walls.session and walls.profile == "read-only" and (place := _unopened(line, workspace)):
+        return Walled("its process only reads the workspace", said, _opens(walls, "", f"write = [{json.dumps(place)}]"))
     places = [path for path in _paths(line, "") if not is_below(path, walls.writable)] or _paths(line, "")
     if not places and walls.profile != "read-only":
-        return Walled("what it wrote to is read-only", said, "to open it: `--write PATH`, or grant = {write = [PATH]}")
+        return Walled("what it wrote to is read-only", said, _opens(walls, "--write PATH", "write = [PATH]"))
     if not places or is_below(places[-1], (workspace,)):
         if walls.profile == "read-only":
             return Walled("it may only read", said, "call a tool that does not say of itself that it only reads")
-        return _protected(os.path.relpath(places[-1], workspace), said, workspace)
+        return _protected(os.path.relpath(places[-1], workspace), said, walls, workspace)
     path = places[-1]
     wall = f"`{path}` lies outside of what it may write"
     if is_below(path, OWN_TO_EACH):
@@ -180,20 +186,35 @@ def _not_writable(line: str, said: str, walls: Walls, ground: Ground, names: set
     place = path if os.path.exists(path) else os.path.dirname(path)
     if place == "/" or not os.path.exists(place) or "/." in path.removeprefix(ground.repository or ""):
         # These words may be the command's own: it could ask for a key to everything.
-        return Walled(wall, said, "to open it: `--write PATH`, once you know what it wants there")
+        hint = _opens(walls, "--write PATH", "write = [PATH]") if walls.session else "to open it: `--write PATH`"
+        return Walled(wall, said, f"{hint}, once you know what it wants there")
     if ground.repository is not None and is_below(path, (ground.repository,)):
         place = ground.repository  # Its parts are written together.
     if os.path.exists(place) and not os.access(place, os.W_OK):
         return Walled(wall, said, "you have no right to write there yourself, so no grant would help")
-    return Walled(wall, said, _opened_by(place, place))
+    return Walled(wall, said, _opens(walls, f"--write {shlex.quote(place)}", f"write = [{json.dumps(place)}]"))
 
 
-def _opened_by(path: str, name: str) -> str:
-    return f"to open it: `--write {shlex.quote(path)}`, or grant = {{write = [{json.dumps(name)}]}}"
+def _unopened(line: str, workspace: str) -> str | None:
+    """The directory of the workspace that must be granted for what a line names to be written; all of it where that is
+    not said; None for what lies elsewhere."""
+    named = _NAMED.findall(line) or _paths(line, "") or [""]
+    path = os.path.normpath(os.path.join(workspace, named[-1]))
+    if not is_below(path, (workspace,)):
+        return None
+    place = os.path.dirname(path)
+    return os.path.relpath(place, workspace) if is_below(place, (workspace,)) and os.path.isdir(place) else "."
 
 
-def _no_network(line: str, sign: re.Pattern[str]) -> HaftError:
-    return Walled("it has no network", _shortened(line, sign), "to open it: `--network`, or grant = {network = true}")
+def _opens(walls: Walls, option: str, grant: str) -> str:
+    """How the next call, or the process of all of them, would be let through."""
+    if walls.session:
+        return f"to open it: grant = {{{grant}}}{ON_ENTRY}"
+    return f"to open it: `{option}`, or grant = {{{grant}}}"
+
+
+def _no_network(line: str, sign: re.Pattern[str], walls: Walls) -> HaftError:
+    return Walled("it has no network", _shortened(line, sign), _opens(walls, "--network", "network = true"))
 
 
 def _host_listens(line: str, lines: list[str]) -> bool:
@@ -214,9 +235,10 @@ def _host_listens(line: str, lines: list[str]) -> bool:
     return bool(ports & found)
 
 
-def _protected(inside: str, said: str, workspace: str) -> HaftError:
+def _protected(inside: str, said: str, walls: Walls, workspace: str) -> HaftError:
     wall = f"`{inside}` is protected, since it would run or be obeyed on the host"
-    return Walled(wall, said, _opened_by(os.path.join(workspace, inside), inside))
+    option = f"--write {shlex.quote(os.path.join(workspace, inside))}"
+    return Walled(wall, said, _opens(walls, option, f"write = [{json.dumps(inside)}]"))
 
 
 def _protected_in(line: str, workspace: str, names: set[str]) -> str | None:

@@ -48,8 +48,22 @@ class Granting:
                     raise BadUsage(f"`{pattern}` cannot be granted: it names more than {MOST_GRANTED} paths")
         return list(dict.fromkeys(found))
 
+    def of_session(self, patterns: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+        """Whether a program that outlives calls may write the workspace as a whole, and what else it may. Each must be
+        there when it starts: nothing can be opened in a workspace that is closed."""
+        workspace = self._site().workspace
+        rest = tuple(each for each in patterns if self._matches(each) != [workspace])
+        everywhere = len(rest) < len(patterns)
+        for path in () if everywhere else self.paths(rest, "write"):
+            if not os.path.exists(path):
+                raise BadUsage(
+                    f"`{path}` cannot be granted to a process that outlives its calls: it does not exist",
+                    hint="make it first, or grant its directory",
+                )
+        return everywhere, rest
+
     def _matches(self, pattern: str) -> list[str]:
-        words = pattern.removesuffix("/**")
+        words = "." if pattern == "**" else pattern.removesuffix("/**")
         if words.startswith("~/") or words == "~":
             base, words = os.path.realpath(self._site().home), words[2:] or "."
         elif os.path.isabs(words):

@@ -282,9 +282,16 @@ class Sandbox:
         finally:
             os.close(directory)
 
-    async def start_session(self, command: Command, sink: OutputSink) -> Session:
-        """Start a program that outlives calls: it may write in the workspace, and has no network."""
-        walls = await self.confine("workspace")
+    async def confine_session(self, grants: Grants = NO_GRANTS) -> Walls:
+        """The walls of a program that outlives calls. It may write what was granted to it: nobody looks at what it does
+        between calls before it counts."""
+        everywhere, rest = self._granting.of_session(grants.write)
+        walls = await self.confine("workspace" if everywhere else "read-only", replace(grants, write=rest))
+        return replace(walls, session=True)
+
+    async def start_session(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
+        """Start a program that outlives calls."""
+        walls = await self.confine_session(grants)
         if self._helper is not None and identity(self._workspace) != self._seen:
             self._replace_zygote()
         starter, launcher = self._starting(walls)

@@ -56,16 +56,20 @@ class Terms:
         site = self._site
         here = os.fstat(directory)
         own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
-        granted = self._granted_to(walls)
+        inside = [path for path in self._granted_to(walls) if is_below(path, (site.workspace,))]
+        is_whole = walls.profile == "workspace"
+        # A process that outlives calls has no layer: what it was granted to write is opened, and the rest stays closed.
+        opened = inside if walls.session and site.is_writable and not is_whole else []
         return {
             "kind": self.kind(walls, command) if kind is None else kind,
             "walls": {
-                "profile": walls.profile,
+                "profile": "workspace" if opened else walls.profile,
                 "network": walls.network,
-                "writable": site.is_writable and walls.profile == "workspace",
-                "protected": self._held(walls, own),
+                "writable": site.is_writable and is_whole,
+                "opened": opened,
+                "protected": self._held(walls, own) if is_whole or opened else [],
                 "layer": None if walls.layer is None else {"name": walls.layer.name, "options": walls.layer.options},
-                "spared": [path for path in granted if is_below(path, (site.workspace,))],
+                "spared": inside,
             },
             "limits": amounts(self._limits),
             "calls": self._limits.max_concurrent,
@@ -77,8 +81,6 @@ class Terms:
     def _held(self, walls: Walls, own: list[str]) -> list[str]:
         """What is held read-only while the call runs. Where its changes are looked at before they count, what is judged
         by its content then can be written now."""
-        if walls.profile != "workspace":
-            return []
         names = protected_names(self._site.workspace)
         if walls.layer is not None:
             names = [name for name in names if name.rsplit("/", 1)[-1] not in JUDGED_BY_CONTENT]

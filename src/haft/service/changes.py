@@ -75,6 +75,7 @@ def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Gua
             (f"call it with {let} to let it; " if let else "")
             + "nothing is lost: `haft diff RUN` shows it all, `haft changes apply RUN` takes it in, "
             "`haft changes drop RUN` throws it away",
+            [each.path for each in found],
         )
 
     return guard

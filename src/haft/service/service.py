@@ -13,7 +13,7 @@ import functools
 import os
 import pwd
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,14 +30,11 @@ from haft.contracts import (
     BadConfig,
     BadUsage,
     Call,
-    Command,
     Decision,
     Grants,
     Listing,
-    OutputSink,
     RunId,
     Scope,
-    Session,
     ThreadId,
     ToolName,
     ToolSpec,
@@ -69,6 +66,7 @@ from haft.service.misuse import check_call
 from haft.service.previewing import Nobody, preview
 from haft.service.record import RecordFacade
 from haft.service.recovering import recover_into
+from haft.service.sessions import Sessions
 from haft.service.sync import SyncToolService
 from haft.service.workspace import check_workspace
 from haft.storage import StateHome, default_home
@@ -84,16 +82,6 @@ BY_NAME = Decision(
     by="person",
     reason="it was asked for by name",
 )
-
-
-class _Sessions:
-    """Starts what outlives a call, once the service is open."""
-
-    def __init__(self, sandbox: Callable[[], Sandbox]) -> None:
-        self._sandbox = sandbox
-
-    async def start(self, command: Command, sink: OutputSink) -> Session:
-        return await self._sandbox().start_session(command, sink)
 
 
 def user_name() -> str:
@@ -124,7 +112,8 @@ class ToolService:
         self.workspace = check_workspace(os.fspath(workspace), self.home.path)
         self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
         enablement = self.config.enablement
-        self.discovery = Discovery(self.workspace, self.home, os.environ, _Sessions(lambda: self._sandbox))
+        sessions = Sessions(lambda: self._sandbox, lambda: self._coverage, lambda: self._trail)
+        self.discovery = Discovery(self.workspace, self.home, os.environ, sessions)
         self.discovery.configure(self.config)
         self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
         self._directory = working_directory(self.config, self.workspace)
@@ -232,6 +221,7 @@ class ToolService:
         ending.callback(Housekeeping(home, bounds_of(self.config, os.environ), transactions).stop)
         coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox.no_layer)
         layers.append(coverage)
+        self._coverage = coverage
         self._transactions = transactions
         self._sandbox = sandbox
         answers = Answers(home, root.root)

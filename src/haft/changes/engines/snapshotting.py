@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from haft.changes.between import Left, marked, unaccounted
 from haft.changes.committing.area import remove
 from haft.changes.committing.commit import Refused, write_journal
 from haft.changes.committing.images import Images
@@ -18,6 +19,7 @@ from haft.changes.committing.manifest import Manifest
 from haft.changes.committing.opened import Opened
 from haft.changes.committing.staging import Stage
 from haft.changes.snapshots.snapshot import OverBudget, Snapshot, Snapshots
+from haft.changes.snapshots.taken import difference
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
 from haft.changes.undoing import Reversal, Waiting
 from haft.contracts import Changes, ToolFailed
@@ -30,17 +32,27 @@ class SnapshotTransaction:
     layer = None
     workspace = None
 
-    def __init__(self, transactions: Transactions, owner: Owner, budget: int, why: str | None = None) -> None:
-        """`why` no overlay covers it, where one was wanted."""
+    def __init__(
+        self,
+        transactions: Transactions,
+        owner: Owner,
+        budget: int,
+        why: str | None = None,
+        left: Left | None = None,
+    ) -> None:
+        """`why` no overlay covers it, where one was wanted; what the call before `left`, where the process that it went
+        to has been there ever since."""
         self._transactions = transactions
         self._why = why
         self._owner = owner
         self._budget = budget
-        self._snapshots = Snapshots(
-            os.path.dirname(transactions.area.lock), transactions.blobs, Opened(transactions.live)
-        )
+        self._snapshots = snapshots_of(transactions)
         self._lock = -1
         self._before: Snapshot | None = None
+        self._after: Snapshot | None = None
+        self._seq = 0
+        self._left = left
+        self._between: list[str] = []
         self._began = time.time()
 
     def begin(self, stopped: Callable[[], bool], tell: Callable[[str], None]) -> None:
@@ -50,6 +62,10 @@ class SnapshotTransaction:
         try:
             self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, tell)
             transactions.blobs.sync()
+            self._seq = transactions.ledger.latest()
+            if self._left is not None:
+                found = difference(self._left.snapshot, self._before)
+                self._between = unaccounted(transactions, self._left, found)
         except OverBudget as error:
             self.release()
             largest = ", ".join(f"{shown(path)} ({size / 1e6:,.0f} MB)" for path, size in error.largest[:3])
@@ -72,10 +88,20 @@ class SnapshotTransaction:
             os.close(self._lock)
             self._lock = -1
 
+    @property
+    def left(self) -> Left | None:
+        """The workspace as it was when the call was over. What could not be looked at counts as what it was before."""
+        return None if self._after is None else Left(self._owner.run, self._after, self._seq)
+
     def finish(
         self, fate: Fate, *, spared: Sequence[str] = (), why: str | None = None, stopped: Callable[[], bool]
     ) -> Settled:
         """Look at what changed, and see it to its end."""
+        self._after = self._before
+        settled = self._ended(fate, spared, why)
+        return replace(settled, changes=marked(settled.changes, self._between)) if self._between else settled
+
+    def _ended(self, fate: Fate, spared: Sequence[str], why: str | None) -> Settled:
         try:
             return self._finish(fate, spared, why)
         except (OSError, RecursionError, ValueError) as error:
@@ -103,17 +129,20 @@ class SnapshotTransaction:
             notes={"began": self._began, "owner": self._owner.to_json(), "verb": "call"},
         )
         if not found.altered:
+            self._after = found.after
             return Settled(manifest.changes("none"))
         error = None
         if fate == "commit":
             error = transactions.objection(manifest, None, (), spared)
         if fate == "commit" and error is None:
             self._keep(manifest)
+            self._after = found.after
             return Settled(manifest.changes("committed"))
         reason = why if error is None else error.message
         try:
             upper = take_back(transactions, self._owner.run, manifest)
         except (Refused, OSError, RecursionError, ValueError) as refusal:
+            self._after = found.after
             self._keep(manifest)  # It is there, and can be undone by whoever mends what stood in the way.
             failure = ToolFailed(
                 f"the changes should not stay ({reason}), and could not be taken back: {refusal}",
@@ -140,6 +169,11 @@ class SnapshotTransaction:
         self._transactions.blobs.sync()
         write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "commit", "steps": []}))
         self._transactions.finish(manifest)
+
+
+def snapshots_of(transactions: Transactions) -> Snapshots:
+    """Of the workspace, for whoever has its lock."""
+    return Snapshots(os.path.dirname(transactions.area.lock), transactions.blobs, Opened(transactions.live))
 
 
 def take_back(transactions: Transactions, run: str, manifest: Manifest) -> str:

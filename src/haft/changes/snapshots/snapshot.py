@@ -141,9 +141,10 @@ class Snapshots:
         keep = self._keeping_within(budget, before, unkept, stopped)
         for path, read in read_files(root, fresh, found.stamps, keep, stopped, self._note(root)):
             _note(after, racy, path, read)
+        after = dataclasses.replace(after, racy=frozenset(racy))
         if _is_much(fresh, needed):
-            self._remember(dataclasses.replace(after, racy=frozenset(racy | unkept)))
-        return Comparison(altered(before, after, gone.union(differing)), after.unreadable, sorted(unkept))
+            self._remember(dataclasses.replace(after, racy=after.racy | unkept))
+        return Comparison(altered(before, after, gone.union(differing)), after.unreadable, sorted(unkept), after)
 
     def _forget_lost(self, index: Index) -> None:
         """Of an index that was written before something was removed from the store, keep what is still true."""

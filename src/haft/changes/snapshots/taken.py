@@ -54,6 +54,15 @@ class Comparison:
     """What could not be looked into this time: what happened in there is not known."""
     unkept: list[str]
     """Changed files that were beyond the budget: what they hold now is known by digest only."""
+    after: Snapshot
+    """The tree as it is now."""
+
+
+def difference(before: Snapshot, after: Snapshot) -> list[Altered]:
+    """What differs between two of them."""
+    known = before.stamps.get
+    paths = {path for path, stamp in after.stamps.items() if known(path) != stamp}
+    return altered(before, after, paths | (before.stamps.keys() - after.stamps.keys()) | before.racy)
 
 
 def altered(before: Snapshot, after: Snapshot, paths: Iterable[str]) -> list[Altered]:

@@ -183,6 +183,8 @@ class Approve:
         assert call.tool is not None
         if call.tool.spec.hosting == "in-process":
             return IN_PROCESS
+        if call.tool.spec.hosting == "session":
+            return await self._sandbox.confine_session(call.tool.spec.grants)
         return await self._sandbox.confine(
             decision.profile, granted(call), neutral=decision.neutral, unasked=decision.unasked
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from haft.contracts import NO_GRANTS, BadUsage, Call, Conflict, Grants, LimitsApplied, Outcome, RunId, revised
+from haft.contracts import NO_GRANTS, BadUsage, Call, Conflict, Grants, LimitsApplied, Outcome, RunId, Walls, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.sandbox import IN_PROCESS, Sandbox
@@ -31,7 +31,7 @@ class Confine:
             self._live[call.run].call = call
             return await proceed(call)
         if tool.spec.hosting == "session":
-            return await proceed(await self._in_session(call))
+            return await self._in_session(call, proceed)
         walls = await self._sandbox.confine(
             decision.profile, granted(call), neutral=decision.neutral, unasked=decision.unasked
         )
@@ -50,25 +50,34 @@ class Confine:
             and (more := self._sandbox.without_network(outcome.output, walls))
         ):
             return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}"))
-        if error is None or error.code != "tool-failed":
+        return self._explained(outcome, f"{outcome.output}\n{outcome.stderr}", walls)
+
+    def _explained(self, outcome: Outcome, said: str, walls: Walls) -> Outcome:
+        """An outcome that says so where a wall or a limit was in the way."""
+        if outcome.error is None or outcome.error.code != "tool-failed":
             return outcome
-        found = self._sandbox.explain(f"{outcome.output}\n{outcome.stderr}", walls)
+        found = self._sandbox.explain(said, walls)
         if found is None:
             return outcome
         hit = getattr(found, "limit", None)
         limits = LimitsApplied(outcome.limits.applied, hit, outcome.limits.enforced) if hit else outcome.limits
         return revised(outcome, error=found.failure(), limits=limits)
 
-    async def _in_session(self, call: Call) -> Call:
+    async def _in_session(self, call: Call, proceed: Proceed) -> Outcome:
         """Its process has stood behind its walls since before the call, and none of them can be opened for one."""
+        assert call.tool is not None
         if granted(call) != NO_GRANTS:
             raise BadUsage(
                 f"nothing can be granted to a single call of `{call.name}`: its process outlives its calls",
-                hint="call it without --network and --write",
+                hint="call it without, or grant it to the process: `grant` on the plugin's entry in `plugins`",
             )
-        call = revised(call, walls=await self._sandbox.confine("workspace"))
+        walls = await self._sandbox.confine_session(call.tool.spec.grants)
+        call = revised(call, walls=walls)
         self._live[call.run].call = call
-        return call
+        outcome = await proceed(call)
+        # What its code raised is not part of what it wrote.
+        raised = "" if outcome.error is None else outcome.error.message
+        return self._explained(outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", walls)
 
 
 def granted(call: Call) -> Grants:

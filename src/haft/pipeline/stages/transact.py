@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from haft.changes import ChangesTool, Coverage, Fate, Owner, Settled, Stopped, Transaction, to_the_end
-from haft.contracts import NO_CHANGES, Call, Changes, Failure, Outcome, RunId, Workspace, revised
+from haft.contracts import NO_CHANGES, Call, Changes, Failure, Outcome, RunId, Session, Workspace, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.pipeline.stages.confine import granted
@@ -42,7 +42,7 @@ class Transact:
         def tell(message: str) -> None:
             run.note("progress", {"message": message, "fraction": None})
 
-        transaction = await self._coverage.begin(call.tool.spec, owner, self._workspace, tell)
+        transaction = await self._coverage.begin(call.tool.spec, owner, self._workspace, tell, _session(call))
         if isinstance(transaction, Changes):
             outcome = await proceed(call)
             return revised(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
@@ -64,6 +64,9 @@ class Transact:
         """Whether walls keep it from every file that could be tracked: then there is nothing to cover."""
         assert call.tool is not None
         assert call.decision is not None
+        if call.tool.spec.hosting == "session":
+            walls = await self._sandbox.confine_session(call.tool.spec.grants)
+            return "namespaces" in walls.layers and not walls.writable
         if call.decision.profile != "read-only" or call.tool.spec.hosting != "per-call":
             return False
         walls = await self._sandbox.confine(
@@ -104,7 +107,10 @@ class Transact:
         if transaction.is_untouched():
             return finish()
         try:
-            return await to_the_end(finish, lambda: stop.append(True))
+            settled = await to_the_end(finish, lambda: stop.append(True))
+            if (session := _session(call)) is not None:
+                self._coverage.outlived(session, transaction)
+            return settled
         except Stopped:
             run.changes = Changes(reason="cancelled before its changes were taken in", state="discarded")
             raise asyncio.CancelledError from None
@@ -112,6 +118,9 @@ class Transact:
     async def _spared(self, call: Call) -> tuple[str, ...]:
         """What was granted to be written. What runs in this process has no walls, and its changes are judged all the
         same."""
+        assert call.tool is not None
+        if call.tool.spec.hosting == "session":
+            return (await self._sandbox.confine_session(call.tool.spec.grants)).writable
         if call.walls is not None and call.walls.writable:
             return call.walls.writable
         grants = granted(call)
@@ -136,6 +145,13 @@ class Transact:
         else:
             return outcome
         return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}" if error.hint else more))
+
+
+def _session(call: Call) -> Session | None:
+    """The process that the call goes to, where that outlives calls and was started."""
+    assert call.tool is not None
+    found: Session | None = getattr(call.tool, "session", None) if call.tool.spec.hosting == "session" else None
+    return found
 
 
 def named(failure: Failure, run: RunId) -> Failure:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from haft.contracts import BadConfig, near_miss
+from haft.contracts import NO_GRANTS, BadConfig, Grants, grants_from, near_miss
 
 Family = Literal["bash", "python"]
 
@@ -41,6 +41,8 @@ class PluginReference:
     """Whether it must be a file: the form `bash_tool.file` and `python:`."""
     dotted: str | None = None
     """An importable object, where it is no place on disk."""
+    grant: Grants = NO_GRANTS
+    """What its process may reach, where that outlives calls."""
 
     @property
     def name(self) -> str:
@@ -57,10 +59,26 @@ def read_reference(entry: Any, source: str, base: str) -> PluginReference:
         return _from_text(entry, source, base)
     if isinstance(entry, Mapping) and set(entry) == {"bash_tool"} and isinstance(entry["bash_tool"], Mapping):
         return _from_table(entry["bash_tool"], source, base)
+    if isinstance(entry, Mapping) and isinstance(entry.get("plugin"), str) and set(entry) <= {"plugin", "grant"}:
+        reference = _from_text(entry["plugin"], source, base)
+        return replace(reference, grant=_granted(entry.get("grant"), reference, source))
     raise BadConfig(
-        f"{source}: a plugin is written as a text such as `bash:./plugins/mine`, or as {{bash_tool = {{file = …}}}}, "
-        f"not as {entry!r}"[:400]
+        f"{source}: a plugin is written as a text such as `bash:./plugins/mine`, as {{bash_tool = {{file = …}}}}, or"
+        f" as {{plugin = TEXT, grant = {{…}}}}, not as {entry!r}"[:400]
     )
+
+
+def _granted(given: Any, reference: PluginReference, source: str) -> Grants:
+    try:
+        grant = grants_from(given)
+    except ValueError as error:
+        raise BadConfig(f"{source}: the `grant` of the plugin `{reference.written}`: {error}") from None
+    if grant != NO_GRANTS and (reference.family != "python" or reference.is_file):
+        raise BadConfig(
+            f"{source}: the plugin `{reference.written}` cannot have a `grant`: each call has a process of its own",
+            hint="write the grant on a rule in `permissions`, which says for which calls it holds",
+        )
+    return grant
 
 
 def _from_text(text: str, source: str, base: str) -> PluginReference:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import (
+    NO_GRANTS,
     Answer,
     Definitions,
     Effects,
     Found,
     Launcher,
+    Session,
     SessionLauncher,
     ToolContext,
     ToolName,
@@ -38,6 +40,10 @@ class PluginTool:
 
     spec: ToolSpec
     worker: PluginWorker
+
+    @property
+    def session(self) -> Session | None:
+        return self.worker.session
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         return arguments
@@ -171,7 +177,10 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
         validator_for(parameters)
     except BadConfig as error:
         raise ValueError(f"the parameters of `{name}`: {error.message}") from None
-    definition = json.dumps([name, description, parameters], sort_keys=True)
+    grants = each.reference.grant
+    # A yes holds for what the process may reach, too.
+    reach = [grants.to_json()] if grants != NO_GRANTS else []
+    definition = json.dumps([name, description, parameters, *reach], sort_keys=True)
     effects = schema.get("effects")
     timeout = schema.get("timeout")
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
@@ -189,9 +198,16 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
         origin=each.path,
         digest=hashlib.sha256(definition.encode()).hexdigest(),
         hosting="per-call" if each.is_functions else "session",
+        grants=grants,
         timeout=timeout if isinstance(timeout, int | float) else None,
         files=each.files,
-        meta={"plugin": {"reference": each.reference.written, "tool": name}},
+        meta={
+            "plugin": {
+                "reference": each.reference.written,
+                "tool": name,
+                **({} if each.is_functions else {"grant": grants.to_json()}),
+            }
+        },
     )
 
 

@@ -152,6 +152,11 @@ class PluginWorker:
                 hearing.answer = None
 
     @property
+    def session(self) -> Session | None:
+        """The process, where there is one or was one until just now."""
+        return self._session
+
+    @property
     def is_busy(self) -> bool:
         return self._turn is not None and self._turn.locked()
 
@@ -162,7 +167,8 @@ class PluginWorker:
         marker = new_marker()
         self._hearing = Hearing(marker)
         first = request_of(self._entry, marker, self._config, self._root, describe=False)
-        self._session = await self._launcher.start(worker_command(self._entry, first), self._hearing)
+        grant = self._entry.reference.grant
+        self._session = await self._launcher.start(worker_command(self._entry, first), self._hearing, grant)
         return self._session, self._hearing
 
     async def _died(self, tool: str, over: asyncio.Future[Any]) -> Answer:

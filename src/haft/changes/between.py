@@ -1,0 +1,71 @@
+"""What changed while no call of a session ran.
+
+A process that outlives its calls may write between them. A transaction covers a call; what lies between two is found by
+comparing what the workspace held when the last one was over with what the next one finds, or the end of the process.
+Nothing tells whether that process did it or a person: it is named, and left as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from haft.changes.committing.entry import Entry
+from haft.changes.committing.manifest import Altered, Manifest
+from haft.changes.snapshots.taken import Snapshot
+from haft.changes.transactions import Transactions
+from haft.contracts import Changes
+from haft.files import shown
+
+MOST_NAMED: Final = 20
+"""Paths in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The workspace as a call left it."""
+
+    run: str
+    snapshot: Snapshot
+    seq: int
+    """The last change set in the list when it began: what later ones did is accounted for."""
+
+
+def unaccounted(transactions: Transactions, left: Left, found: Sequence[Altered]) -> list[str]:
+    """Of what is different since, the paths that no run of haft accounts for, protected ones first."""
+    known = _by_runs(transactions, left.seq)
+    rest = [each for each in found if each.path not in known or not _is_like(known[each.path], each.after)]
+    objection = transactions.guarded(rest, None, ())
+    protected = dict.fromkeys(getattr(objection, "paths", ()))
+    return [*protected, *(each.path for each in rest if each.path not in protected)]
+
+
+def _by_runs(transactions: Transactions, seq: int) -> dict[str, Entry | None]:
+    """What the runs since then left at each path that they changed."""
+    known: dict[str, Entry | None] = {}
+    for row in transactions.ledger.since(seq):
+        if row.workspace != transactions.workspace or row.state not in ("committed", "undone"):
+            continue
+        manifest = Manifest.read(os.path.join(row.area, row.directory))
+        for each in () if manifest is None else manifest.entries:
+            known[each.path] = each.after
+    return known
+
+
+def _is_like(known: Entry | None, found: Entry | None) -> bool:
+    return found is None if known is None else known.is_like(found)
+
+
+def marked(changes: Changes, paths: Sequence[str]) -> Changes:
+    """The change set of a call, with what changed before it named and not part of it."""
+    said = f"between calls changed: {listed(paths)}"
+    return replace(changes, complete=False, reason=f"{said}; {changes.reason}" if changes.reason else said)
+
+
+def listed(paths: Sequence[str]) -> str:
+    """The first of some paths, and what nobody knows of them."""
+    more = f" and {len(paths) - MOST_NAMED:_} more" if len(paths) > MOST_NAMED else ""
+    named = ", ".join(map(shown, paths[:MOST_NAMED]))
+    return f"{named}{more} (by the process of this tool or by anyone else; nothing was put back)"
