@@ -135,7 +135,8 @@ async def test_a_plugin_keeps_its_state_from_call_to_call_in_one_process_that_is
 @in_a_loop
 async def test_what_a_plugin_changes_is_known_and_can_be_undone(tmp_path, plugin):
     made = tmp_path / "workspace/made.txt"
-    async with opened(tmp_path, f"path:{plugin}/counter.py") as service:
+    reference = {"plugin": f"path:{plugin}/counter.py", "grant": {"write": ["."]}}
+    async with opened(tmp_path, reference) as service:
         outcome = await service.call("count", {"do": "write"})
         assert made.read_text() == "by the plugin"
         assert (outcome.changes.engine, outcome.changes.complete) == ("snapshot", True)
@@ -244,7 +245,9 @@ async def test_a_workspace_brings_python_plugins_only_once_it_is_trusted(tmp_pat
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "plugin.py").write_text(COUNTER)
-    (workspace / "haft.toml").write_text('plugins = ["path:./plugin.py", "python:./plugin.py", "os.path"]\n')
+    granted = '{plugin = "path:./plugin.py", grant = {write = ["."]}}'
+    (workspace / "haft.toml").write_text(f'plugins = ["python:./plugin.py", "os.path", {granted}]\n')
     async with opened(tmp_path) as service:
         assert states(service) == {}
-        assert [one.name for one in service.config.ignored] == ["plugins"]
+        (ignored,) = service.config.ignored
+        assert ignored.name == "plugins" and ignored.value[2]["grant"] == {"write": ["."]}

@@ -311,8 +311,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "plugins",
         [],
         plugin_list,
-        "Plugins: `bash:` and a path, or a table. Those of all sources count; a workspace's bash plugins at once, its "
-        "others when it is trusted.",
+        "Plugins: `bash:` and a path, or a table, with `grant` for a Python plugin's process. Those of all sources "
+        "count; a workspace's bash plugins at once, its others when it is trusted.",
         "adds",
         variable=False,
     ),

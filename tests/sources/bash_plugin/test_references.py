@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from haft.contracts import BadConfig
+from haft.contracts import NO_GRANTS, BadConfig, Grants
 from haft.sources.bash_plugin import read_reference
 
 SOURCE = "/etc/haft.toml"
@@ -30,6 +30,11 @@ FORMS = [
     ("python:./tools.py", {"family": "python", "path": "/base/tools.py", "is_file": True, "name": "tools"}),
     ("my_package.plugins.Mine", {"family": "python", "dotted": "my_package.plugins.Mine", "path": None}),
     ("my_package.plugins:Mine", {"family": "python", "dotted": "my_package.plugins:Mine", "path": None}),
+    (
+        {"plugin": "path:./plugins/py", "grant": {"write": ["data/**"], "network": True}},
+        {"path": "/base/plugins/py", "grant": Grants(network=True, write=("data/**",)), "keeps_process": True},
+    ),
+    ({"plugin": "bash:./plugins/mine"}, {"family": "bash", "path": "/base/plugins/mine", "grant": NO_GRANTS}),
     (
         {"bash_tool": {"file": "./tools/my_tool.bash"}},
         {"family": "bash", "path": "/base/tools/my_tool.bash", "is_file": True, "name": "my_tool"},
@@ -75,6 +80,12 @@ WRONG = [
     ({"bash_tools": {"file": "a"}}, "a plugin is written as", ""),
     ({"bash_tool": {"file": "a"}, "name": "b"}, "a plugin is written as", ""),
     (7, "not as 7", ""),
+    ({"plugin": 7}, "a plugin is written as", ""),
+    ({"plugin": "path:./py", "grants": {}}, "a plugin is written as", ""),
+    ({"plugin": "path:./py", "grant": {"wirte": ["."]}}, "there is no grant `wirte`", ""),
+    ({"plugin": "path:./py", "grant": ["."]}, "must be a table of network, env, path, read, write", ""),
+    ({"plugin": "bash:./mine", "grant": {"network": True}}, "cannot have a `grant`", "on a rule in `permissions`"),
+    ({"plugin": "python:./a.py", "grant": {"write": ["."]}}, "cannot have a `grant`", "on a rule in `permissions`"),
     (None, "not as None", ""),
 ]
 

@@ -51,6 +51,25 @@ def lock(haft, repository):
     return own / "haft.lock"
 
 
+def test_what_was_granted_to_the_process_of_a_plugin_is_shown(haft, tmp_path):
+    (tmp_path / "py").mkdir()
+    (tmp_path / "py" / "plugin.py").write_text(
+        "class Plugin:\n"
+        "    def get_tool_schemas(self, state): return [{'name': 'noted', 'description': 'Notes.', 'parameters': {}}]\n"
+        "    def execute_tool(self, name, arguments, state): return 'x'\n"
+    )
+    own = haft.home.parent / "config" / "haft"
+    own.mkdir(parents=True)
+    entry = f'{{plugin = "path:{tmp_path}/py/plugin.py", grant = {{network = true, write = ["data/**", "."]}}}}'
+    (own / "haft.toml").write_text(f"plugins = [{entry}]\n")
+    grant = {"network": True, "env": [], "path": [], "read": [], "write": ["data/**", "."]}
+    words = 'network = true, write = ["data/**", "."]'
+    assert [one["grant"] for one in haft("plugins", "list", "--json").json] == [grant]
+    assert f"plugin: its process was granted {words}" in haft("plugins", "list").err
+    assert f"Granted besides: {words}." in haft("tools", "show", "noted").out
+    assert haft("tools", "show", "noted", "--json").json["meta"]["plugin"]["grant"] == grant
+
+
 def said(haft):
     """What the tool says when it is called."""
     return haft("tools", "use", "greet", "--approve", "--json").json["output"]

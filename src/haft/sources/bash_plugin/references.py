@@ -45,6 +45,11 @@ class PluginReference:
     """What its process may reach, where that outlives calls."""
 
     @property
+    def keeps_process(self) -> bool:
+        """Whether one process answers all calls: that of a Python plugin which keeps a state."""
+        return self.family == "python" and not self.is_file
+
+    @property
     def name(self) -> str:
         """By which it can be disabled: the last word of where it lies."""
         place = self.path or self.git or self.dotted or self.written
@@ -73,7 +78,7 @@ def _granted(given: Any, reference: PluginReference, source: str) -> Grants:
         grant = grants_from(given)
     except ValueError as error:
         raise BadConfig(f"{source}: the `grant` of the plugin `{reference.written}`: {error}") from None
-    if grant != NO_GRANTS and (reference.family != "python" or reference.is_file):
+    if grant != NO_GRANTS and not reference.keeps_process:
         raise BadConfig(
             f"{source}: the plugin `{reference.written}` cannot have a `grant`: each call has a process of its own",
             hint="write the grant on a rule in `permissions`, which says for which calls it holds",

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import BadUsage, Listing, near_miss
+from haft.contracts import NO_GRANTS, BadUsage, Listing, near_miss
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import state_home, tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.printing import complain, facts, lines, say, table, warn
 from haft.surfaces.cli.progress import Progress
 from haft.surfaces.cli.terminal import visible
+from haft.surfaces.cli.walls import grant_words
 
 if TYPE_CHECKING:
     from haft.service import Config
@@ -91,6 +92,7 @@ class _Row:
             "state": self.state,
             "reason": self.reason,
             "tools": list(self.tools),
+            "grant": self.reference.grant.to_json() if self.reference.keeps_process else None,
         }
 
 
@@ -114,6 +116,8 @@ def list_plugins(said: Globals, asks: bool) -> None:
     for row in rows:
         if row.reason is not None:
             say(f"{row.reference.name}: {row.reason}")
+        if row.reference.grant != NO_GRANTS:
+            say(f"{row.reference.name}: its process was granted {grant_words(row.reference.grant)}")
     if not rows:
         say("no plugins are configured: `plugins` in haft.toml names them")
 

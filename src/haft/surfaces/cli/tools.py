@@ -20,6 +20,7 @@ from haft.surfaces.cli.definitions import FORMS, parameter_lines
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.printing import facts, lines, say, table
 from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible
+from haft.surfaces.cli.walls import grant_words
 
 
 def listings(said: Globals | None = None, *, asking: bool = True, thread: str | None = None) -> list[Listing]:
@@ -217,6 +218,12 @@ def _described(listing: Listing) -> Iterable[str]:
     yield ""
     claimed = [name for name, holds in spec.effects.to_json().items() if holds]
     yield ", ".join(claimed) if claimed else "It may change anything: nothing is claimed."
+    if spec.hosting == "session":
+        yield ""
+        yield styled("# Process", "bold", sys.stdout)
+        yield ""
+        yield "One process answers all calls, and lives between them. It reads the workspace."
+        yield f"Granted besides: {grant_words(spec.grants)}."
     held = _held(spec)
     if held is None:
         return

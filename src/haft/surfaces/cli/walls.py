@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from haft.contracts import PROCESS_LIMITS, Walls
+from haft.contracts import PROCESS_LIMITS, Grants, Walls
 from haft.surfaces.cli.printing import to_json_text
 from haft.surfaces.cli.terminal import one_line
 
@@ -33,6 +33,14 @@ def walls_lines(walls: Mapping[str, Any], workspace: str) -> Iterator[str]:
         yield f"  held by: {_listed(walls['layers'])}"
     if walls.get("reason"):
         yield f"  why: {one_line(walls['reason'])}"
+
+
+def grant_words(grants: Grants) -> str:
+    """What was granted, as it is written in a configuration."""
+    lists = [(name, list(getattr(grants, name))) for name in ("env", "path", "read", "write")]
+    words = ["network = true"] if grants.network else []
+    words += [f"{name} = {one_line(to_json_text(found))}" for name, found in lists if found]
+    return ", ".join(words) or "nothing"
 
 
 def limits_lines(limits: Mapping[str, Any]) -> Iterator[str]:
