@@ -13,6 +13,7 @@ import sys
 import pytest
 
 from haft import ApprovalAnswer, ToolService
+from haft.changes import Transactions
 
 pytestmark = [
     pytest.mark.every_user,
@@ -207,6 +208,28 @@ async def test_what_other_runs_changed_between_two_calls_is_accounted_for(worksp
         outcome = await service.call("tell", {})
         assert outcome.changes.reason.startswith("between calls changed: own.txt (")
     assert [one for one in service.record.entries() if one["type"] == "between"] == [], "nothing came after"
+
+
+@in_a_loop
+async def test_what_changes_in_the_moment_between_two_calls_that_follow_at_once_is_named(workspace, monkeypatch):
+    lock, taken = Transactions.take_lock, []
+
+    def take_lock(self, *words):
+        descriptor = lock(self, *words)
+        taken.append(descriptor)
+        if len(taken) == 3:
+            (workspace / ENVRC).write_text("planted")  # Nobody has the workspace for longer.
+        return descriptor
+
+    async with opened(workspace, {"write": ["."]}) as service:
+        await service.call("tell", {})
+        taken[:] = [0]
+        monkeypatch.setattr(Transactions, "take_lock", take_lock)
+        runs = [service.call("write", {"paths": [f"{number}.txt"]}) for number in range(2)]
+        outcomes = [await run for run in runs]
+        second = next(one for one in outcomes if not one.changes.complete)
+        assert second.changes.reason.startswith("between calls changed: .envrc (")
+        assert [len(one.changes.files) for one in outcomes] == [1, 1]
 
 
 @in_a_loop

@@ -8,7 +8,7 @@ Nothing tells whether that process did it or a person: it is named, and left as 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from haft.changes.committing.entry import Entry
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.snapshots.taken import Snapshot
 from haft.changes.transactions import Transactions
-from haft.contracts import Changes
+from haft.contracts import Changes, Session
 from haft.files import shown
 
 MOST_NAMED: Final = 20
@@ -31,6 +31,27 @@ class Left:
     snapshot: Snapshot
     seq: int
     """The last change set in the list when it began: what later ones did is accounted for."""
+
+
+class Watched:
+    """The process of a tool that outlives its calls, from the side of their transactions. Whoever has the lock of the
+    workspace asks and tells it, from whichever thread."""
+
+    def __init__(self, session: Callable[[], Session | None], left: dict[Session, Left]) -> None:
+        """`session` is the process that the tool has at the moment; `left` is kept for all of them."""
+        self._session = session
+        self._left = left
+
+    def take(self) -> Left | None:
+        """What its last call left. From here on it is for the taker to look after."""
+        session = self._session()
+        return None if session is None else self._left.pop(session, None)
+
+    def keep(self, left: Left) -> None:
+        """A call is over. Where its process is over too, nothing can come of it."""
+        session = self._session()
+        if session is not None and not session.is_over:
+            self._left[session] = left
 
 
 def unaccounted(transactions: Transactions, left: Left, found: Sequence[Altered]) -> list[str]:

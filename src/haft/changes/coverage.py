@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol
 
-from haft.changes.between import Left, unaccounted
+from haft.changes.between import Left, Watched, unaccounted
 from haft.changes.committing.area import UNFIT, filesystem, mounts_inside
 from haft.changes.committing.looking import Stopped
 from haft.changes.diff.difference import FileDifference, differences
@@ -82,10 +82,10 @@ class Coverage:
         owner: Owner,
         workspace: Workspace,
         tell: Callable[[str], None],
-        session: Session | None = None,
+        session: Callable[[], Session | None] = lambda: None,
     ) -> Transaction | Changes:
         """A transaction for one call; or, where nothing covers it, what its run says of that. `session` is the process
-        that the call goes to, where it was there before."""
+        of its tool that outlives calls, where there is one at the moment."""
         if self._setting == "off":
             return OFF
         transactions = self.transactions
@@ -96,35 +96,29 @@ class Coverage:
             return OverlayTransaction(transactions, owner)
         if self._setting == "overlay" and spec.hosting != "session":
             raise BadConfig(f"`changes.engine` is `overlay`, and it cannot be had: {why}", hint="set it to `auto`")
-        left = None if session is None else self._left.get(session)
-        transaction = SnapshotTransaction(
-            transactions, owner, self._budget, why if self._setting == "auto" else None, left
-        )
+        watched = Watched(session, self._left) if spec.hosting == "session" else None
+        why = why if self._setting == "auto" else None
+        transaction = SnapshotTransaction(transactions, owner, self._budget, why, watched)
         stop: list[bool] = []
         try:
             await to_the_end(lambda: transaction.begin(lambda: bool(stop), tell), lambda: stop.append(True))
         except Stopped:
             raise asyncio.CancelledError from None
         if stop:
-            transaction.release()
+            transaction.abandon()
             raise asyncio.CancelledError
-        if session is not None:
-            self._left.pop(session, None)
         return transaction
-
-    def outlived(self, session: Session, transaction: Transaction) -> None:
-        """A call is over whose process goes on: what it does until the next one is looked for then."""
-        if isinstance(transaction, SnapshotTransaction) and transaction.left is not None and not session.is_over:
-            self._left[session] = transaction.left
 
     def changed_since(self, session: Session, stopped: Callable[[], bool]) -> tuple[str, list[str]]:
         """The last run of a process that has ended, and the paths that changed since, protected ones first. `Stopped`
-        where somebody else has the workspace for too long."""
+        where nobody wants to wait any longer for whoever has the workspace."""
         left = self._left.pop(session, None)
         if left is None:
             return "", []
         with self.transactions.locked(stopped):
-            found = snapshots_of(self.transactions).examine(left.snapshot, self.transactions.workspace, 0, stopped)
+            found = snapshots_of(self.transactions).examine(
+                left.snapshot, self.transactions.workspace, 0, lambda: False
+            )
             return left.run, unaccounted(self.transactions, left, found.altered)
 
     async def _no_layer(self) -> str | None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from haft.changes.between import Left, marked, unaccounted
+from haft.changes.between import Left, Watched, marked, unaccounted
 from haft.changes.committing.area import remove
 from haft.changes.committing.commit import Refused, write_journal
 from haft.changes.committing.images import Images
@@ -38,10 +38,10 @@ class SnapshotTransaction:
         owner: Owner,
         budget: int,
         why: str | None = None,
-        left: Left | None = None,
+        watched: Watched | None = None,
     ) -> None:
-        """`why` no overlay covers it, where one was wanted; what the call before `left`, where the process that it went
-        to has been there ever since."""
+        """`why` no overlay covers it, where one was wanted. `watched` is the process that outlives the call, if one
+        does."""
         self._transactions = transactions
         self._why = why
         self._owner = owner
@@ -50,8 +50,9 @@ class SnapshotTransaction:
         self._lock = -1
         self._before: Snapshot | None = None
         self._after: Snapshot | None = None
+        self._watched = watched
         self._seq = 0
-        self._left = left
+        self._left: Left | None = None
         self._between: list[str] = []
         self._began = time.time()
 
@@ -62,12 +63,9 @@ class SnapshotTransaction:
         try:
             self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, tell)
             transactions.blobs.sync()
-            self._seq = transactions.ledger.latest()
-            if self._left is not None:
-                found = difference(self._left.snapshot, self._before)
-                self._between = unaccounted(transactions, self._left, found)
+            self._look_between(self._before)
         except OverBudget as error:
-            self.release()
+            self.abandon()
             largest = ", ".join(f"{shown(path)} ({size / 1e6:,.0f} MB)" for path, size in error.largest[:3])
             raise ToolFailed(
                 f"the workspace cannot be covered: {error.needed / 1e6:,.0f} MB would have to be taken in first"
@@ -76,8 +74,24 @@ class SnapshotTransaction:
                 ' `changes.engine = "off"` and do without undo',
             ) from error
         except BaseException:
-            self.release()
+            self.abandon()
             raise
+
+    def _look_between(self, before: Snapshot) -> None:
+        """Find what changed since the last call of the process that this one goes to."""
+        if self._watched is None:
+            return
+        self._left = self._watched.take()
+        self._seq = self._transactions.ledger.latest()
+        if self._left is not None:
+            found = difference(self._left.snapshot, before)
+            self._between = unaccounted(self._transactions, self._left, found)
+
+    def abandon(self) -> None:
+        """The call will not begin: who begins next finds everything as it was."""
+        if self._watched is not None and self._left is not None:
+            self._watched.keep(self._left)
+        self.release()
 
     def is_untouched(self) -> bool:
         """Everything has to be looked at to know."""
@@ -88,16 +102,10 @@ class SnapshotTransaction:
             os.close(self._lock)
             self._lock = -1
 
-    @property
-    def left(self) -> Left | None:
-        """The workspace as it was when the call was over. What could not be looked at counts as what it was before."""
-        return None if self._after is None else Left(self._owner.run, self._after, self._seq)
-
     def finish(
         self, fate: Fate, *, spared: Sequence[str] = (), why: str | None = None, stopped: Callable[[], bool]
     ) -> Settled:
         """Look at what changed, and see it to its end."""
-        self._after = self._before
         settled = self._ended(fate, spared, why)
         return replace(settled, changes=marked(settled.changes, self._between)) if self._between else settled
 
@@ -112,6 +120,10 @@ class SnapshotTransaction:
             )
             return Settled(Changes("snapshot", complete=False, reason=failure.message), failure)
         finally:
+            # What could not be looked at, or was taken back, counts as what it was before.
+            left = self._after or self._before
+            if self._watched is not None and left is not None:
+                self._watched.keep(Left(self._owner.run, left, self._seq))
             self.release()
 
     def _finish(self, fate: Fate, spared: Sequence[str], why: str | None) -> Settled:

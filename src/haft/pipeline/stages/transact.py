@@ -42,7 +42,7 @@ class Transact:
         def tell(message: str) -> None:
             run.note("progress", {"message": message, "fraction": None})
 
-        transaction = await self._coverage.begin(call.tool.spec, owner, self._workspace, tell, _session(call))
+        transaction = await self._coverage.begin(call.tool.spec, owner, self._workspace, tell, lambda: _session(call))
         if isinstance(transaction, Changes):
             outcome = await proceed(call)
             return revised(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
@@ -107,10 +107,7 @@ class Transact:
         if transaction.is_untouched():
             return finish()
         try:
-            settled = await to_the_end(finish, lambda: stop.append(True))
-            if (session := _session(call)) is not None:
-                self._coverage.outlived(session, transaction)
-            return settled
+            return await to_the_end(finish, lambda: stop.append(True))
         except Stopped:
             run.changes = Changes(reason="cancelled before its changes were taken in", state="discarded")
             raise asyncio.CancelledError from None
