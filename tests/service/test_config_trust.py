@@ -5,10 +5,11 @@ import stat
 
 import pytest
 
-from haft.contracts import BadConfig
+from haft.contracts import BadConfig, Grants
 from haft.service.config import kept_secret, load_config
 from haft.service.config_files import workspace_config
 from haft.service.trusting import is_trusted, revoke, trust
+from haft.sources.bash_plugin import read_reference
 
 HOSTILE = """
 plugins = ["bash:./plugins/mine", "git:https://example.org/x", "path:./in_process.py", "bash:git+ssh://h/x"]
@@ -132,6 +133,18 @@ def test_everything_counts_once_the_file_is_trusted(places):
     assert config.rules[2].grant.network
     assert config.enablement.why_not("task", "builtin") is None
     assert not load_config(str(workspace), env).trusted, "without a state home nothing is"
+
+
+def test_a_grant_to_the_process_of_a_plugin_counts_once_the_file_is_trusted(places):
+    workspace, _, env, home = places
+    entries = '{plugin = "bash:./mine.bash", grant = {write = ["."]}}, {plugin = "path:./py", grant = {write = ["."]}}'
+    (workspace / "haft.toml").write_text(f"plugins = [{entries}]\n")
+    assert load_config(str(workspace), env, trust_home=home).values["plugins"] == []
+    trusting(workspace, home)
+    (bash, python) = load_config(str(workspace), env, trust_home=home).values["plugins"]
+    with pytest.raises(BadConfig, match="cannot have a `grant`"):
+        read_reference(bash, "haft.toml", str(workspace))
+    assert read_reference(python, "haft.toml", str(workspace)).grant == Grants(write=(".",))
 
 
 def test_trust_is_bound_to_the_bytes_the_name_and_the_place(places, tmp_path):

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from haft import ToolService
+
 TOOL = """#!/usr/bin/env bash
 case "$1" in
 schema) echo '{"id": "greet", "version": "1", "args_mode": "flags", "tools": [{"type": "function", "function":
@@ -51,13 +53,17 @@ def lock(haft, repository):
     return own / "haft.lock"
 
 
-def test_what_was_granted_to_the_process_of_a_plugin_is_shown(haft, tmp_path):
+def test_what_was_granted_to_the_process_of_a_plugin_is_shown(haft, tmp_path, monkeypatch):
     (tmp_path / "py").mkdir()
     (tmp_path / "py" / "plugin.py").write_text(
         "class Plugin:\n"
         "    def get_tool_schemas(self, state): return [{'name': 'noted', 'description': 'Notes.', 'parameters': {}}]\n"
         "    def execute_tool(self, name, arguments, state): return 'x'\n"
     )
+    monkeypatch.setattr("haft.sources.asking.DESCRIBE_SECONDS", 60.0)  # It loads Python, on a machine that may be busy.
+    settings = {"plugins": [f"path:{tmp_path}/py/plugin.py"]}
+    with ToolService.open_sync(haft.workspace, home=haft.home, installed=False, settings=settings) as service:
+        assert "noted" in [one.spec.name for one in service.tools()]
     own = haft.home.parent / "config" / "haft"
     own.mkdir(parents=True)
     entry = f'{{plugin = "path:{tmp_path}/py/plugin.py", grant = {{network = true, write = ["data/**", "."]}}}}'
