@@ -30,6 +30,10 @@ LAYERS = "/dev/.layers"
 """Where calls find their layers; taken away before a command starts."""
 NOTHING = "/dev/.nothing"
 """An empty directory, to be shown where one is masked."""
+OWN_ROOT = "/dev/shm/root"  # noqa: S108  in the scratch place of the room
+"""Where the root of a call that nobody approved is put together."""
+HOST = "/.host"
+"""Where the host's files are, in such a root, until everything was bound."""
 SCRATCH_FILES = 1_000_000
 """How many files all scratch places of a call may hold: names take memory too."""
 
@@ -152,6 +156,10 @@ def mounts_below(root: str) -> list[tuple[str, bytes]]:
     return found
 
 
+Bound = tuple[str, int | None, bool]
+"""Where something is to be seen, a descriptor of it where there is something, and whether it may be written."""
+
+
 def _depth(path: str) -> tuple[int, str]:
     return path.rstrip("/").count("/"), path
 
@@ -164,6 +172,8 @@ class Room:
     ) -> None:
         self._template = template
         self._unasked = unasked
+        """Whether nobody approved the call: then it has a root of its own, with a part of the host in it."""
+        self._devices: int | None = None
         self._sealed = sealed or template.site["required"]
         """Whether what could be had at the start must be had now: that it is used up opens no wall."""
         self._site = template.site
@@ -194,9 +204,67 @@ class Room:
             except OSError:
                 if self._sealed:
                     raise
+        bound, scratch = self._opened_sources()
+        if self._unasked:
+            self._leave_host()
         self._mount_proc()
-        self._bind_and_hide()
+        self._bind_and_hide(bound, scratch)
+        if self._unasked:
+            kernel.unmount(HOST)
+            os.rmdir(HOST)
+            kernel.set_mount("/", add=ATTR_RDONLY)
         self._cover_sockets(everywhere=False)
+
+    def _opened_sources(self) -> tuple[list[Bound], set[str]]:
+        """What will be bound, opened while all of the host can be seen; and which of it are scratch places."""
+        site = self._site
+        granted = {target for _source, target, *_rest in self._extra}
+        hide: dict[str, int] = {path: mode for path, mode in site["hide"] if path not in granted}
+        shown = [*site["view" if self._unasked else "show"], *self._extra]
+        bound = [(target, opened_as_meant(source, rest), bool(rest and rest[0])) for source, target, *rest in shown]
+        self._caches = [(place, target) for source, target in site["caches"] if (place := opened(source)) is not None]
+        devices = os.open("/dev", os.O_PATH | os.O_CLOEXEC)
+        self._devices = kernel.cloned(devices) if self._unasked else None
+        os.close(devices)
+        kernel.mount(
+            "haft", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,  # noqa: S108  a new one
+            f"mode=0700,size={site['scratch_bytes']},nr_inodes={SCRATCH_FILES}",
+        )  # fmt: skip
+        self.scratch = os.open("/dev/shm", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # noqa: S108
+        for number, (path, mode) in enumerate(hide.items()):
+            os.mkdir(f"/dev/shm/{number}")  # noqa: S108
+            os.chmod(f"/dev/shm/{number}", mode)  # noqa: S108
+            bound.append((path, opened(f"/dev/shm/{number}"), True))  # noqa: S108
+        closed = [*site["private"], *(site["mounted"] if self._unasked else ())]
+        targets = [target for _source, target, *_rest in shown]
+        for number, path in enumerate(closed):
+            empty = NOTHING
+            if any(_is_below(target, (path,)) for target in targets):
+                empty = f"/dev/shm/closed-{number}"  # noqa: S108  where what is shown below it can be put
+                os.mkdir(empty, 0o755)
+            bound.append((path, opened(empty), False))
+        return bound, set(hide)
+
+    def _leave_host(self) -> None:
+        """Have a root of its own, in which only those parts of the host are that everyone may see."""
+        os.mkdir(OWN_ROOT, 0o755)
+        kernel.mount(OWN_ROOT, OWN_ROOT, None, kernel.MS_BIND)
+        for path in self._site["seen"]:
+            target = OWN_ROOT + path
+            if os.path.islink(path):
+                os.symlink(os.readlink(path), target)
+            elif os.path.isdir(path):
+                os.makedirs(target)
+                kernel.mount(path, target, None, kernel.MS_BIND | kernel.MS_REC)
+        for name in ("/dev", "/proc", HOST):
+            os.mkdir(OWN_ROOT + name, 0o755)
+        onto = os.open(f"{OWN_ROOT}/dev", os.O_PATH | os.O_CLOEXEC)
+        assert self._devices is not None
+        kernel.attach(self._devices, onto)
+        os.close(onto)
+        os.close(self._devices)
+        kernel.pivot_root(OWN_ROOT, OWN_ROOT + HOST)
+        os.chdir("/")
 
     def _mount_proc(self) -> None:
         flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
@@ -211,40 +279,17 @@ class Room:
             if self._sealed:
                 raise
             self.has_proc = False
+            if self._unasked:
+                kernel.mount(f"{HOST}/proc", "/proc", None, kernel.MS_BIND | kernel.MS_REC)
 
-    def _bind_and_hide(self) -> None:
+    def _bind_and_hide(self, bound: list[Bound], scratch: set[str]) -> None:
         """Scratch places over what is hidden, and back into them what must be seen, outermost first."""
-        granted = {target for _source, target, *_rest in self._extra}
-        hide: dict[str, int] = {path: mode for path, mode in self._site["hide"] if path not in granted}
-        shown = [*self._site["show"], *self._extra]
-        bound = [(target, opened_as_meant(source, rest), bool(rest and rest[0])) for source, target, *rest in shown]
-        self._caches = [
-            (place, target) for source, target in self._site["caches"] if (place := opened(source)) is not None
-        ]
-        kernel.mount(
-            "haft", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,  # noqa: S108  a new one
-            f"mode=0700,size={self._site['scratch_bytes']},nr_inodes={SCRATCH_FILES}",
-        )  # fmt: skip
-        self.scratch = os.open("/dev/shm", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # noqa: S108
-        scratch = {}
-        for number, (path, mode) in enumerate(hide.items()):
-            os.mkdir(f"/dev/shm/{number}")  # noqa: S108
-            os.chmod(f"/dev/shm/{number}", mode)  # noqa: S108
-            scratch[path] = os.open(f"/dev/shm/{number}", os.O_PATH | os.O_CLOEXEC)  # noqa: S108
-        for path, place in scratch.items():
-            bound.append((path, place, True))
-        for number, own in enumerate(self._site["private"]):
-            empty = NOTHING
-            if any(_is_below(target, (own,)) for _source, target, *_rest in self._extra):
-                empty = f"/dev/shm/private-{number}"  # noqa: S108  where what is shown below it can be put
-                os.mkdir(empty, 0o755)
-            bound.append((own, opened(empty), False))
         for target, place, writable in sorted(bound, key=lambda step: _depth(step[0])):
             if place is None:
                 continue
             if target in scratch:
                 # Nothing may go wrong here unseen: what is not covered is not hidden.
-                if os.path.lexists(target) or _is_below(target, scratch):
+                if self._unasked or os.path.lexists(target) or _is_below(target, scratch):
                     make_place(target, place)
                     kernel.bind(place, target)
             else:

@@ -76,6 +76,11 @@ def unmount(target: str, *, idle: bool = False) -> None:
     checked(libc.umount2(os.fsencode(target), flags), f"unmount of {target}")
 
 
+def pivot_root(root: str, old: str) -> None:
+    """Make a mount the root of everything; the root that was is then found at `old`, which lies in it."""
+    checked(libc.pivot_root(os.fsencode(root), os.fsencode(old)), "pivot_root")
+
+
 def bind(descriptor: int, target: str, *, recursive: bool = True) -> None:
     """Show what `descriptor` stands for at `target`, even where a mount covers its own path meanwhile."""
     mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | (MS_REC if recursive else 0))

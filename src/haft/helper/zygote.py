@@ -137,7 +137,8 @@ class Ready:
         self.kind = kind
 
 
-PLAIN: dict[str, Any] = {"network": False, "unasked": False, "extra": []}
+PLAIN: dict[str, Any] = {"network": False, "unasked": True, "extra": []}
+"""The closest room: where it can be had, so can any."""
 
 
 class Zygote:

@@ -9,13 +9,13 @@ import hashlib
 import os
 import pwd
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.files.gitconfig import first_line, known_to_git
 from haft.sandbox.environment import safe_path
-from haft.sandbox.toolchains import is_below, toolchains
+from haft.sandbox.toolchains import is_below, outermost, toolchains
 
 SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108
 HOMES: Final = ("/home", "/root")
@@ -57,6 +57,12 @@ SECRETS: Final = (
 """Masked for root, whom no file mode stops. The host's ssh keys are added."""
 
 SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
+SEEN: Final = (
+    "/bin", "/etc", "/gnu/store", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sbin", "/usr",
+)  # fmt: skip
+"""The system itself, which every call sees."""
+PROCESSORS: Final = ("/sys/devices/system/cpu", "/sys/devices/system/node")
+"""What of `/sys` every call sees: programs count processors there, and nothing there tells of anything else."""
 MOST_SHOWN: Final = 300
 
 CACHES: Final = {"cache": ".cache", "npm": ".npm", "cargo": ".cargo/registry", "go": "go/pkg"}
@@ -74,6 +80,10 @@ class Site:
     """Places that are private and empty, each with its mode."""
     show: tuple[tuple[str, str], ...]
     """What is seen in them all the same: where it lies, and where it is seen."""
+    view: tuple[tuple[str, str], ...]
+    """The same for a call that nobody approved, which sees nothing of the host but this and what is in `SEEN`."""
+    mounted: tuple[str, ...]
+    """Directories in `SEEN` that something is mounted on: no part of the system, and such a call does not see them."""
     mask: tuple[str, ...]
     state_home: str
     files: Mapping[str, str]
@@ -87,11 +97,18 @@ class Site:
     def hidden(self) -> tuple[str, ...]:
         return tuple(path for path, _mode in self.hide)
 
+    def is_in_view(self, path: str) -> bool:
+        """Whether a call that nobody approved sees it, were it there, without a grant."""
+        return _is_system(path, self.mounted) or is_below(path, (self.workspace, *(target for _, target in self.view)))
+
     def to_json(self, *, scratch_bytes: int, required: bool, layers: str | None) -> dict[str, Any]:
         return {
             "workspace": self.workspace,
             "hide": self.hide,
             "show": self.show,
+            "seen": SEEN,
+            "view": self.view,
+            "mounted": self.mounted,
             "mask": self.mask,
             "private": self._private(layers),
             "layers": layers,
@@ -125,23 +142,19 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
     hide.pop(root, None)
     hidden = tuple(hide)
     repository = repository_of(root)
-    show = [
-        (os.path.realpath(path), path)
-        for path in dict.fromkeys(
-            (
-                *needed(root),
-                *toolchains(safe_path(env.get("PATH", ""), root), hidden, homes),
-                *([repository] if repository else []),
-            )
-        )
-        if is_below(path, hidden) and os.path.exists(path)
-    ]
-    show = [pair for pair in show if pair[1] not in hide][:MOST_SHOWN]
+    mounted = tuple(path for path in _mounted_in(SEEN) if not is_below(path, (root,)))
+    found = toolchains(safe_path(env.get("PATH", ""), root), hidden, homes, lambda path: _is_system(path, mounted))
+    own = [path for path in (*needed(root), *([repository] if repository else [])) if path != "/"]
+    show = _shown([*own, *found], hide, hidden)
+    unseen = [each for path in (*own, *found) for each in (path, os.path.realpath(path))]
+    view = _shown([root, *outermost(path for path in unseen if not _is_system(path, mounted))], hide)
     return Site(
         workspace=root,
         home=home,
         hide=tuple(hide.items()),
-        show=tuple(show),
+        show=show,
+        view=(*view, *((path, path) for path in PROCESSORS if os.path.isdir(path))),
+        mounted=mounted,
         mask=tuple(secrets_of_root()),
         state_home=os.path.realpath(state_home),
         files=_files(home, hide, env),
@@ -149,6 +162,29 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
         repository=repository,
         is_writable=not os.statvfs(root).f_flag & os.ST_RDONLY,
     )
+
+
+def _shown(
+    paths: Iterable[str], hide: Mapping[str, int], hidden: Iterable[str] = ("/",)
+) -> tuple[tuple[str, str], ...]:
+    """Those of some paths that lie in hidden places: where each lies, and where it is seen."""
+    kept = [path for path in dict.fromkeys(paths) if is_below(path, hidden) and os.path.exists(path)]
+    return tuple((os.path.realpath(path), path) for path in kept if path not in hide)[:MOST_SHOWN]
+
+
+def _is_system(path: str, mounted: Iterable[str]) -> bool:
+    return is_below(path, SEEN) and not is_below(path, mounted)
+
+
+def _mounted_in(places: Iterable[str]) -> list[str]:
+    """The directories in some places that something is mounted on."""
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return []
+    paths = (os.fsdecode(line.split(b" ")[4].decode("unicode_escape").encode("latin-1")) for line in lines)
+    return sorted({path for path in paths if path not in places and is_below(path, places) and os.path.isdir(path)})
 
 
 def repository_of(workspace: str) -> str | None:
@@ -216,7 +252,7 @@ def _files(home: str, hide: Mapping[str, int], env: Mapping[str, str]) -> dict[s
 
 
 def _caches(
-    workspace: str, state_home: str, home: str, hide: Mapping[str, int], show: list[tuple[str, str]]
+    workspace: str, state_home: str, home: str, hide: Mapping[str, int], show: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     if os.path.realpath(home) not in hide:
         return

@@ -36,15 +36,22 @@ class Terms:
         site = self._site
         which = {path: [device, inode] for path, device, inode in walls.identities}
         shown = [*walls.path, *(os.path.realpath(path) for path in command.readable)]
-        known = (site.workspace, *(target for _source, target in site.show))
         extra: list[list[Any]] = [
             [path, path, False, which.get(path) or list(identity(path))]
             for path in dict.fromkeys((*walls.readable, *shown))
-            if is_below(path, (*site.hidden, site.state_home)) and not is_below(path, known)
+            if self._is_unseen(path, walls)
         ]
         granted = self._granted_to(walls)
         extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
         return {"network": walls.network, "unasked": walls.unasked, "extra": extra}
+
+    def _is_unseen(self, path: str, walls: Walls) -> bool:
+        """Whether it is not seen unless it is shown to this call alone."""
+        site = self._site
+        if walls.unasked:
+            return path != "/" and (is_below(path, (site.state_home,)) or not site.is_in_view(path))
+        known = (site.workspace, *(target for _source, target in site.show))
+        return is_below(path, (*site.hidden, site.state_home)) and not is_below(path, known)
 
     def _granted_to(self, walls: Walls) -> tuple[str, ...]:
         """What may be written besides the workspace as a whole."""

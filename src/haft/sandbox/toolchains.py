@@ -1,4 +1,4 @@
-"""Which directories in hidden places hold programs that a person uses: the toolchains on PATH.
+"""Which directories outside of the system's own hold programs that a person uses: the toolchains on PATH.
 
 A home is hidden because of what else lies in it, so the question is how much beside a `bin` belongs to it. Known
 toolchains are taken as a whole, or in the parts that hold no secrets; of others the prefix, where it looks like one.
@@ -7,7 +7,7 @@ toolchains are taken as a whole, or in the parts that hold no secrets; of others
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from haft.files.installed import installed_by_name
@@ -38,8 +38,12 @@ MOST_LINKS: Final = 2000
 MOST_FILES: Final = 100
 
 
-def toolchains(path: str, hidden: Sequence[str], homes: Sequence[str]) -> list[str]:
-    """What to show, given PATH, the hidden places, and which of these are homes."""
+def toolchains(
+    path: str, hidden: Sequence[str], homes: Sequence[str], is_seen: Callable[[str], bool] | None = None
+) -> list[str]:
+    """What programs on PATH need that is not seen anyway, given the hidden places, and which of these are homes. With
+    `is_seen`, places that are not hidden count too, after the others."""
+    is_seen = is_seen or (lambda place: not is_below(place, hidden))
     found: dict[str, None] = {}
     files: dict[str, None] = {}
     for entry in path.split(os.pathsep):
@@ -47,20 +51,30 @@ def toolchains(path: str, hidden: Sequence[str], homes: Sequence[str]) -> list[s
             continue
         directory, real = os.path.normpath(entry), os.path.realpath(entry)
         for place in dict.fromkeys((directory, real)):
-            if is_below(place, hidden) and (taken := _around(place, homes)):
-                found.update(dict.fromkeys(taken))
-            found.update(dict.fromkeys(_sources_of(os.path.dirname(place), hidden, homes)))
+            if not is_seen(place):
+                found.update(dict.fromkeys(_around(place, homes)))
+            found.update(dict.fromkeys(_sources_of(os.path.dirname(place), is_seen, (*hidden, *homes, "/"))))
         for target in _targets_of_links(directory):
-            if is_below(target, hidden):
-                place = os.path.dirname(target)
-                # Someone put a link to one program there, not to whatever lies beside it.
-                taken = _around(place, homes)
-                is_environment = os.path.lexists(os.path.join(os.path.dirname(place), "pyvenv.cfg"))
-                if not taken or (place in taken and not is_environment):
-                    files[target] = None
-                else:
-                    found.update(dict.fromkeys(taken))
-    return outermost([*found, *list(files)[:MOST_FILES]])
+            if not is_seen(target):
+                taken = _beside(target, hidden, homes)
+                files.update(dict.fromkeys([] if taken else [target]))
+                found.update(dict.fromkeys(taken))
+    kept: list[str] = []
+    for are_hidden in (True, False):
+        some = [each for each in files if is_below(each, hidden) == are_hidden][:MOST_FILES]
+        kept += outermost([*(each for each in found if is_below(each, hidden) == are_hidden), *some])
+    return kept
+
+
+def _beside(target: str, hidden: Sequence[str], homes: Sequence[str]) -> list[str]:
+    """What a program needs that a link on PATH leads to; nothing but itself where this is empty. In a home someone put
+    a link to one program there, not to whatever lies beside it; elsewhere it is part of what is installed there."""
+    place = os.path.dirname(target)
+    taken = _around(place, homes)
+    if is_below(target, hidden):
+        is_environment = os.path.lexists(os.path.join(os.path.dirname(place), "pyvenv.cfg"))
+        return taken if place not in taken or is_environment else []
+    return [] if taken == [place] else taken
 
 
 def _around(directory: str, homes: Sequence[str]) -> list[str]:
@@ -76,17 +90,16 @@ def _around(directory: str, homes: Sequence[str]) -> list[str]:
     if parent not in refused and parent not in ("/", HOMES) and _is_prefix(parent):
         parts = [directory, *(os.path.join(parent, name) for name in PREFIX_PARTS)]
         return [part for part in parts if os.path.lexists(part)]
-    return [] if directory in refused or directory in ("/", HOMES) else [directory]
+    return [] if directory in refused or parent == "/" else [directory]
 
 
-def _sources_of(prefix: str, hidden: Sequence[str], homes: Sequence[str]) -> Iterator[str]:
+def _sources_of(prefix: str, is_seen: Callable[[str], bool], whole: Sequence[str]) -> Iterator[str]:
     """Where the sources lie of what is installed in an environment only by name: its programs import them from there. A
     whole home, or a place that is hidden as a whole, is no source."""
     if not os.path.lexists(os.path.join(prefix, "pyvenv.cfg")):
         return
-    whole = (*hidden, *homes, "/")
     for place in installed_by_name(prefix):
-        if is_below(place, hidden) and not any(is_below(each, (place,)) for each in whole):
+        if not is_seen(place) and not any(is_below(each, (place,)) for each in whole):
             yield place
 
 
