@@ -235,8 +235,10 @@ class Room:
             os.mkdir(f"/dev/shm/{number}")  # noqa: S108
             os.chmod(f"/dev/shm/{number}", mode)  # noqa: S108
             bound.append((path, opened(f"/dev/shm/{number}"), True))  # noqa: S108
-        closed = [*site["private"], *(site["mounted"] if self._unasked else ())]
         targets = [target for _source, target, *_rest in shown]
+        closed = list(site["private"])
+        if self._unasked:
+            closed += [path for path in site["mounted"] if path not in targets and not _is_below(path, targets)]
         for number, path in enumerate(closed):
             empty = NOTHING
             if any(_is_below(target, (path,)) for target in targets):

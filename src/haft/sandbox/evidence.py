@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,6 +68,8 @@ class Ground:
     """Where the workspace's repository lies, if outside of it."""
     path: str = ""
     """The host's PATH: what of it is in the workspace, no call has."""
+    is_in_view: Callable[[str], bool] = lambda _path: True
+    """Whether a call that nobody approved sees a path, were it there."""
 
 
 def judge(output: str, walls: Walls, limits: Limits, ground: Ground) -> HaftError | None:
@@ -126,8 +129,13 @@ def _wall(line: str, walls: Walls, ground: Ground, names: set[str]) -> HaftError
 def _hidden(line: str, walls: Walls, ground: Ground) -> HaftError | None:
     said = _shortened(line, _MISSING)
     seen = (ground.workspace, *walls.readable, *ground.shown)
+    granted = (*walls.readable, *walls.path, *walls.writable, *OWN_TO_EACH)
     for path in _paths(line, ground.home):
-        if not is_below(path, walls.hidden) or not os.path.lexists(path):
+        if not os.path.lexists(path):
+            continue
+        if walls.unasked and walls.hidden and not ground.is_in_view(path) and not is_below(path, granted):
+            return _out_of_view(path, said)
+        if not is_below(path, walls.hidden):
             continue
         if not is_below(path, seen):
             return _unseen(path, path, said, walls)
@@ -141,9 +149,17 @@ def _hidden(line: str, walls: Walls, ground: Ground) -> HaftError | None:
 
 
 def _unseen(path: str, granted: str, said: str, walls: Walls) -> HaftError:
-    grant = f"grant = {{read = [{json.dumps(granted)}]}}"
-    how = ON_ENTRY if walls.session else ", from a program or the approver's answer"
-    return Walled(f"`{path}` is hidden", said, f"to open it: {grant}{how}")
+    how = f"to open it: grant = {{read = [{json.dumps(granted)}]}}{ON_ENTRY}" if walls.session else _shown_by(granted)
+    return Walled(f"`{path}` is hidden", said, how)
+
+
+def _out_of_view(path: str, said: str) -> HaftError:
+    wall = f"`{path}` is on this machine, and calls that pass without approval do not see it"
+    return Walled(wall, said, f"{_shown_by(path)}; or write a rule that allows the call")
+
+
+def _shown_by(path: str) -> str:
+    return f"to open it: `--read {shlex.quote(path)}`, or grant = {{read = [{json.dumps(path)}]}}"
 
 
 def _interpreter(path: str) -> str | None:

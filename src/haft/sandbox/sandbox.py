@@ -365,7 +365,7 @@ class Sandbox:
         """Why a call failed, where a wall or a limit was in its way."""
         site = self.site
         shown = tuple(target for _source, target in site.show)
-        ground = Ground(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""))
+        ground = Ground(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""), site.is_in_view)
         return judge(output, walls, self._limits, ground)
 
     def without_network(self, output: str, walls: Walls) -> str | None:

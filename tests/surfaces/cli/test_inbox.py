@@ -83,8 +83,9 @@ def test_walls_are_opened_for_the_call_only_as_said(haft, asks, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     process, question = asks("tools", "use", "shell", "--command", f"touch {outside}/made", "--wait", "100", "--json")
-    said = haft("approve", question["id"], "--network", "--write", str(outside))
+    said = haft("approve", question["id"], "--network", "--write", str(outside), "--read", str(tmp_path / "outside"))
     assert "and the network" in said.err and f"and writing to {outside}" in said.err
+    assert f"and reading {outside}" in said.err
     outcome = outcome_of(process)
     assert outcome["status"] == "done" and outcome["walls"]["network"] is True
     assert (outside / "made").exists()

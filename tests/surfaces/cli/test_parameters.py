@@ -109,9 +109,10 @@ def test_walls_are_opened_by_options_and_not_by_parameters_of_their_name(tmp_pat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "a file").write_text("")
-    line = take_apart(["x", "--network", "--write", "out", "--write=~/a file", "--write", "./out/"])
+    line = take_apart(["x", "--network", "--write", "out", "--write=~/a file", "--write", "./out/", "--read", "out"])
     grants = Wanted.from_line(line).grants
-    assert grants == Grants(network=True, write=(str(tmp_path / "out"), str(tmp_path / "a file")))
+    out = str(tmp_path / "out")
+    assert grants == Grants(network=True, read=(out,), write=(out, str(tmp_path / "a file")))
     line = take_apart(["x", "--path", "a", "--", "--network", "--write", "out"])
     assert Wanted.from_line(line).grants == Grants()
     assert arguments(line, "x", OPEN) == {"path": "a", "network": True, "write": "out"}
@@ -119,6 +120,8 @@ def test_walls_are_opened_by_options_and_not_by_parameters_of_their_name(tmp_pat
         with pytest.raises(BadUsage, match=f"there is no `{missing}`") as caught:
             Wanted.from_line(take_apart(["x", f"--write={missing}"]))
         assert caught.value.hint is not None
+    with pytest.raises(BadUsage, match="there is no `missing`"):
+        Wanted.from_line(take_apart(["x", "--read=missing"]))
 
 
 def test_a_tool_that_takes_anything_is_given_anything():

@@ -120,6 +120,9 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
 @click.option("--args", metavar="JSON|@FILE|-", help="Approve it with these arguments instead.")
 @click.option("--network", is_flag=True, help="Let it use the network.")
 @click.option(
+    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let it read there too; may be repeated."
+)
+@click.option(
     "--write", metavar="DIR", multiple=True, type=click.Path(), help="Let it write there too; may be repeated."
 )
 @click.option("--message", metavar="TEXT", help="The reason, for the record.")
@@ -132,13 +135,14 @@ def approve_request(
     choice: int | None,
     args: str | None,
     network: bool,
+    read: tuple[str, ...],
     write: tuple[str, ...],
     message: str | None,
 ) -> None:
     """Say yes to a call that waits, once; or with `--thread` or `--always` to calls like it too, no wider than
-    `haft inbox` shows. Other arguments are validated and decided again. `--network` and `--write` open walls for this
-    call, and only for it. Where the process that asked has ended, the yes is kept for the same call, once."""
-    from haft.surfaces.cli.wanted import granted_place
+    `haft inbox` shows. Other arguments are validated and decided again. `--network`, `--read` and `--write` open walls
+    for this call, and only for it. Where the process that asked has ended, the yes is kept for the same call, once."""
+    from haft.surfaces.cli.wanted import granted_places
     from haft.surfaces.cli.written_json import arguments_in
 
     if for_thread and for_good:
@@ -153,7 +157,7 @@ def approve_request(
         scope="thread" if for_thread else "always" if longer else "once",
         allow=(choice or 1) - 1,
         arguments=None if args is None else arguments_in(args),
-        grants=Grants(network=network, write=tuple(dict.fromkeys(map(granted_place, write)))),
+        grants=Grants(network=network, read=granted_places("--read", read), write=granted_places("--write", write)),
         message=message,
         choice_is_open=longer and choice is None,
     )
@@ -229,6 +233,8 @@ def _approved(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
     grants: Grants = answer["grants"]
     if grants.network:
         yield "  and the network"
+    for place in grants.read:
+        yield f"  and reading {one_line(place)}"
     for place in grants.write:
         yield f"  and writing to {one_line(place)}"
 

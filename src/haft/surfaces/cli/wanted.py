@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,8 @@ class Wanted:
             config=dict(_pair(text) for text in line.options.get("--config", ())),
             grants=Grants(
                 network=line.flag("--network"),
-                write=tuple(dict.fromkeys(granted_place(text) for text in line.options.get("--write", ()))),
+                read=granted_places("--read", line.options.get("--read", ())),
+                write=granted_places("--write", line.options.get("--write", ())),
             ),
         )
         if wanted.stream and wanted.only:
@@ -87,17 +88,23 @@ def _pair(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def granted_place(text: str) -> str:
-    """What `--write` names, as an absolute path. It must be there, unless it may be in the workspace: nothing else can
-    be opened that does not exist."""
-    try:
-        place = os.path.abspath(os.path.expanduser(text))
-        may_be_inside = place.startswith(os.getcwd().rstrip("/") + "/")
-    except FileNotFoundError as error:
-        raise BadUsage(
-            "the current directory does not exist any more", hint="`--write` takes full paths too"
-        ) from error
-    if not text or not (may_be_inside or os.path.exists(place)):
-        hint = "make it first, or grant its directory" if text else "`--write .` is the current directory"
-        raise BadUsage(f"`--write`: there is no `{text}`", hint=hint)
-    return place
+def granted_places(option: str, texts: Iterable[str]) -> tuple[str, ...]:
+    """What `--read` or `--write` name, as absolute paths. Each must be there, unless it is to be written and may be in
+    the workspace: nothing else can be opened that does not exist."""
+    found = []
+    for text in texts:
+        try:
+            place = os.path.abspath(os.path.expanduser(text))
+            may_be_made = option == "--write" and place.startswith(os.getcwd().rstrip("/") + "/")
+        except FileNotFoundError as error:
+            raise BadUsage(
+                "the current directory does not exist any more", hint=f"`{option}` takes full paths too"
+            ) from error
+        if not text or not (may_be_made or os.path.exists(place)):
+            missing = "make it first, or grant its directory" if option == "--write" else None
+            raise BadUsage(
+                f"`{option}`: there is no `{text}`",
+                hint=missing if text else f"`{option} .` is the current directory",
+            )
+        found.append(place)
+    return tuple(dict.fromkeys(found))
