@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.sandbox import site
+from haft.files import machine_secrets
 from haft.service import ToolService
 
 pytestmark = [
@@ -501,7 +501,7 @@ def test_the_state_of_haft_itself_can_be_neither_read_nor_changed(host):
 def test_a_secret_of_the_system_stays_masked_when_it_is_replaced(host, monkeypatch):
     path = host.outside / "shadow"
     path.write_text(SECRET)
-    monkeypatch.setattr(site, "SECRETS", (str(path),))
+    monkeypatch.setattr(machine_secrets, "SECRETS", (str(path),))
     with ToolService.open_sync(
         host.workspace, approver=lambda _request: True, home=host.base / "other", installed=False
     ) as service:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from haft import tool
-from haft.contracts import Command, Grants, Limits
-from haft.files import Root
+from haft.contracts import BadConfig, Command, Grants, Limits
+from haft.files import Root, machine_secrets
 from haft.sandbox import Sandbox
 from haft.service import ToolService
 
@@ -338,3 +338,52 @@ def test_a_filter_that_git_runs_for_an_unasked_line_sees_no_more(workspace, tmp_
         f"`{foreign}` is on this machine, and calls that pass without approval do not see it" in outcome.error.message
     )
     assert f"`--read {foreign}`" in outcome.error.hint
+
+
+# ── a workspace that holds what is hidden or masked ──────────────────────────────────────────────────────────────────
+
+
+async def yes(_request):
+    return True
+
+
+async def said_of_shadow(service):
+    """What every way of reading it says: unasked, approved, above a layer, by the tools that read files."""
+    lines = ("cat shadow", "cat shadow; true | tee /tmp/x", "cat ssl/private/* ssh/*_key; true | tee /tmp/x")
+    shells = [await service.call("shell", {"command": line}) for line in lines]
+    read = [await service.call("read_file", {"path": path}) for path in ("shadow", "/etc/shadow", "ssl/../shadow")]
+    found = await service.call("search", {"pattern": "^root:.*:.*:.*:.*:.*:", "path": "shadow"})
+    return shells, read, found
+
+
+def test_a_workspace_that_holds_the_secrets_of_the_machine_shows_none_of_them(tmp_path):
+    shells, read, found = served("/etc", tmp_path, said_of_shadow, approver=yes)
+    for outcome in (*shells, *read, found):
+        assert "root:" not in outcome.output and "PRIVATE KEY" not in outcome.output
+    for outcome in read:
+        assert outcome.status == "error"
+        assert not IS_ROOT or "is a secret of the machine" in outcome.error.message
+
+
+@only_root
+def test_a_workspace_in_a_place_of_secrets_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "secrets/deep").mkdir(parents=True)
+    monkeypatch.setattr(machine_secrets, "SECRETS", (str(tmp_path / "secrets"),))
+    for place in ("secrets", "secrets/deep"):
+        with pytest.raises(BadConfig, match="which is masked"):
+            ToolService.open(tmp_path / place, home=tmp_path / "state", installed=False)
+
+
+def test_what_is_hidden_in_a_workspace_stays_hidden_under_a_layer(workspace, tmp_path, monkeypatch):
+    home = workspace / "person"
+    home.mkdir()
+    (home / "secret").write_text("a secret")
+    (workspace / "file").write_text("plain")
+    monkeypatch.setenv("HOME", str(home))
+
+    async def go(service):
+        return await service.call("shell", {"command": "cat file person/secret; ls -A person; echo x > made"})
+
+    outcome = served(workspace, tmp_path, go, approver=yes)
+    assert outcome.output.startswith("plain") and "a secret" not in outcome.output
+    assert (workspace / "made").exists()

@@ -11,6 +11,7 @@ not confined by this.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any, BinaryIO, Final
 
 from haft.contracts import Replaced, ToolFailed
@@ -27,10 +28,13 @@ _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class Root:
     """The files beneath one directory. Paths are relative to it, or absolute and beneath it."""
 
-    __slots__ = ("_aliases",)
+    __slots__ = ("_aliases", "_masked")
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], masked: Iterable[str] = ()) -> None:
+        """`masked` are absolute paths that are refused, and everything below them."""
         real = os.path.realpath(path)
+        inside = real.rstrip("/") + "/"
+        self._masked = tuple(each.removeprefix(inside) for each in masked if each.startswith(inside))
         # The real path first: walks start there. The other is how people and links may also call it.
         self._aliases = (real, os.path.abspath(path))
 
@@ -99,4 +103,4 @@ class Root:
             return place.where
 
     def _walk(self, path: str, missing: Missing = "fail") -> Walk:
-        return Walk(self._aliases, path, missing)
+        return Walk(self._aliases, path, missing, self._masked)

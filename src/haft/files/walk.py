@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Literal, Self
 
@@ -41,6 +42,7 @@ class Walk:
         "_aliases",
         "_descriptors",
         "_links",
+        "_masked",
         "_missing",
         "_names",
         "_pending",
@@ -50,7 +52,9 @@ class Walk:
         "path",
     )
 
-    def __init__(self, aliases: tuple[str, ...], path: str, missing: Missing = "fail") -> None:
+    def __init__(
+        self, aliases: tuple[str, ...], path: str, missing: Missing = "fail", masked: Sequence[str] = ()
+    ) -> None:
         self.path = path
         self.name = "."
         self.exists = True
@@ -58,6 +62,8 @@ class Walk:
         self.made: list[tuple[int, str, str]] = []
         """The directories made on the way: descriptor of the parent, name, path from the root."""
         self._aliases = aliases
+        self._masked = masked
+        """Places from the root that no walk arrives at, nor below."""
         self._missing: Missing = missing
         self._descriptors: list[int] = []
         self._names: list[str] = []
@@ -67,6 +73,11 @@ class Walk:
     def __enter__(self) -> Self:
         try:
             self._go()
+            if any(f"{self.where}/".startswith(f"{place}/") for place in self._masked):
+                raise ToolFailed(
+                    f"`{shown(self.path)}` is a secret of the machine, which is masked from tools that root runs",
+                    hint="look at it without haft",
+                )
         except BaseException as error:
             self.unmake()
             self._close()

@@ -392,11 +392,28 @@ class Room:
                 kernel.unmount(target)  # What only reads leaves nothing behind, not even there.
             return
         if walls["layer"] is not None:
+            # A layer covers what is mounted below it: what is hidden in the workspace must lie above.
+            covered = self._cloned_in_workspace()
             self._mount_layer(walls["layer"])
+            for path, tree in covered:
+                if (onto := walked_from_top(path)) is not None:
+                    kernel.attach(tree, onto)
+                    os.close(onto)
+                os.close(tree)
+            self._template.mask()
         elif walls["writable"]:
             self._open_mounts()
         self._open_parts(walls["opened"])
         protect(self._template.workspace, walls["protected"], walls["spared"])
+
+    def _cloned_in_workspace(self) -> list[tuple[str, int]]:
+        """Copies of what hides places in the workspace, with what is shown in them."""
+        found = []
+        for path in (*(path for path, _mode in self._site["hide"]), *self._site["private"]):
+            if _is_below(path, (self._template.workspace,)) and (place := walked_from_top(path)) is not None:
+                found.append((path, kernel.cloned(place)))
+                os.close(place)
+        return sorted(found, key=lambda each: _depth(each[0]))
 
     def _mount_layer(self, layer: dict[str, str]) -> None:
         """The workspace as it is, under a layer that takes in every change. Descriptors stand for paths: these could

@@ -14,47 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.files.gitconfig import first_line, known_to_git
+from haft.files.machine_secrets import secrets_of_root
 from haft.sandbox.environment import safe_path
 from haft.sandbox.toolchains import is_below, outermost, toolchains
 
 SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108
 HOMES: Final = ("/home", "/root")
-
-SECRETS: Final = (
-    "/etc/NetworkManager/system-connections",
-    "/etc/docker/key.json",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/ipsec.secrets",
-    "/etc/krb5.keytab",
-    "/etc/kubernetes",
-    "/etc/letsencrypt",
-    "/etc/mysql/debian.cnf",
-    "/etc/pki/tls/private",
-    "/etc/netplan",
-    "/etc/ppp",
-    "/etc/security/opasswd",
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/ssl/private",
-    "/etc/sudoers.d",
-    "/etc/wireguard",
-    "/var/backups",
-    "/swap.img",
-    "/swapfile",
-    "/var/crash",
-    "/var/lib/cloud",
-    "/var/lib/containerd",
-    "/var/lib/docker",
-    "/var/lib/kubelet",
-    "/var/lib/mysql",
-    "/var/lib/postgresql",
-    "/var/lib/private",
-    "/var/lib/sss",
-    "/var/lib/systemd/coredump",
-    "/var/spool/cron",
-)
-"""Masked for root, whom no file mode stops. The host's ssh keys are added."""
 
 SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
 SEEN: Final = (
@@ -231,17 +196,6 @@ def needed(workspace: str) -> Iterator[str]:
     yield os.path.dirname(os.path.realpath(sys.executable))
     yield os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     yield os.path.realpath("/etc/resolv.conf")
-
-
-def secrets_of_root() -> Iterator[str]:
-    """What root could read anywhere."""
-    if os.geteuid() == 0:
-        yield from (path for path in SECRETS if os.path.lexists(path) and not os.path.islink(path))
-        try:
-            names = os.listdir("/etc/ssh")
-        except OSError:
-            names = []
-        yield from (f"/etc/ssh/{name}" for name in sorted(names) if name.endswith("_key"))
 
 
 def _files(home: str, hide: Mapping[str, int], env: Mapping[str, str]) -> dict[str, str]:

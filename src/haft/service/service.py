@@ -45,6 +45,7 @@ from haft.contracts import (
     own_copy,
 )
 from haft.files import Root
+from haft.files.machine_secrets import secrets_of_root
 from haft.pipeline import Parts, Pipeline, Run
 from haft.policy.approval import Waiting
 from haft.policy.judge import Judge
@@ -195,7 +196,7 @@ class ToolService:
         journal = Journal(home.hosts, lease.host, synced=self.config.durability == "full")
         scribe = Scribe(journal, home.database, trail.append, trail.sync)
         ending.push_async_callback(asyncio.to_thread, scribe.close)
-        self._root = root = Root(self.workspace)
+        self._root = root = Root(self.workspace, masked=secrets_of_root())
         limits = self.config.limits
         layers: list[Coverage] = []
         sandbox = Sandbox(

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 from haft.contracts import BadConfig
+from haft.files.machine_secrets import secrets_of_root
 from haft.service.ownership import BROUGHT, Stranger, brings_something, stranger_in
 from haft.service.standing import WORKSPACE_FILES
 
@@ -64,6 +65,14 @@ def check_workspace(path: str, state_home: str) -> str:
         raise BadConfig(
             f"the workspace {path} contains the state home {state_home}: a tool could rewrite its own record",
             hint="set HAFT_HOME to a directory outside the workspace",
+        )
+    masked = next(
+        (each for each in secrets_of_root() if (os.path.realpath(path) + os.sep).startswith(each + os.sep)), None
+    )
+    if masked is not None:
+        raise BadConfig(
+            f"the workspace {path} lies in {masked}, which is masked from tools that root runs",
+            hint="take another directory, or run haft as another user",
         )
     if (os.path.realpath(path) + os.sep).startswith(inside):
         raise BadConfig(
