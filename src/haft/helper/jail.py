@@ -210,6 +210,8 @@ class Room:
         self._mount_proc()
         self._bind_and_hide(bound, scratch)
         if self._unasked:
+            if self._site["layers"] is not None:
+                kernel.unmount(LAYERS)  # It writes nothing that a layer could take in.
             kernel.unmount(HOST)
             os.rmdir(HOST)
             kernel.set_mount("/", add=ATTR_RDONLY)
@@ -222,7 +224,9 @@ class Room:
         hide: dict[str, int] = {path: mode for path, mode in site["hide"] if path not in granted}
         shown = [*site["view" if self._unasked else "show"], *self._extra]
         bound = [(target, opened_as_meant(source, rest), bool(rest and rest[0])) for source, target, *rest in shown]
-        self._caches = [(place, target) for source, target in site["caches"] if (place := opened(source)) is not None]
+        # A call that nobody approved only reads, and what only reads leaves nothing behind, not even in caches.
+        caches = () if self._unasked else site["caches"]
+        self._caches = [(place, target) for source, target in caches if (place := opened(source)) is not None]
         devices = os.open("/dev", os.O_PATH | os.O_CLOEXEC)
         self._devices = kernel.cloned(devices) if self._unasked else None
         os.close(devices)
@@ -374,7 +378,7 @@ class Room:
         """What this call may write, and what it may not although it lies there."""
         self._bring_layers()
         self._let_write(walls)
-        if self._site["layers"] is not None:
+        if self._site["layers"] is not None and not self._unasked:
             kernel.unmount(LAYERS)  # Those of other calls lie there too.
         if not self.has_proc:
             kernel.mount("haft", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k")
