@@ -65,6 +65,34 @@ def test_a_rule_for_a_command_speaks_of_simple_commands_and_of_nothing_else(judg
     assert run(judge(rules(shell("allow", "npm test*"))), command).action == action
 
 
+@pytest.mark.parametrize(
+    ("command", "action"),
+    [
+        ("cd . && npm test", "allow"),
+        ("npm test | tail -5", "allow"),
+        ("npm test > /dev/null 2>&1", "allow"),
+        ("cat a.txt; npm test", "allow"),
+        ("npm test && npm ls", "allow"),
+        ("npm test && git diff", "ask"),
+        ("git status; npm test", "ask"),
+        ("npm test $(git rev-parse HEAD)", "ask"),
+        ("npm test && cat /srv/secret", "ask"),
+        ("npm test && cat ~/secret", "ask"),
+        ("npm test && cat ../secret", "ask"),
+        ("npm test && cat $x", "ask"),
+        ("npm test < /srv/secret", "ask"),
+    ],
+)
+@pytest.mark.parametrize("rule", ["allow", "try"])
+def test_what_analysis_alone_lets_pass_sees_no_more_beside_what_a_rule_allows(judge, command, action, rule):
+    decision = run(judge(rules(shell(rule, "npm test*"))), command)
+    assert decision.action == (rule if action == "allow" else action)
+    assert not decision.unasked
+    if "git diff" in command:
+        assert "`git diff` may start other programs" in decision.reason
+        assert run(judge(rules(shell(rule, "npm test*"))), "git diff").unasked
+
+
 def test_what_only_reads_passes_behind_read_only_walls(judge):
     decision = run(judge(), "cat a.txt | wc -l")
     assert (decision.action, decision.layer, decision.profile, decision.neutral) == (

@@ -318,6 +318,24 @@ def test_an_executable_that_describes_itself_sees_no_more(workspace, tmp_path, f
     assert served(workspace, tmp_path, go) == "unseen"
 
 
+@only_root
+def test_a_tool_that_lies_beside_foreign_directories_sees_none_of_them(workspace, tmp_path, elsewhere):
+    beside = elsewhere[0]
+    executable = beside.parent / f"{beside.name}-tool"
+    executable.write_text(
+        f'#!/bin/sh\necho "{{\\"name\\": \\"tell\\", \\"description\\": \\"$(ls {beside.parent})\\"}}"\n'
+    )
+    executable.chmod(0o755)
+
+    async def go(service):
+        return (await service.load(str(executable))).spec.description
+
+    try:
+        assert served(workspace, tmp_path, go) == executable.name
+    finally:
+        executable.unlink()
+
+
 def test_a_filter_that_git_runs_for_an_unasked_line_sees_no_more(workspace, tmp_path, foreign):
     git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.com", "-C", workspace]
     subprocess.run([*git, "init", "-q"], check=True)
@@ -338,6 +356,18 @@ def test_a_filter_that_git_runs_for_an_unasked_line_sees_no_more(workspace, tmp_
         f"`{foreign}` is on this machine, and calls that pass without approval do not see it" in outcome.error.message
     )
     assert f"`--read {foreign}`" in outcome.error.hint
+
+
+def test_without_a_sandbox_lines_whose_safety_rests_on_it_ask(workspace, tmp_path):
+    (workspace / "file").write_text("plain")
+
+    async def go(service):
+        lines = ("cat file", "ps aux", "df -h", "git status", "cat /srv/secret", "rg x /srv")
+        return [await service.call("shell", {"command": line}) for line in lines]
+
+    first, *others = served(workspace, tmp_path, go, settings={"sandbox.mode": "off"})
+    assert (first.status, first.output) == ("done", "plain")
+    assert {outcome.decision.by for outcome in others} == {"nobody"}
 
 
 # ── a workspace that holds what is hidden or masked ──────────────────────────────────────────────────────────────────

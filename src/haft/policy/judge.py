@@ -5,6 +5,7 @@
   first that fits counts. What anyone rejects is rejected; else remembered answers come first, then the embedding
   program's rules, the workspace's, the user's. Where no rule fits, a part that only reads passes, and so does a tool
   whose reading is vouched for; everything else asks.
+- In a line that rules let pass, a part that analysis alone lets pass may not start other programs.
 - A dangerous part asks even where a rule allows it, unless that rule names the danger.
 - A tool that nobody vouches for is bound to the definition that a person agreed to, or that ran first because a rule
   allowed it.
@@ -101,6 +102,7 @@ class Judge:
             units = [self._unit(question, call, None, steps)]
         else:
             units = [self._unit(question, call, part, steps) for part in analysis.parts]
+            units = self._beside_rules(units, steps)
             if not analysis.understood:
                 units = self._raw(call, units, steps)
         decision = self._combined(question, units, pin, is_command=analysis is not None)
@@ -223,6 +225,24 @@ class Judge:
         )
         return _Unit(rule.action, reason, part, rule)
 
+    @staticmethod
+    def _beside_rules(units: list[_Unit], steps: list[Step]) -> list[_Unit]:
+        """A line that rules let pass runs as approved: it sees all of the host. A part that analysis alone lets pass
+        names nothing there, but its program may start others, which then see more than in a call of their own. Where a
+        rule allows that program in the same line, it may start them anyway."""
+        if not any(unit.rule is not None for unit in units) or any(_asks(unit) for unit in units):
+            return units
+        approved = {unit.part.program for unit in units if unit.rule is not None and unit.part is not None}
+        found = []
+        for unit in units:
+            part = unit.part
+            if unit.rule is None and part is not None and part.starts_others and part.program not in approved:
+                reason = f"`{_brief(part.text)}` may start other programs, which would see all of the machine here"
+                steps.append(Step("analysis", part.text, f"ask: {reason}"))
+                unit = _Unit("ask", f"{reason}; alone it passes", part)
+            found.append(unit)
+        return found
+
     def _raw(self, call: Asked, units: list[_Unit], steps: list[Step]) -> list[_Unit]:
         """What could not be parsed: rules that reject are held against the text as it stands."""
         text = "\n".join(value for name in call.commands if isinstance(value := call.arguments.get(name), str))
@@ -309,6 +329,10 @@ class Judge:
         if decision.action == "delegate":
             return replace(decision, otherwise="ask", reason=reason, definition_diff=shown)
         return replace(decision, action="ask", layer="pins", reason=reason, definition_diff=shown)
+
+
+def _asks(unit: _Unit) -> bool:
+    return unit.action in ("ask", "reject")
 
 
 def _weight(unit: _Unit) -> tuple[int, bool, bool]:

@@ -220,6 +220,21 @@ def test_git_asks_where_there_are_no_walls(ground: Ground) -> None:
     assert analyse("ls -la", Ground(ground.workspace, walled=False)).safe
 
 
+@pytest.mark.parametrize("line", ["ps aux", "pgrep -a sh", "who", "w", "users", "df -h", "df . | tail -1"])
+def test_without_a_sandbox_what_tells_of_the_whole_machine_asks(line, ground):
+    assert analyse(line, ground).safe
+    assert not analyse(line, Ground(ground.workspace, walled=False)).safe
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["cat /srv/secret", "rg x /data", "ls ~/other", "head ../beside", "cat $x", "cat < /srv/secret", "echo /srv/*"],
+)
+def test_reading_elsewhere_asks_with_a_sandbox_and_without(line, ground):
+    assert not analyse(line, ground).safe
+    assert not analyse(line, Ground(ground.workspace, walled=False)).safe
+
+
 @pytest.mark.parametrize("line", ["xxd *", "uniq *", "sort *", "find * -name x", "git log *"])
 def test_names_of_files_that_may_become_options_ask(line: str, tmp_path: Path) -> None:
     for name in ("-o", "a", "b"):

@@ -172,6 +172,8 @@ class Judge:
             return Judgement(False, why, is_about_place=True, starts_others=found.starts_others)
         if found.starts_others and not self.places.ground.walled:
             return Judgement(False, f"`{name}` may start other programs, and there are no walls", starts_others=True)
+        if found.entry.tells_of_host and not self.places.ground.walled:
+            return Judgement(False, f"`{name}` tells of the whole machine, and there is no sandbox")
         return Judgement(True, f"`{name}` only reads", starts_others=found.starts_others)
 
     def _stays_inside(self, found: TakenApart, scope: Scope) -> bool:

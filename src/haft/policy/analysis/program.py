@@ -88,6 +88,8 @@ class Program:
     """Whether no option whatever makes it write, run or reach anything: names that look like options do no harm."""
     starts_others: bool = False
     """Whether it may run other programs by its configuration (git, npm, pip): safe only behind walls."""
+    tells_of_host: bool = False
+    """Whether it tells of everyone's processes, sessions or filesystems: safe only in a sandbox, which has its own."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Options that are known to do harm, and what they do: only for the reason."""
     check: Callable[[Invocation], str | None] | None = None

@@ -83,6 +83,7 @@ class Ground:
     cwd: str = "."
     """Relative to the workspace."""
     walled: bool = True
-    """Whether a read-only jail will stand around what passes. Without one, programs that start others ask."""
+    """Whether a read-only sandbox will hold what passes. Without one, programs that start others ask, and so do those
+    that tell of the whole machine: only lines pass whose words name files of the workspace and nothing else."""
     home: str = "/nonexistent"
     """The person's own home directory: writes to its dot files are named as such."""

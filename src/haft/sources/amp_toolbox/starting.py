@@ -8,7 +8,9 @@ from typing import Final
 
 ENVIRONMENT: Final = {"AGENT": "amp", "CLAUDECODE": "1"}
 """What both actions get, besides the action."""
-SHARED: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108
+SHARED: Final = (
+    "/tmp", "/var/tmp", "/run", "/dev/shm", "/data", "/media", "/mnt", "/opt", "/srv", "/var",  # noqa: S108
+)  # fmt: skip
 """What lies beside a file here is anyone's."""
 _PROGRAMS: Final = (b"#!", b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe")
 """How files begin that a kernel can start."""

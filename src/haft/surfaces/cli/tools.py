@@ -11,7 +11,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import click
 
@@ -196,6 +196,14 @@ def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
             lines([f"    {one_line(listing.reason)}"])
 
 
+_IN_PROCESS: Final = ("It runs in haft's own process, without a sandbox.",)
+_IN_SANDBOX: Final = (
+    "Approved calls see this machine read-only, without homes, scratch places and secrets.",
+    "Calls that pass without approval, and steps that only describe or preview, see of it only the workspace,",
+    "the tool's own files, toolchains and the system: /usr, /bin, /sbin, /lib*, /etc.",
+)
+
+
 def _described(listing: Listing) -> Iterable[str]:
     spec = listing.spec
     word = "toolbox" if spec.kind == "amp-toolbox" else spec.kind
@@ -218,6 +226,10 @@ def _described(listing: Listing) -> Iterable[str]:
     yield ""
     claimed = [name for name, holds in spec.effects.to_json().items() if holds]
     yield ", ".join(claimed) if claimed else "It may change anything: nothing is claimed."
+    yield ""
+    yield styled("# Sandbox", "bold", sys.stdout)
+    yield ""
+    yield from _IN_PROCESS if spec.hosting == "in-process" else _IN_SANDBOX
     if spec.hosting == "session":
         yield ""
         yield styled("# Process", "bold", sys.stdout)

@@ -73,6 +73,7 @@ LISTING: Final[dict[str, Program]] = {
         options="""-a --all -B=word --block-size=word -h --human-readable -H --si -i --inodes -k -l --local --no-sync
             --output[=word] -P --portability --total -t=word --type=word -T --print-type -x=word --exclude-type=word
             -v --help --version""",
+        tells_of_host=True,
         refused={"--sync": "makes the system write what it holds back"},
     ),
     "tree": Program(

@@ -67,6 +67,7 @@ PROCESSES: Final[dict[str, Program]] = {
             --no-headers --no-heading --cols=word --columns=word --width=word --rows=word --lines=word -L -m -T -c
             --sort=word --cumulative --info -V --version -w --help[=word]""",
         operands="words",
+        tells_of_host=True,
         check=_check,
     ),
 }

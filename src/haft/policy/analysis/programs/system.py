@@ -71,12 +71,14 @@ SYSTEM: Final[dict[str, Program]] = {
         options="""-a --all -b --boot -d --dead -H --heading -l --login -m -p --process -q --count -r --runlevel
             -s --short -t --time -T -w --mesg -u --users --message --writable --help --version""",
         operands="none",
+        tells_of_host=True,
     ),
     "w": Program(
         options="-h --no-header -u --no-current -s --short -f --from -o --old-style -i --ip-addr --help -V --version",
         operands="none",
+        tells_of_host=True,
     ),
-    "users": Program(options="--help --version", operands="none"),
+    "users": Program(options="--help --version", operands="none", tells_of_host=True),
     "nproc": Program(options="--all --ignore=word --help --version", operands="none", tame=True),
     "uptime": Program(options="-p --pretty -s --since -h --help -V --version", operands="none", tame=True),
     "free": Program(
@@ -98,6 +100,7 @@ SYSTEM: Final[dict[str, Program]] = {
             --help -V --version
         """,
         operands="words",
+        tells_of_host=True,
     ),
     "tty": Program(options="-s --silent --quiet --help --version", operands="none", tame=True),
     "locale": Program(
