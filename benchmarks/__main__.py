@@ -16,6 +16,7 @@ import haft
 from benchmarks.measure import Row, in_turns, in_turns_blocking, print_table
 from benchmarks.templates import rows as templates
 from benchmarks.toolbox import rows as toolbox
+from benchmarks.unasked import rows as unasked
 from haft import ApprovalRequest, ToolService, tool
 
 
@@ -226,6 +227,7 @@ async def main() -> int:
             rows += await processes(service)
         rows.append(start_up(home, workspace))
         rows += walls()
+    rows += await unasked()
     rows += policy()
     with tempfile.TemporaryDirectory() as scratch:
         rows += toolbox(scratch)

@@ -24,6 +24,13 @@ def test_show_names_every_parameter(haft):
     assert "readonly, idempotent" in said.out
 
 
+def test_show_says_what_calls_can_see(haft):
+    assert "It runs in haft's own process, without a sandbox." in haft("tools", "show", "read_file").out
+    said = haft("tools", "show", "shell").out
+    assert "Approved calls see this machine read-only" in said
+    assert "Calls that pass without approval" in said and "/usr, /bin, /sbin, /lib*, /etc" in said
+
+
 def test_show_in_the_forms_of_other_ecosystems(haft):
     mcp = haft("tools", "show", "read_file", "--as", "mcp").json
     assert mcp["inputSchema"]["required"] == ["path"]
