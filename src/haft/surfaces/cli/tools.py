@@ -237,12 +237,12 @@ def _described(listing: Listing) -> Iterable[str]:
         yield "One process answers all calls, and lives between them. It reads the workspace."
         yield f"Granted besides: {grant_words(spec.grants)}."
     held = _held(spec)
-    if held is None:
+    if held is None or not held["files"]:
         return
     yield ""
     yield styled("# Approval", "bold", sys.stdout)
     yield ""
-    yield "It holds for the definition above" + (" and for these files:" if held["files"] else ".")
+    yield "It holds for the definition above and for these files:"
     for path, digest in held["files"].items():
         yield visible(f"  {path} ({f'sha256 {digest[:16]}' if len(digest) == 64 else digest})")
     if held["unresolved"]:
