@@ -72,3 +72,18 @@ def test_a_call_with_a_private_tmp_is_told_to_use_it():
     host = {"PATH": "/usr/bin", "TMPDIR": "/somewhere/else"}
     assert built_environment(host, "/w", CLOSED)["TMPDIR"] == "/somewhere/else"
     assert built_environment(host, "/w", Walls("workspace", network=False, layers=("namespaces",)))["TMPDIR"] == "/tmp"
+
+
+@pytest.mark.parametrize("value", ["zh_CN.GBK", "ja_JP.SJIS", "zh_TW.Big5", "de_DE@euro", "en_US", "/tmp/x.UTF-8"])
+def test_a_locale_of_another_encoding_than_utf8_reaches_no_call(value):
+    names = ("LC_ALL", "LC_CTYPE", "LC_COLLATE", "LANG")
+    host = {"PATH": "/usr/bin", "LANGUAGE": "zh_CN", **dict.fromkeys(names, value)}
+    for walls in (CLOSED, Walls("workspace", env=names), Walls("read-only", neutral=True)):
+        given = built_environment(host, "/w", walls)
+        assert {given[name] for name in names} == {"C.UTF-8"}
+        assert given["LANGUAGE"] == "zh_CN"
+
+
+@pytest.mark.parametrize("value", ["C", "POSIX", "C.UTF-8", "C.utf8", "zh_CN.UTF-8", "sr_RS.UTF-8@latin", ""])
+def test_the_locale_of_a_host_that_speaks_utf8_is_passed_on(value):
+    assert built_environment({"PATH": "/usr/bin", "LC_ALL": value}, "/w", CLOSED)["LC_ALL"] == value

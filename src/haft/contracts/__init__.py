@@ -54,6 +54,7 @@ from haft.contracts.errors import (
 )
 from haft.contracts.events import Event, EventType, iso_time
 from haft.contracts.limits import PROCESS_LIMITS, Limits, LimitsApplied
+from haft.contracts.locales import PLAIN_LOCALE, foreign_locale, is_locale_variable, reads_utf8
 from haft.contracts.names import (
     RUN_ID,
     HostId,
@@ -109,6 +110,7 @@ __all__ = [
     "NO_GRANTS",
     "NO_LIMITS",
     "OPEN_WALLS",
+    "PLAIN_LOCALE",
     "PROCESS_LIMITS",
     "RUN_ID",
     "STATUSES",
@@ -194,7 +196,9 @@ __all__ = [
     "Warmth",
     "Workspace",
     "clean_tool_name",
+    "foreign_locale",
     "grants_from",
+    "is_locale_variable",
     "is_tool_name",
     "iso_time",
     "near_miss",
@@ -203,5 +207,6 @@ __all__ = [
     "new_thread_id",
     "own_copy",
     "path_to_json",
+    "reads_utf8",
     "revised",
 ]

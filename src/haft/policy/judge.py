@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, HaftError
+from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, HaftError, foreign_locale
 from haft.policy.allowable import allowable
 from haft.policy.analysis.verdict import DANGERS, Analysis, Danger, Ground, Part
 from haft.policy.approval.pins import Pin, difference, pin_of
@@ -126,6 +126,9 @@ class Judge:
         parts = [part for each in found for part in each.parts]
         env = arguments.get("env")
         variables = {**question.env, **(env if isinstance(env, Mapping) else {})}
+        foreign = foreign_locale(variables)
+        if foreign is not None:
+            return _unreadable(lines, foreign, str(variables[foreign]))
         if variables:
             parts.append(_with(variables))
         return Analysis(tuple(parts), all(each.understood for each in found))
@@ -346,6 +349,12 @@ def _with(variables: Mapping[str, Any]) -> Part:
     shown = " ".join(f"{name}={value}" for name, value in variables.items())
     reason = f"`{odd[0]}` is set for it" if odd else "these variables change nothing but how output looks"
     return Part("syntax", f"with {shown}", (), not odd, reason, literal=False)
+
+
+def _unreadable(lines: Sequence[str], name: str, value: str) -> Analysis:
+    """Lines that bash would read in another encoding than analysis does."""
+    reason = f"bash may read it otherwise: `{name}={_brief(value)}` is set, and lines are analysed as UTF-8"
+    return Analysis((Part("syntax", "\n".join(lines), (), False, reason, ("not-understood",), literal=False),), False)
 
 
 def _shown(unit: _Unit) -> DecidedPart:

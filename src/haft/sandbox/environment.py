@@ -1,7 +1,7 @@
 """The environment of a tool: built from a short list, never inherited.
 
-Values are not looked at, but for PATH: an entry is kept when it is absolute, outside the workspace, and nobody else may
-put programs there.
+Values are not looked at, but for two. An entry of PATH is kept when it is absolute, outside the workspace, and nobody
+else may put programs there. A locale is kept when it reads UTF-8 or bytes, as those do who decide about command lines.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from haft.contracts import Walls
+from haft.contracts import PLAIN_LOCALE, Walls, reads_utf8
 
 PASSED: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -63,6 +63,9 @@ def built_environment(host: Mapping[str, str], workspace: str, walls: Walls) -> 
     if walls.network:
         env.update({name: value for name, value in host.items() if name.upper() in WITH_NETWORK})
     env.update({name: host[name] for name in walls.env if name in host})
+    # Where the files of locales lie (LOCPATH) is the person's own, where it was granted.
+    chosen = [name for name in env if name.startswith(("LC_", "LANG"))]
+    env.update({name: PLAIN_LOCALE for name in chosen if not reads_utf8(name, env[name])})
     path = DEFAULT_PATH if walls.neutral else safe_path(host.get("PATH", DEFAULT_PATH), workspace)
     env["PATH"] = with_entries(path, walls.path)
     env[INSIDE] = "1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -10,6 +11,7 @@ from haft.policy.analysis.commands import Commands
 from haft.policy.analysis.dangers import DangerFinder
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
 from haft.policy.analysis.judging import Judge
+from haft.policy.analysis.locales import check_locales
 from haft.policy.analysis.places import Places
 from haft.policy.analysis.program import Program
 from haft.policy.analysis.scope import Scope
@@ -50,6 +52,9 @@ def _parts(
 ) -> list[Part]:
     if is_too_long(command):
         raise NotUnderstood(f"it is longer than {MOST_BYTES // 1024} KB")
+    encoding = sys.getfilesystemencoding()
+    if encoding != "utf-8" and not command.isascii():
+        raise NotUnderstood(f"file names are read as {encoding} here, and bash would read its names as UTF-8")
     strange = strange_character(command)
     if strange is not None:
         raise NotUnderstood(strange)
@@ -69,6 +74,7 @@ def _parts(
             return ("not-understood",)
 
     source = parsed(command, deadline)
+    check_locales(source)
     places = Places(ground, source.deadline)
     commands = Commands(source, Judge(programs, places, Surveyor(places)), DangerFinder(places, inner, depth))
     start = places.start()

@@ -1,0 +1,109 @@
+"""Lines that change how bash, or a program that they start, reads characters: they are not understood.
+
+Bash takes up a locale as soon as a variable is set, and reads the next line of a text by it. So a line may set such a
+variable only to a value that is written out and reads UTF-8 or bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING, Final
+
+from haft.contracts import is_locale_variable, reads_utf8
+from haft.policy.analysis.deadline import NotUnderstood
+from haft.policy.analysis.source import Source, descendants
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_BEFORE: Final = frozenset(("env", "sudo", "doas"))
+"""Programs that set variables for the command behind them."""
+_THROUGH: Final = frozenset(("command", "builtin", "exec"))
+_DECLARING: Final = frozenset(("export", "declare", "typeset", "local", "readonly"))
+_READING: Final = {
+    "read": re.compile(r"-[aersE]*[dinNptu]"),
+    "mapfile": re.compile(r"-t*[dnOsuCc]"),
+    "readarray": re.compile(r"-t*[dnOsuCc]"),
+}
+"""Commands that set the variables that they are given, each with the options behind which no name stands."""
+_ATTACHED: Final = re.compile(r"-[ersE]*a(.+)")
+_ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)(?:\[[^]]*\])?(\+?)=(.*)", re.ASCII | re.DOTALL)
+_IDENTIFIER: Final = re.compile(r"([A-Za-z_]\w*)(?:\[[^]]*\])?", re.ASCII)
+_DEFAULTED: Final = re.compile(r"\$\{(!?)([A-Za-z_]\w*)(?:\[[^]]*\])?:?=", re.ASCII)
+
+
+def check_locales(source: Source) -> None:
+    """`NotUnderstood` where a line may set the locale to one of another encoding."""
+    for node in descendants(source.root):
+        if node.type == "variable_assignment":
+            _check_assigned(_bare(source, node))
+        elif node.type == "for_statement":
+            variable = node.child_by_field_name("variable")
+            _check_named("" if variable is None else source.of(variable))
+        elif node.type == "expansion":
+            found = _DEFAULTED.match(source.of(node))
+            if found is not None:
+                _check_named(found[2], is_certain=not found[1])
+        elif node.type == "declaration_command":
+            _check_declared([_bare(source, child) for child in node.children[1:]])
+        elif node.type == "command":
+            _check_command([_bare(source, child) for child in node.children if not child.type.endswith("_redirect")])
+
+
+def _bare(source: Source, node: Node) -> str:
+    return re.sub(r"[\"'\\]", "", source.of(node))
+
+
+def _check_assigned(text: str) -> None:
+    found = _ASSIGNED.fullmatch(text)
+    if found is not None and is_locale_variable(found[1]) and (found[2] or not reads_utf8(found[1], found[3])):
+        raise NotUnderstood(f"it sets `{found[1]}`, and bash may read what follows in another encoding")
+
+
+def _check_named(name: str, *, is_certain: bool = True) -> None:
+    """A variable that is set to what nobody knows."""
+    if not is_certain:
+        raise NotUnderstood("which variable it sets is not known before it runs")
+    if is_locale_variable(name):
+        raise NotUnderstood(f"it sets `{name}`, and bash may read what follows in another encoding")
+
+
+def _check_declared(words: list[str]) -> None:
+    """`export` and its like. A variable that is named without a value keeps the one that it has."""
+    refers = any(word.startswith("-") and "n" in word for word in words)
+    for word in words:
+        if word.startswith("-"):
+            continue
+        found = _ASSIGNED.fullmatch(word)
+        name = _IDENTIFIER.fullmatch(word if found is None else found[1])
+        _check_named("", is_certain=name is not None)
+        _check_assigned(word)
+        if found is not None and refers:
+            _check_named(found[3], is_certain=_IDENTIFIER.fullmatch(found[3]) is not None)
+
+
+def _check_command(words: list[str]) -> None:
+    if any(word.rpartition("/")[2] in _BEFORE for word in words):
+        for word in words:
+            _check_assigned(word)
+    at = 0
+    while at < len(words) and (words[at] in _THROUGH or _ASSIGNED.fullmatch(words[at]) or (at and words[at] == "--")):
+        at += 1
+    program, given = "".join(words[at : at + 1]), words[at + 1 :]
+    if program in _DECLARING:
+        _check_declared(given)
+    elif program == "printf":
+        _check_names([word for before, word in itertools.pairwise(given) if before == "-v"])
+        _check_names([word.removeprefix("-v") for word in given[:1] if word.startswith("-v") and word != "-v"])
+    elif program in _READING:
+        is_valued = _READING[program].fullmatch
+        _check_names([word for before, word in zip(["", *given], given, strict=False) if not is_valued(before)])
+
+
+def _check_names(words: list[str]) -> None:
+    for word in words:
+        attached = _ATTACHED.fullmatch(word)
+        if not word.startswith("-") or attached is not None:
+            found = _IDENTIFIER.fullmatch(word if attached is None else attached[1])
+            _check_named("" if found is None else found[1], is_certain=found is not None)
