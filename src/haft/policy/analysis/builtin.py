@@ -42,6 +42,19 @@ def why_not_inside(argument: Argument, scope: Scope, places: Places) -> str | No
     return None
 
 
+def why_not_read(argument: Argument, scope: Scope, places: Places) -> str | None:
+    """Why a program that opens what an argument names would not read files inside the workspace alone."""
+    why = why_not_inside(argument, scope, places)
+    if why is not None or (argument.literal and argument.text == "-"):
+        return why
+    for text in (argument.text,) if argument.literal else argument.paths or ():
+        kinds = (places.special(directory, text) for directory in scope.here or ("/",))
+        kind = next(filter(None, kinds), None)
+        if kind is not None:
+            return f"`{text}` is {kind}: whoever opens it waits for another program, and reads what that one writes"
+    return None
+
+
 def change_directory(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
     """`cd DIRECTORY`, inside the workspace."""
     if arguments and arguments[0].literal and arguments[0].text == "--":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from haft.policy.analysis.builtin import BUILTINS, why_not_inside
+from haft.policy.analysis.builtin import BUILTINS, why_not_inside, why_not_read
 from haft.policy.analysis.handing import Finding, Xargs, executing, handed
 from haft.policy.analysis.listings import Lister, Listing
 from haft.policy.analysis.naming import lists_names, why_not_named
@@ -103,7 +103,7 @@ class Judge:
 
     def handed(self, xargs: Xargs, listing: Listing | None, scope: Scope) -> Judgement:
         """What an `xargs` starts."""
-        why = None if xargs.file is None else why_not_inside(xargs.file, scope, self.places)
+        why = None if xargs.file is None else why_not_read(xargs.file, scope, self.places)
         if why is not None or (xargs.file is not None and xargs.file.splits):
             return Judgement(False, why or f"which file `{xargs.file}` names is not known before it runs")
         judgement = Judgement(False, "`xargs` starts nothing")
@@ -160,7 +160,7 @@ class Judge:
         why = None if found.entry.check is None else found.entry.check(found.invocation)
         if why is not None and not (isinstance(why, ByLinks) and self._stays_inside(found, scope)):
             return Judgement(False, why, starts_others=found.starts_others)
-        judge = why_not_inside if are_followed else why_not_named
+        judge = why_not_read if are_followed else why_not_named
         outside = next(filter(None, (judge(each, scope, self.places) for each in found.paths)), None)
         if outside is not None:
             return Judgement(False, outside, is_about_place=True, starts_others=found.starts_others)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,6 +24,12 @@ _SYSTEM: Final = frozenset((
     "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin", "srv", "sys",
     "usr", "var", "Library", "System", "Applications", "private",
 ))  # fmt: skip
+_SPECIAL: Final = (
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 _DEVICES: Final = (
     "/dev/sd", "/dev/hd", "/dev/vd", "/dev/xvd", "/dev/nvme", "/dev/mmcblk", "/dev/loop", "/dev/dm-", "/dev/md",
     "/dev/mapper/", "/dev/disk", "/dev/rdisk", "/dev/mem", "/dev/kmem", "/dev/port", "/dev/nbd", "/dev/zram", "/dev/sr",
@@ -56,6 +63,16 @@ class Places:
             return True
         place = self.resolved(directory, path)
         return place is not None and self.is_inside(place)
+
+    def special(self, directory: str, path: str) -> str | None:
+        """What a path leads to, where that is neither a file nor a directory: to open a FIFO waits for a stranger, and
+        reads what that one writes."""
+        place = None if is_standard(path) else self.resolved(directory, path)
+        try:
+            mode = stat.S_IFREG if place is None else os.lstat(place).st_mode
+        except (OSError, ValueError):
+            return None
+        return next((name for is_one, name in _SPECIAL if is_one(mode)), None)
 
     def resolved(self, directory: str, path: str) -> str | None:
         """The absolute path without links; None where it cannot be told. What does not exist is taken as written."""

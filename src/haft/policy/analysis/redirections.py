@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from haft.policy.analysis.builtin import why_not_inside
+from haft.policy.analysis.builtin import why_not_read
 from haft.policy.analysis.dangers import DangerFinder, ordered
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope
@@ -22,7 +22,7 @@ def redirected(text: str, sign: str, arguments: list[Argument], scope: Scope, fi
     if sign in (">&", "<&") and target.literal and target.text.isdigit():
         return None
     if sign == "<":
-        why = why_not_inside(target, scope, finder.places)
+        why = why_not_read(target, scope, finder.places)
         if target.splits:
             why = f"which file `{target.text}` names is not known before it runs"
         return Part("redirection", text, words, why is None, why or "it only reads", literal=target.literal)
