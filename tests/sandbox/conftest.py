@@ -90,10 +90,10 @@ class Host:
     def bare(self, command: str):
         return self.call("off", command)
 
-    def reading(self, command: str, *, sees_outside: bool = False):
-        """The exit code and the output."""
+    def reading(self, command: str, *, sees_outside: bool = False, neutral: bool = False):
+        """The exit code and the output. `neutral`: as for what passes although nobody approved it."""
         grants = Grants(read=(str(self.outside),)) if sees_outside else NO_GRANTS
-        return self._launched(self._sandbox.launcher("read-only", grants), command)
+        return self._launched(self._sandbox.launcher("read-only", grants, neutral=neutral, unasked=neutral), command)
 
     def unasked(self, command: str):
         """The exit code and the output, of a call that nobody approved."""

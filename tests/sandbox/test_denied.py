@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from haft.builtin.ripgrep import find_ripgrep
 from haft.files import machine_secrets
 from haft.service import ToolService
 
@@ -848,3 +849,16 @@ if libc.syscall({number}, os.open("/dev/null", os.O_RDONLY), b"", 0) < 0:
 """
     said = host.stopped(python(code))
     assert "not permitted" in said or "not implemented" in said
+
+
+@pytest.mark.parametrize("name", [".ignore", ".rgignore", ".gitignore", ".git/info/exclude"])
+def test_ripgrep_prints_no_line_of_a_file_that_an_ignore_file_leads_to(host, name):
+    place = host.workspace / uuid.uuid4().hex[:8]
+    (place / ".git" / "info").mkdir(parents=True)
+    (place / "a.txt").write_text("needle\n")
+    secret = host.place() / "secret"
+    secret.write_text("a-mark-of-the-secret{\n")
+    (place / name).symlink_to(secret)
+    search = f"cd {place} && {find_ripgrep()} needle"
+    assert "a-mark-of-the-secret" in host.reading(search, sees_outside=True)[1]
+    assert host.reading(search, sees_outside=True, neutral=True) == (0, "a.txt:needle\n")

@@ -47,9 +47,11 @@ NEUTRAL: Final = {
     "npm_config_fund": "false",
     "npm_config_logs_max": "0",
     "npm_config_update_notifier": "false",
+    "RIPGREP_CONFIG_PATH": os.path.join(os.path.dirname(os.path.abspath(__file__)), "quiet.ripgreprc"),
 }
 """For what nobody looked at: git, npm and pip run no hook, monitor or pager, take no lock that they can
-do without, and ask no server for updates."""
+do without, and ask no server for updates. ripgrep does not print the lines of ignore files that it cannot read: one
+that is a link may lead anywhere."""
 
 
 INSIDE: Final = "HAFT_INSIDE"

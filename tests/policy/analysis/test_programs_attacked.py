@@ -165,3 +165,11 @@ def test_brackets_that_never_close_are_given_up_at_once(script: str) -> None:
 )  # fmt: skip
 def test_an_expression_ends_at_its_sign_outside_of_brackets(text: str, end: int | None) -> None:
     assert delimited.end_of_regex(text, 0, "/") == end
+
+
+@pytest.mark.parametrize("line", ["rg --ignore-messages x", "rg --no-config x", "RIPGREP_CONFIG_PATH= rg x"])
+def test_ripgrep_is_not_told_to_print_lines_of_what_an_ignore_file_leads_to(
+    passes: Callable[[str], bool], line: str
+) -> None:
+    assert passes("rg x")
+    assert not passes(line)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.policy.analysis.builtin import BUILTINS, why_not_inside, why_not_read
+from haft.policy.analysis.gitfiles import why_not_git
 from haft.policy.analysis.handing import Finding, Xargs, executing, handed
 from haft.policy.analysis.listings import Lister, Listing
 from haft.policy.analysis.naming import lists_names, why_not_named
@@ -170,11 +171,19 @@ class Judge:
         if not all(map(self.places.is_inside, scope.here)):
             why = f"`{name}` would read outside of the workspace"
             return Judgement(False, why, is_about_place=True, starts_others=found.starts_others)
+        why = self._why_not_git(found, scope.here) if known == "git" else None
+        if why is not None:
+            return Judgement(False, why, is_about_place=True, starts_others=found.starts_others)
         if found.starts_others and not self.places.ground.walled:
             return Judgement(False, f"`{name}` may start other programs, and there are no walls", starts_others=True)
         if found.entry.tells_of_host and not self.places.ground.walled:
             return Judgement(False, f"`{name}` tells of the whole machine, and there is no sandbox")
         return Judgement(True, f"`{name}` only reads", starts_others=found.starts_others)
+
+    def _why_not_git(self, found: TakenApart, here: Iterable[str]) -> str | None:
+        moved = found.invocation.value("-C") or "."
+        starts = (self.places.resolved(directory, moved) for directory in here)
+        return next(filter(None, (why_not_git(start, self.places) for start in starts if start is not None)), None)
 
     def _stays_inside(self, found: TakenApart, scope: Scope) -> bool:
         """Whether a program that follows links finds none that leads out."""

@@ -54,8 +54,8 @@ _RG: Final = """
     --path-separator=word --passthru --passthrough -p --pretty -q --quiet -r=word --replace=word --sort=word
     --sortr=word --sort-files --no-sort-files --trim --no-trim --vimgrep -H --with-filename -I --no-filename
     -c --count --count-matches -l --files-with-matches --files-without-match --json --no-json
-    --no-ignore-messages --ignore-messages --no-messages --messages --stats --no-stats --files
-    --generate=word --no-config --pcre2-version --type-list -V --version --no-pre --no-search-zip
+    --no-ignore-messages --no-messages --messages --stats --no-stats --files
+    --generate=word --pcre2-version --type-list -V --version --no-pre --no-search-zip
 """
 
 _FD: Final = """
@@ -99,6 +99,7 @@ _RG_ENTRY: Final = Program(
     operands="pattern-paths",
     patterns=("-e", "--regexp", "-f", "--file", "--files", "--type-list", "-V", "--version", "-h", "--help"),
     refused={
+        **dict.fromkeys(("--ignore-messages", "--no-config"), "prints lines of what `.ignore` may lead to"),
         "--pre": _RUNS,
         "--pre-glob": _RUNS,
         "--hostname-bin": _RUNS,

@@ -1,0 +1,106 @@
+"""Files that git reads because a repository says so. Of those that lie outside of the workspace, git may print lines.
+
+A setting (`blame.ignoreRevsFile`) or a link in `.git` (`.git/rebase-merge/done`) can name any file, and git shows what
+it cannot make sense of. The repository that counts is the one that git would find from a directory. One that lies
+outside of the workspace was not written by it: it is only asked whether it says itself that this is its tree. Links
+among references, reflogs and objects are not looked for: git prints nothing of what is not in their form.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from haft.files.gitconfig import first_line, settings
+from haft.policy.analysis.places import Places
+
+_READ: Final = frozenset((
+    "blame.ignorerevsfile", "fsck.skiplist", "core.attributesfile", "core.excludesfile", "core.worktree",
+    "mailmap.file", "diff.orderfile", "gpg.ssh.allowedsignersfile", "gpg.ssh.revocationfile",
+))  # fmt: skip
+"""Settings that name a file or a directory that git reads."""
+_PLACES: Final = ("", "info", "objects/info", "rebase-merge", "rebase-apply", "sequencer")
+"""Of a repository's directory, where files lie that git shows lines of."""
+_MOST_ENTRIES: Final = 500
+_MOST_INCLUDED: Final = 10
+
+
+def why_not_git(directory: str, places: Places) -> str | None:
+    """Why git, in a directory, may read outside of the workspace; None where it does not."""
+    found = _repository(directory)
+    if found is None:
+        return None
+    top, own = found
+    if not places.is_inside(top):
+        return None
+    if not places.leads_inside("/", own):
+        is_agreed = places.resolved("/", first_line(f"{own}/gitdir") or "/") == f"{top}/.git"
+        return (
+            None if is_agreed else f"the repository of `{top}` lies outside of the workspace, and does not know of it"
+        )
+    common = places.resolved(own, first_line(f"{own}/commondir") or ".")
+    for each in dict.fromkeys(filter(None, (places.resolved("/", own), common))):
+        places.deadline.check()
+        if places.is_inside(each):
+            why = _linked(each, places) or _named(each, top, places)
+            if why is not None:
+                return why
+    return None
+
+
+def _repository(directory: str) -> tuple[str, str] | None:
+    """The top of the tree that git would find, and the repository's own directory."""
+    top = directory
+    while True:
+        own = f"{top}/.git"
+        if os.path.isdir(own):
+            return top, own
+        if os.path.lexists(own):
+            return top, os.path.join(top, first_line(own).removeprefix("gitdir: "))
+        if os.path.isfile(f"{top}/HEAD") and os.path.isdir(f"{top}/objects"):
+            return top, top
+        if not top:
+            return None
+        top = top.rpartition("/")[0]
+
+
+def _linked(own: str, places: Places) -> str | None:
+    for place in _PLACES:
+        try:
+            with os.scandir(os.path.join(own, place)) as entries:
+                found = [entry.name for entry, _ in zip(entries, range(_MOST_ENTRIES + 1), strict=False)]
+        except OSError:
+            continue
+        if len(found) > _MOST_ENTRIES:
+            return f"`{own}/{place}` holds too many files to look at"
+        for name in found:
+            path = os.path.join(own, place, name)
+            if os.path.islink(path) and not places.leads_inside(own, path):
+                return f"git reads `{path}`, a link that leads out of the workspace"
+    return None
+
+
+def _named(own: str, top: str, places: Places) -> str | None:
+    waiting = [f"{own}/config", f"{own}/config.worktree"]
+    for count, file in enumerate(waiting):
+        if count > _MOST_INCLUDED:
+            return "the settings of git include too many files to look at"
+        for each in settings(file):
+            places.deadline.check()
+            is_included = each.section in ("include", "includeif") and each.name == "path"
+            # What lies in the home directory is hidden from a call that nobody approved.
+            if not (is_included or each.key in _READ) or not each.value or each.value.startswith("~/"):
+                continue
+            start = os.path.dirname(file) if is_included else own if each.name == "worktree" else top
+            if each.value[0] in "~:%" or not places.leads_inside(start, each.value):
+                return f"git reads `{each.value}`, which `{each.key}` names, outside of the workspace"
+            if is_included:
+                waiting += _included(start, each.value, places)
+    return None
+
+
+def _included(start: str, value: str, places: Places) -> Iterator[str]:
+    place = places.resolved(start, value)
+    if place is not None:
+        yield place
