@@ -21,13 +21,13 @@ from typing import Any, Final
 
 from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, HaftError, foreign_locale
 from haft.policy.allowable import allowable
-from haft.policy.analysis.verdict import DANGERS, Analysis, Danger, Ground, Part
+from haft.policy.analysis.verdict import DANGERS, EVALUATED, Analysis, Danger, Ground, Part, unread
 from haft.policy.approval.pins import Pin, difference, pin_of
 from haft.policy.baseline import SOURCE, decide
 from haft.policy.enablement import Enablement
 from haft.policy.question import Explained, Question, Step
 from haft.policy.rules.matching import Question as Asked
-from haft.policy.rules.matching import first_match, raw_reject, speaks_of
+from haft.policy.rules.matching import endangered, first_match, raw_reject, rule_fits, speaks_of
 from haft.policy.rules.rule import Context, Rule
 
 LONGEST_TOLD: Final = 100
@@ -149,7 +149,7 @@ class Judge:
 
     def _ruling(self, call: Asked, part: Part | None, steps: list[Step]) -> tuple[Rule | None, Action]:
         """The rule that decides a unit, if one does; and what is decided at least, where it leaves it to a program."""
-        first = {origin: self._first(rules, call, part, steps) for origin, rules in self._rules.items()}
+        first = {origin: self._first_of(rules, call, part, steps) for origin, rules in self._rules.items()}
         rejecting = next((rule for rule in first.values() if rule is not None and rule.action == "reject"), None)
         if rejecting is not None:
             return rejecting, "reject"
@@ -164,6 +164,21 @@ class Judge:
         if chosen is not None and chosen.action == "ask" and tried is not None and tried.action == "try":
             return tried, "allow"
         return chosen, "allow"
+
+    def _first_of(self, rules: Sequence[Rule], call: Asked, part: Part | None, steps: list[Step]) -> Rule | None:
+        """The rule of one origin that counts. One that rejects a danger comes before all others but those that stand
+        above it and name the danger."""
+        chosen = self._first(rules, call, part, steps)
+        if part is None or chosen is None or chosen.action == "reject":
+            return chosen
+        later = rules[rules.index(chosen) + 1 :]
+        for rule in later:
+            if rule.rejects_dangers and rule_fits(rule, call, part) is None:
+                spared = endangered(rule, part) <= {*chosen.dangers}
+                steps.append(Step("rules", _about(rule, part), "is spared" if spared else "fits", rule.source))
+                if not spared:
+                    return rule
+        return chosen
 
     @staticmethod
     def _first(rules: Sequence[Rule], call: Asked, part: Part | None, steps: list[Step]) -> Rule | None:
@@ -221,6 +236,8 @@ class Judge:
             steps.append(Step("rules", part.text, f"ask: {reason}", rule.source))
             return _Unit("ask", reason, part, rule)
         reason = rule.message or f"the rule says {rule.words}"
+        if part is not None and rule.rejects_dangers:
+            reason = f"{reason}; {_why_rejected(rule, part)}"
         if part is not None and rule.action in ("ask", "try") and not part.safe:
             reason = f"{reason}; {part.reason}"
         steps.append(
@@ -251,7 +268,7 @@ class Judge:
         text = "\n".join(value for name in call.commands if isinstance(value := call.arguments.get(name), str))
         every = [rule for rules in self._rules.values() for rule in rules]
         rule = raw_reject(every, call, text)
-        if rule is None:
+        if rule is None or any(unit.action == "reject" for unit in units):
             return units
         steps.append(Step("rules", rule.words, "fits the text, which was not understood", rule.source))
         return [_Unit("reject", rule.message or f"the rule says {rule.words}", units[0].part, rule)]
@@ -348,13 +365,14 @@ def _with(variables: Mapping[str, Any]) -> Part:
     odd = sorted(str(name) for name in variables if name not in _HARMLESS_VARIABLES)
     shown = " ".join(f"{name}={value}" for name, value in variables.items())
     reason = f"`{odd[0]}` is set for it" if odd else "these variables change nothing but how output looks"
-    return Part("syntax", f"with {shown}", (), not odd, reason, literal=False)
+    possible = tuple(DANGERS) if any(map(EVALUATED.fullmatch, odd)) else ()
+    return Part("syntax", f"with {shown}", (), not odd, reason, literal=False, possible=possible)
 
 
 def _unreadable(lines: Sequence[str], name: str, value: str) -> Analysis:
     """Lines that bash would read in another encoding than analysis does."""
     reason = f"bash may read it otherwise: `{name}={_brief(value)}` is set, and lines are analysed as UTF-8"
-    return Analysis((Part("syntax", "\n".join(lines), (), False, reason, ("not-understood",), literal=False),), False)
+    return Analysis((unread("\n".join(lines), reason),), understood=False)
 
 
 def _shown(unit: _Unit) -> DecidedPart:
@@ -371,6 +389,16 @@ def _shown(unit: _Unit) -> DecidedPart:
 
 def _dangers(named: Sequence[Danger]) -> str:
     return f"{' and '.join(DANGERS[danger] for danger in named)} ({', '.join(named)})"
+
+
+def _why_rejected(rule: Rule, part: Part) -> str:
+    """Why a part falls to a rule that rejects dangers: by its words, or since nobody can tell what they will be."""
+    named = [danger for danger in part.dangers if danger in rule.dangers]
+    if named:
+        return f"it {_dangers(named)}"
+    may = [danger for danger in DANGERS if danger in endangered(rule, part)]
+    why = part.reason if "not-understood" in part.dangers else "not all of what it runs is known before it runs"
+    return f"nobody can tell whether it {_dangers(may)}: {why}"
 
 
 def _digest(pin: Pin | None) -> str | None:

@@ -75,7 +75,7 @@ def test_rules_that_are_written_in_another_way_are_counted():
         ("tool = 'a'\naction = 'allow'\ngrant = {net = true}", "there is no grant `net`"),
         ("tool = 'a'\naction = 'allow'\ndangers = ['recursive-deletes']", "did you mean `recursive-delete`?"),
         ("tool = 'a'\naction = 'allow'\ndangers = 'format'", "`dangers` must be a list"),
-        ("tool = 'a'\naction = 'ask'\ndangers = ['format']", "does not allow"),
+        ("tool = 'a'\naction = 'ask'\ndangers = ['format']", "names what a rule allows or rejects"),
         ("tool = 'a'\naction = 'reject'\nmessage = 5", "`message` must be a text"),
         ("tool = 'a'\naction = 'ask'\nmatches = 'x'", "`matches` must be a table"),
         ("tool = 'a'\naction = 'ask'\nmatches = {a = []}", "`matches.a` is an empty list"),

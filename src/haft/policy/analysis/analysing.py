@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from haft.policy.analysis.characters import MOST_BYTES, is_too_long, strange_character
 from haft.policy.analysis.commands import Commands
-from haft.policy.analysis.dangers import DangerFinder
+from haft.policy.analysis.dangers import DangerFinder, Dangers, ordered
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
 from haft.policy.analysis.judging import Judge
 from haft.policy.analysis.locales import check_locales
@@ -17,13 +17,14 @@ from haft.policy.analysis.program import Program
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.source import parsed
 from haft.policy.analysis.survey import Surveyor
-from haft.policy.analysis.verdict import Analysis, Danger, Ground, Part
+from haft.policy.analysis.verdict import DANGERS, Analysis, Ground, Part, unread
 from haft.policy.analysis.walk import Walk
 
 _DEEPEST: Final = 3
 """How far lines in lines (`sh -c '…'`) are followed, for their dangers alone."""
 
 _MOST_INNER: Final = 4
+_UNREAD: Final = Dangers(("not-understood",), tuple(DANGERS))
 
 
 def analyse(command: str, ground: Ground, programs: Mapping[str, Program] | None = None) -> Analysis:
@@ -44,7 +45,7 @@ def analyse(command: str, ground: Ground, programs: Mapping[str, Program] | None
 
 
 def _dark(command: str, reason: str) -> Analysis:
-    return Analysis((Part("syntax", command, (), False, reason, ("not-understood",), literal=False),), understood=False)
+    return Analysis((unread(command, reason),), understood=False)
 
 
 def _parts(
@@ -61,17 +62,23 @@ def _parts(
 
     looked_into = 0
 
-    def inner(text: str, at: int) -> Iterable[Danger]:
+    known: dict[str, Dangers] = {}
+
+    def inner(text: str, at: int) -> Dangers:
         nonlocal looked_into
+        if text in known:
+            return known[text]
         looked_into += 1
         if at > _DEEPEST or looked_into > _MOST_INNER:
-            return ("not-understood",)
+            return _UNREAD
         try:
             source.deadline.check()
             parts = _parts(text, ground, programs, at, source.deadline)
-            return [danger for part in parts for danger in part.dangers]
         except NotUnderstood:
-            return ("not-understood",)
+            return _UNREAD
+        named = ordered(danger for part in parts for danger in part.dangers)
+        known[text] = Dangers(named, ordered(danger for part in parts for danger in part.possible))
+        return known[text]
 
     source = parsed(command, deadline)
     check_locales(source)

@@ -25,7 +25,7 @@ def double_bracket(source: Source, node: Node, scope: Scope, commands: Commands)
     """One part for all of it; answers with the substitutions in it."""
     groups = _groups(source, node)
     if groups is None:
-        commands.syntax(source.shown(node), _UNCLEAR)
+        commands.syntax(source.shown(node), _UNCLEAR, is_hidden=True)
         found = outermost(node, EXPANSIONS).values()
         return [each for each in found if each.type in ("command_substitution", "process_substitution")]
     why = None
@@ -35,7 +35,7 @@ def double_bracket(source: Source, node: Node, scope: Scope, commands: Commands)
     if why is None:
         commands.tested(node, words, Judgement(True, "`[[` only compares"), scope)
     else:
-        commands.syntax(source.shown(node), why)
+        commands.syntax(source.shown(node), why, is_hidden="evaluates" in why or why == _UNCLEAR)
     return [each for word in words for each in word.inner]
 
 

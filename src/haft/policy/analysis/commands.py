@@ -6,20 +6,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from haft.policy.analysis.dangers import DangerFinder, ordered
+from haft.policy.analysis.dangers import DangerFinder, Dangers, ordered
 from haft.policy.analysis.deadline import NotUnderstood
 from haft.policy.analysis.expanding import Expander
 from haft.policy.analysis.handing import xargs
 from haft.policy.analysis.judging import Judge, Judgement, only
 from haft.policy.analysis.listings import Listing
 from haft.policy.analysis.pipes import stages_before, stages_of
+from haft.policy.analysis.possible import PossibleFinder, evaluates, names_commands
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.redirections import redirected
 from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name
 from haft.policy.analysis.source import RESERVED, Source, shown
 from haft.policy.analysis.texts import has_pattern, prints_no_pattern
-from haft.policy.analysis.verdict import Danger, Part
-from haft.policy.analysis.words import Word, WordReader, is_name, value_of, word_at
+from haft.policy.analysis.verdict import DANGERS, EVALUATED, Danger, Part
+from haft.policy.analysis.words import Word, WordReader, is_name, outermost, value_of, word_at
 from haft.policy.analysis.wrapping import SHELLS
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _MOST_PARTS: Final = 300
 _LONGEST_REASON: Final = 400
+_SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
 _CHANGES_THE_SHELL: Final = frozenset((
     "pushd", "popd", "set", "shopt", "eval", "source", ".", "mapfile", "readarray", "getopts", "unset", "declare",
     "local", "shift", "builtin", "alias", "enable", "trap", "let", "dirs",
@@ -48,11 +50,14 @@ class Commands:
             raise NotUnderstood("it holds too many commands")
         if len(part.reason) > _LONGEST_REASON:
             part = replace(part, reason=part.reason[:_LONGEST_REASON] + "…")
+        if "fetch-and-run" in part.dangers or "not-understood" in part.dangers:
+            part = replace(part, possible=tuple(DANGERS))
         self.parts.append(part)
 
-    def syntax(self, text: str, reason: str, *dangers: Danger) -> None:
-        """Something that is not a command and not safe."""
-        self.add(Part("syntax", text, (), False, reason, dangers, literal=False))
+    def syntax(self, text: str, reason: str, *dangers: Danger, is_hidden: bool = False) -> None:
+        """Something that is not a command and not safe; `is_hidden`: it may run commands that nobody sees."""
+        possible = tuple(DANGERS) if is_hidden else ()
+        self.add(Part("syntax", text, (), False, reason, dangers, literal=False, possible=possible))
 
     def expander(self, scope: Scope) -> Expander:
         """What turns words into arguments in a scope."""
@@ -107,15 +112,18 @@ class Commands:
         judgement = self._judged(node, arguments, scope, before, fed is not False)
         if arguments[0].text == "time" and (assigned or before is not None or words[0].raw != "time"):
             judgement = Judgement(False, "`time` is a program here, and no word of the shell")
+        is_hidden = False
         for each in assigned:
             name, value, problem = self._assignment(each)
-            inner += value.inner
             is_for_read = name == "IFS" and arguments[0].literal and arguments[0].text == "read"
             is_harmless = is_harmless_before(name, value.literal) or (is_for_read and value.literal is not None)
             if problem or not is_harmless:
                 reason = f"`{name}` may change what `{arguments[0].text}` does"
                 judgement = Judgement(False, reason, starts_others=judgement.starts_others)
+            inner += self._inside(each, value)
+            is_hidden = is_hidden or EVALUATED.fullmatch(name) is not None
         program = arguments[0]
+        dangers = Dangers() if judgement.is_safe else self._dangers(arguments, judgement, scope, fed, words)
         if program.text in _CHANGES_THE_SHELL and not judgement.is_safe:
             scope.forget()
             scope.here = None
@@ -126,13 +134,18 @@ class Commands:
                 (*before_it, *written),
                 judgement.is_safe,
                 judgement.reason,
-                () if judgement.is_safe else self._dangers(arguments, judgement, scope, fed, words[0]),
+                dangers.named,
                 is_literal and all(self._assignment(each)[1].literal is not None for each in assigned),
                 program.text if program.literal and written[0] == program.text else None,
                 judgement.starts_others,
+                tuple(DANGERS) if is_hidden else dangers.possible,
             )
         )
         return inner
+
+    def _inside(self, node: Node, value: Word) -> Iterable[Node]:
+        """The substitutions in an assignment, those too in an array and in a subscript."""
+        return value.inner or outermost(node, _SUBSTITUTIONS).values()
 
     def _words(self, node: Node) -> tuple[list[Node], list[Word]]:
         assigned: list[Node] = []
@@ -185,18 +198,23 @@ class Commands:
         return judgement
 
     def _dangers(
-        self, arguments: list[Argument], judgement: Judgement, scope: Scope, fed: bool | str, program: Word
-    ) -> tuple[Danger, ...]:
+        self, arguments: list[Argument], judgement: Judgement, scope: Scope, fed: bool | str, words: list[Word]
+    ) -> Dangers:
         named: list[Danger] = []
-        for directory in sorted(scope.here) if scope.here else (None,):
-            named += self.finder.found(arguments, directory, is_fed=fed is True)
+        fed = shown(fed) if isinstance(fed, str) else fed
+        directories = sorted(scope.here) if scope.here else (None,)
+        for directory in directories:
+            named += self.finder.found(arguments, directory, is_fed=fed is True).named
             if not judgement.is_safe and arguments[0].text not in ("[", "test"):
                 named += self.finder.outside(arguments, directory)
-        if any(piece.kind == "substitution" for piece in program.pieces):
+        if any(piece.kind == "substitution" for piece in words[0].pieces):
             named.append("fetch-and-run")
         if isinstance(fed, str) and arguments[0].text.rpartition("/")[2] in SHELLS:
-            named += self.finder.inner(shown(fed), self.finder.depth + 1)
-        return ordered(named)
+            named += self.finder.inner(fed, self.finder.depth + 1).named
+        if any(word.trouble is not None and evaluates(word.trouble) for word in words):
+            return Dangers(ordered(named), tuple(DANGERS))
+        possible = PossibleFinder(self.finder).found(arguments, directories[0], fed=fed)
+        return Dangers(ordered(named), ordered(possible))
 
     def assignment(self, node: Node, scope: Scope) -> Iterable[Node]:
         """A variable that is set for the rest of the line; answers with the substitutions in it."""
@@ -213,8 +231,12 @@ class Commands:
             scope.known[name] = known
         text = self.source.shown(node)
         reason = problem or "it only sets a variable of the line"
-        self.add(Part("command", text, (text,), problem is None, reason, literal=value.literal is not None))
-        return value.inner
+        is_evaluated = value.trouble is not None and evaluates(value.trouble)
+        is_hidden = problem is not None and (is_evaluated or EVALUATED.fullmatch(name) is not None)
+        possible = tuple(DANGERS) if is_hidden else ()
+        is_literal = value.literal is not None
+        self.add(Part("command", text, (text,), problem is None, reason, literal=is_literal, possible=possible))
+        return self._inside(node, value)
 
     def _assignment(self, node: Node) -> tuple[str, Word, str | None]:
         """A variable's name, what is assigned, and what is wrong with it."""
@@ -242,7 +264,8 @@ class Commands:
         if not is_harmless_name(name):
             self.syntax(self.source.shown(node), f"setting `{name}` may change what programs do")
         elif trouble is not None:
-            self.syntax(self.source.shown(node), f"what `{shown(trouble)}` does is not known before it runs")
+            reason = f"what `{shown(trouble)}` does is not known before it runs"
+            self.syntax(self.source.shown(node), reason, is_hidden=evaluates(trouble))
         elif outside is not None:
             self.syntax(self.source.shown(node), outside)
         values = expander.values(words) if is_known else None
@@ -255,7 +278,8 @@ class Commands:
     def compared(self, node: Node, word: Word) -> None:
         """A word that is only compared, or only fed to a command."""
         if word.trouble is not None:
-            self.syntax(self.source.shown(node), f"what `{shown(word.trouble)}` does is not known before it runs")
+            reason = f"what `{shown(word.trouble)}` does is not known before it runs"
+            self.syntax(self.source.shown(node), reason, is_hidden=evaluates(word.trouble))
 
     fed = compared
 
@@ -271,7 +295,10 @@ class Commands:
         text, reason = self.source.shown(node), judgement.reason
         if written[0] != "[":
             written = ["[[", *written, "]]"]
-        self.add(Part("command", text, tuple(written), judgement.is_safe, reason, (), is_literal, written[0]))
+        is_hidden = not judgement.is_safe and names_commands(word.literal or "" for word in words)
+        possible = tuple(DANGERS) if is_hidden else ()
+        part = Part("command", text, tuple(written), judgement.is_safe, reason, (), is_literal, written[0])
+        self.add(replace(part, possible=possible))
 
     def words_between(self, node: Node, at: int, end: int) -> list[Word]:
         """The words in a stretch of a node that holds nothing else."""

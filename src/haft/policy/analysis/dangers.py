@@ -37,6 +37,8 @@ _ALL_OPERANDS: Final = frozenset((
     "rm", "rmdir", "unlink", "shred", "mv", "chmod", "chown", "chgrp", "chattr", "setfacl", "tee", "touch", "mkdir",
     "truncate", "fallocate", "mkfifo", "mknod", "sed", "dd", "patch", "vi", "vim", "nano", "ed", "ex",
 ))  # fmt: skip
+DELETING: Final = frozenset(("rm", "rmdir", "unlink", "shred"))
+"""Programs that delete a tree where they are started on all of its files."""
 _LAST_OPERAND: Final = frozenset(("cp", "install", "ln", "rsync", "scp"))
 _HOME: Final = re.compile(r"\$\{?HOME\}?|~(?=/|$)")
 _DEVICE: Final = re.compile(
@@ -44,7 +46,16 @@ _DEVICE: Final = re.compile(
 )
 _FORKING: Final = re.compile(r"\bfork\b.*\bwhile\b|\bwhile\b.*\bfork\b|os\.fork", re.DOTALL)
 _CODE: Final = re.compile(r"-[A-Za-z]*[ce]|--eval|--exec|-p|-r|--command")
-_DELETES_TREES: Final = re.compile(r"shutil\.rmtree|rmSync|rimraf|rm_rf|remove_tree|FileUtils\.rm_r")
+DELETES_IN_CODE: Final = re.compile(r"shutil\.rmtree|rmSync|rimraf|rm_rf|remove_tree|FileUtils\.rm_r")
+
+
+@dataclass(frozen=True, slots=True)
+class Dangers:
+    """Of a command, or of a line."""
+
+    named: tuple[Danger, ...] = ()
+    possible: tuple[Danger, ...] = ()
+    """What it may be besides: see `Part.possible`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +63,11 @@ class DangerFinder:
     """Names what a command endangers, on one ground."""
 
     places: Places
-    inner: Callable[[str, int], Iterable[Danger]]
+    inner: Callable[[str, int], Dangers]
     """The dangers of a line that a shell is given as text, at a depth."""
     depth: int
 
-    def found(self, arguments: list[Argument], directory: str | None, *, is_fed: bool) -> tuple[Danger, ...]:
+    def found(self, arguments: list[Argument], directory: str | None, *, is_fed: bool) -> Dangers:
         """The dangers of a command: its program, then what it is given; `is_fed` where a pipe leads into it."""
         named: list[Danger] = []
         for _ in range(_MOST_WRAPPERS):
@@ -69,7 +80,7 @@ class DangerFinder:
             if name in ("xargs", "parallel") and is_interpreter(following[0].text.rpartition("/")[2]):
                 named.append("fetch-and-run")
             arguments = following
-        return ordered(named)
+        return Dangers(ordered(named))
 
     def outside(self, arguments: list[Argument], directory: str | None) -> tuple[Danger, ...]:
         """The danger of an operand that leaves the workspace, whatever the program does with it."""
@@ -83,21 +94,26 @@ class DangerFinder:
 
     def _of(self, name: str, rest: list[Argument], directory: str | None, *, is_fed: bool) -> list[Danger]:
         texts = [each.text for each in rest]
-        named = list(_by_name(name, texts))
-        if _deletes_trees(name, texts):
-            named.append("recursive-delete")
-        if any(_DEVICE.search(text) for text in texts):
-            named.append("raw-device")
-        named += self._written(name, rest, directory)
+        named = self.of_program(name, rest, directory)
         if name == "eval" or (name in ("source", ".") and any(not each.literal for each in rest)):
             named.append("fetch-and-run")
         if is_interpreter(name):
             named += self._interpreted(name, rest, is_fed=is_fed)
         if name == "eval" and all(each.literal for each in rest):
-            named += self.inner(" ".join(texts), self.depth + 1)
+            named += self.inner(" ".join(texts), self.depth + 1).named
         if name == "find":
             named += self._started_by_find(rest, directory)
         return named
+
+    def of_program(self, name: str, rest: list[Argument], directory: str | None) -> list[Danger]:
+        """What a program does by its own options and operands."""
+        texts = [text for each in rest for text in ((each.text,) if each.literal else (each.text, *(each.paths or ())))]
+        named = list(_by_name(name, texts))
+        if deletes_trees(name, texts):
+            named.append("recursive-delete")
+        if any(_DEVICE.search(text) for text in texts):
+            named.append("raw-device")
+        return named + self._written(name, rest, directory)
 
     def _started_by_find(self, rest: list[Argument], directory: str | None) -> list[Danger]:
         named: list[Danger] = []
@@ -106,7 +122,7 @@ class DangerFinder:
                 started = rest[at + 1].text.rpartition("/")[2]
                 if started not in ("find", "xargs"):
                     named += self._of(started, rest[at + 2 :], directory, is_fed=False)
-                if started in ("rm", "rmdir", "unlink", "shred"):
+                if started in DELETING:
                     named.append("recursive-delete")
         return named
 
@@ -137,10 +153,10 @@ class DangerFinder:
             if not given.literal:
                 named.append("fetch-and-run")
             elif name in SHELLS:
-                named += self.inner(given.text, self.depth + 1)
+                named += self.inner(given.text, self.depth + 1).named
             if _FORKING.search(given.text) and INTERPRETERS.fullmatch(name):
                 named.append("fork-bomb")
-            if _DELETES_TREES.search(given.text):
+            if DELETES_IN_CODE.search(given.text):
                 named.append("recursive-delete")
         elif is_fed and "-m" not in [each.text for each in rest]:
             operands = [each for each in rest if not each.text.startswith("-")]
@@ -182,11 +198,14 @@ def _by_name(name: str, texts: list[str]) -> Iterable[Danger]:
         yield "shutdown"
 
 
-def _deletes_trees(name: str, texts: list[str]) -> bool:
+def deletes_trees(name: str, texts: list[str]) -> bool:
+    """Whether a program, with these words, deletes whole directories."""
     if name == "rm":
         return any(_has_letter(each, "rR") or ("--recursive".startswith(each) and len(each) > 2) for each in texts)
     if name == "find":
         return "-delete" in texts
+    if name == "tar":
+        return "--remove-files" in texts
     if name == "rsync":
         return any(each.startswith("--del") or each == "--remove-source-files" for each in texts)
     if name == "git":

@@ -32,7 +32,9 @@ def redirected(text: str, sign: str, arguments: list[Argument], scope: Scope, fi
     for path in finder.texts(target):
         for directory in sorted(scope.here) if scope.here else (None,):
             dangers += finder.places.written(directory, path)
+    possible: tuple[Danger, ...] = ()
     if not target.literal and target.paths is None:
         dangers.append("outside-workspace")
+        possible = ("raw-device", "system-write", "home-dotfile")
     reason = f"it writes to `{target.text}`"
-    return Part("redirection", text, words, False, reason, ordered(dangers), target.literal)
+    return Part("redirection", text, words, False, reason, ordered(dangers), target.literal, possible=possible)

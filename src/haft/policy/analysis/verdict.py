@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -36,6 +37,9 @@ DANGERS: Final[dict[Danger, str]] = {
 }
 """The classes that ask even under a rule that allows, unless the rule names them; and what each does, in words."""
 
+EVALUATED: Final = re.compile(r"PS[0124]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*")
+"""Variables whose value the shell takes for commands, or by which it begins to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -58,6 +62,14 @@ class Part:
     """The program as it is named, where that is certain."""
     starts_others: bool = False
     """Whether its program can run other programs on its own account, as git does: safe only behind walls."""
+    possible: tuple[Danger, ...] = ()
+    """The classes that it may fall into although its words do not say so, since something of it is put together when it
+    runs, or is not understood: a rule that rejects one of them rejects it."""
+
+
+def unread(text: str, reason: str) -> Part:
+    """A line of which nothing is known."""
+    return Part("syntax", text, (), False, reason, ("not-understood",), literal=False, possible=tuple(DANGERS))
 
 
 @dataclass(frozen=True, slots=True)

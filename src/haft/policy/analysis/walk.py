@@ -6,6 +6,7 @@ shell share theirs, so that a change of directory is seen by what follows and by
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _MOST_STEPS: Final = 5_000
+_COUNTS: Final = re.compile(
+    r"for \(\(\s*(\w+)\s*=\s*\d+\s*;\s*\1\s*[<>]=?\s*\d+\s*;\s*\1\s*(?:\+\+|--|[+-]=\s*\d+)\s*\)\)", re.ASCII
+)
+"""A loop that counts from one number to another: its arithmetic evaluates nothing that was set elsewhere."""
 _SKIPPED: Final = frozenset(("comment", "heredoc_body", "heredoc_end", "heredoc_start"))
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
 _STATEMENTS: Final = frozenset((
@@ -401,7 +406,8 @@ class Walk:
 
     def _dark(self, node: Node, scope: Scope, reason: str) -> None:
         """What is not looked into is not safe; the commands in it are judged all the same, to name their dangers."""
-        self._commands.syntax(self._source.shown(node), reason)
+        is_hidden = _COUNTS.match(self._source.of(node)) is None
+        self._commands.syntax(self._source.shown(node), reason, is_hidden=is_hidden)
         scope.forget()
         for child in node.children:
             for each in outermost(child, _STATEMENTS).values():

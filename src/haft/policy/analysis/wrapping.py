@@ -28,7 +28,7 @@ _WITH_VALUE: Final = {
     "nice": "-n --adjustment",
     "ionice": "-c -n -p",
     "timeout": "-k -s --kill-after --signal",
-    "xargs": "-a -d -E -e -I -i -L -l -n -P -s --arg-file --delimiter --max-args --max-procs --replace",
+    "xargs": "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --max-chars",
     "nohup": "",
     "time": "-f -o --format --output",
     "command": "",
@@ -45,8 +45,16 @@ _WITH_VALUE: Final = {
     "caffeinate": "-t",
     "flock": "-w",
     "parallel": "-j",
+    "npx": "-p --package",
+    "bunx": "",
+    "pnpx": "",
+    "uvx": "--from --with",
+    "systemd-run": "-p -u --property --unit",
+    "taskset": "",
+    "ltrace": "-e -o -p -s",
+    "fakeroot": "",
 }
-_OPERANDS: Final = {"timeout": 1, "chroot": 1, "flock": 1}
+_OPERANDS: Final = {"timeout": 1, "chroot": 1, "flock": 1, "taskset": 1}
 SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh"))
 INTERPRETERS: Final = re.compile(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh|Rscript)[0-9.]*")
 
@@ -114,6 +122,11 @@ def behind(name: str, arguments: list[Argument]) -> list[Argument] | None:
         else:
             return arguments[at:]
     return None
+
+
+def starts_commands(name: str) -> bool:
+    """Whether a program starts the command that it is given."""
+    return name in _WITH_VALUE
 
 
 def is_interpreter(name: str) -> bool:

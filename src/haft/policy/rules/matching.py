@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from haft.policy.analysis.verdict import Part
+from haft.policy.analysis.verdict import Danger, Part
 from haft.policy.rules.commands import occurs, part_fits, subject
 from haft.policy.rules.names import name_fits
 from haft.policy.rules.patterns import told, value_fits
@@ -97,7 +97,18 @@ def arguments_fit(rule: Rule, question: Question, part: Part | None = None) -> s
             why = _value_unfit(rule, name, matcher, question)
         if why is not None:
             return why
-    return None
+    return _not_endangering(rule, part) if rule.rejects_dangers else None
+
+
+def endangered(rule: Rule, part: Part) -> set[Danger]:
+    """The classes that a rule rejects into which a part falls, or may fall."""
+    return {*rule.dangers} & {*part.dangers, *part.possible}
+
+
+def _not_endangering(rule: Rule, part: Part | None) -> str | None:
+    if part is None:
+        return "it speaks of dangers of commands, and there is no command"
+    return None if endangered(rule, part) else f"`{part.text}` is no danger of class {' or '.join(rule.dangers)}"
 
 
 def occurs_in(rule: Rule, question: Question, text: str) -> bool:

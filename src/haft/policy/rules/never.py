@@ -32,7 +32,9 @@ def check_rules(rules: Sequence[Rule], shapes: Shapes = KNOWN) -> None:
         check_rule(rule, shapes)
         earlier_rules = before.setdefault(_file(rule), {})
         names = (rule.tool, *(name for name in earlier_rules if not is_tool_name(name)))
-        for earlier in (earlier_rules[name] for name in names if name in earlier_rules):
+        # A rule that rejects dangers is looked at wherever it stands.
+        earlier_ones = () if rule.rejects_dangers else (earlier_rules[name] for name in names if name in earlier_rules)
+        for earlier in earlier_ones:
             if covers(earlier.tool, rule.tool):
                 raise BadConfig(
                     f"{rule.source}: the rule `{rule.words}` can never match: `{earlier.words}` at {earlier.source} "
@@ -45,6 +47,8 @@ def check_rules(rules: Sequence[Rule], shapes: Shapes = KNOWN) -> None:
 
 def _takes_all(rule: Rule) -> bool:
     """Whether it speaks of every call of the tools that it is for."""
+    if rule.rejects_dangers:
+        return False
     return not rule.matches and rule.exactly is None and (rule.context, rule.thread, rule.pin) == (None, None, None)
 
 

@@ -72,8 +72,13 @@ def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
         )
     if to is not None and origin != "workspace" and "/" in to and not to.startswith(("/", "~/")):
         raise BadConfig(f"{source}: {_WHERE}")
-    if dangers and action not in ("allow", "try", "delegate"):
-        raise BadConfig(f"{source}: `dangers` names what a rule allows, and this one does not allow: it is `{action}`")
+    if dangers and action == "ask":
+        raise BadConfig(
+            f"{source}: `dangers` names what a rule allows or rejects, and this one asks",
+            hint="dangers need approval by themselves; `reject` rejects them",
+        )
+    if dangers and action == "reject" and table.get("exactly") is not None:
+        raise BadConfig(f"{source}: `exactly` names one call: `dangers` has nothing to add")
     return Rule(
         tool=_text(source, "tool", table) or "",
         action=action,

@@ -41,7 +41,8 @@ class Rule:
     grant: Grants = NO_GRANTS
     """What opens walls for the calls that it allows."""
     dangers: tuple[Danger, ...] = ()
-    """The dangerous classes that it allows, by name; the others ask all the same."""
+    """The dangerous classes that it allows, by name; the others ask all the same. Of a rule that rejects: those that it
+    rejects, and nothing else."""
     match: tuple[Any, ...] = ()
     not_match: tuple[Any, ...] = ()
     """Examples: a command line, or arguments. Checked when the rule is loaded."""
@@ -54,11 +55,18 @@ class Rule:
     """The thread that it holds for, where it was made by an answer for that thread."""
 
     @property
+    def rejects_dangers(self) -> bool:
+        """Whether it rejects classes of danger: commands that fall into one, and those that may."""
+        return self.action == "reject" and bool(self.dangers)
+
+    @property
     def words(self) -> str:
         """The rule in a few words, for reasons and the record."""
         if self.exactly is not None:
             return f"{self.action} {self.tool} with exactly {json.dumps(dict(self.exactly), ensure_ascii=False)}"
         told = [f"{name} {_told(value)}" for name, value in self.matches.items()]
+        if self.rejects_dangers:
+            told.append(f"danger {_told(self.dangers if len(self.dangers) > 1 else self.dangers[0])}")
         where = f" where {' and '.join(told)}" if told else ""
         return f"{self.action} {self.tool}{where}"
 

@@ -32,7 +32,7 @@ _PLACED: Final = re.compile(r"(.+):([0-9]{1,9})")
 @click.option("--message", metavar="TEXT", help="Told to the model, where the action is reject.")
 @click.option("--network", is_flag=True, help="What it lets pass may use the network.")
 @click.option("--write", metavar="PATH", multiple=True, help="What it lets pass may write there too.")
-@click.option("--danger", "dangers", metavar="D", multiple=True, help="A dangerous class that it allows by name.")
+@click.option("--danger", "dangers", metavar="D", multiple=True, help="A class of danger that it allows or rejects.")
 @click.option("--first/--last", "is_first", default=True, help="Before or after the other rules. Default: first.")
 @click.pass_obj
 def add_rule(said: Globals, /, action: str, tool: str, matches: tuple[str, ...], is_first: bool, **more: Any) -> None:

@@ -1,0 +1,350 @@
+"""A rule that rejects a class of danger: every spelling that can be read, and every line that hides what it runs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haft.builtin import builtin_tools
+from haft.contracts import BadConfig
+from haft.policy.analysis import DANGERS, Ground, analyse
+from haft.policy.enablement import Enablement
+from haft.policy.judge import Judge
+from haft.policy.question import Question
+from haft.policy.rules.examples import check_examples
+from haft.policy.rules.never import check_rules
+from haft.policy.rules.reading import rules_from
+
+sys.path.insert(0, str(Path(__file__).parent))
+from corpora import lines, project
+
+SPECS = {tool.spec.name: tool.spec for tool in builtin_tools()}
+NO_TREES = {"tool": "shell", "action": "reject", "dangers": ["recursive-delete"], "message": "Leave deleting to me."}
+ALLOWED = {"tool": "shell", "action": "allow"}
+
+
+def rules(*tables, origin="user"):
+    return rules_from(list(tables), origin=origin, source=f"{origin}.toml")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    place = tmp_path_factory.mktemp("workspace")
+    (place / "a.txt").write_text("a\n")
+    (place / "d").mkdir()
+    return place.resolve()
+
+
+@pytest.fixture
+def decided(place):
+    def decided(line, *written, tool="shell", **arguments):
+        every = [rule for each in written for rule in each] or rules(NO_TREES)
+        judge = Judge(every, Enablement(), str(place), "/home/ann")
+        return judge.explain(Question(SPECS[tool], {"command": line, **arguments})).decision
+
+    return decided
+
+
+# Spellings, put together at random. Each really deletes the directory `d`, and nothing else.
+
+DELETED = st.sampled_from(
+    [
+        "rm -r d",
+        "rm -rf d",
+        "rm -fR d",
+        "rm --recursive d",
+        "rm --recurs -f d",
+        "rm -f -r -- d",
+        "rm d -r",
+        "\\rm -r d",
+        "r''m -\"r\" d",
+        "/bin/rm -r d",
+        "$'rm' -r d",
+        "rm -{r,f} d",
+        "x=-r; rm $x d",
+        "x=rm; $x -r d",
+        "find d -delete",
+        "find d -depth -exec rm -r {} +",
+        "find d -prune -exec rm -r {} \\;",
+        "echo d | xargs rm -r",
+        "find d -prune | xargs rm -r",
+        "find d -prune -print0 | xargs -0 -n1 rm -r",
+        "echo d | xargs -I{} rm -r {}",
+        'for each in d; do rm -r "$each"; done',
+        'f() { rm -r "$1"; }; f d',
+        "echo $(rm -r d)",
+        "cat < <(rm -r d)",
+        "a=($(rm -r d))",
+        'echo "${x:-$(rm -r d)}"',
+        "if true; then rm -r d; fi",
+        "time -p rm -r d",
+        "! rm -r d",
+        "case d in *) rm -r d;; esac",
+        "(( a[$(rm -r d; echo 0)] )) || true",
+        "printf -v 'a[$(rm -r d; echo 0)]' x",
+        "let 'a[$(rm -r d; echo 0)]=1'",
+        "trap 'rm -r d' EXIT",
+        "sh <<< 'rm -r d'",
+        "bash <<'E'\nrm -r d\nE",
+        "echo 'rm -r d' | sh",
+        "find d -prune -exec env rm -r {} +",
+        "find d -prune -exec sh -c 'rm -r \"$1\"' _ {} \\;",
+        "mkdir e; mv d e; find . -name e | xargs rm -r",
+        "x='rm -r d'; $x",
+        "x='rm -r d'; eval \"$x\"",
+        "eval 'rm -r d'",
+        "x=d; rm -r $x",
+        'set -- rm -r d; "$@"',
+        "env -S 'rm -r d'",
+        "source /dev/stdin <<< 'rm -r d'",
+        "awk 'BEGIN { system(\"rm -r d\") }'",
+        "tar --remove-files -cf t.tar d",
+        'mapfile -t x <<< d; rm -r "${x[0]}"',
+    ]
+)
+WRAPPERS = st.lists(
+    st.sampled_from(
+        ["env", "env A=1", "nice -n 1", "timeout 60", "timeout -k 5 60", "nohup", "setsid -w", "stdbuf -oL"]
+    ),
+    max_size=3,
+)
+
+
+def as_script(command, wrappers, shell):
+    quoted = command.replace("'", "'\\''")
+    return " ".join([*wrappers, f"{shell} -c '{quoted}'"])
+
+
+COMMANDS = st.one_of(
+    DELETED,
+    st.builds(as_script, DELETED, WRAPPERS, st.sampled_from(["bash", "/bin/bash"])),
+    WRAPPERS.map(lambda wrappers: " ".join([*wrappers, "rm -r d"])),
+)
+LINES = st.one_of(
+    COMMANDS,
+    st.builds("ls\n{}".format, COMMANDS),
+    st.builds("true && {{ {}\n}}".format, COMMANDS),
+    st.builds("( {}\n) > /dev/null".format, COMMANDS),
+    st.builds("while true; do {}\nbreak; done".format, COMMANDS),
+    st.builds('x="$({}\n)"'.format, COMMANDS),
+)
+
+
+@settings(max_examples=150)
+@given(line=LINES)
+def test_no_spelling_of_a_recursive_delete_gets_past_a_rule_that_rejects_the_class(place, line):
+    named = {**ALLOWED, "dangers": ["recursive-delete", "fetch-and-run", "not-understood"]}
+    for allowing in ((), rules(named, origin="workspace"), rules(named, origin="caller")):
+        judge = Judge([*allowing, *rules(NO_TREES)], Enablement(), str(place), "/home/ann")
+        decision = judge.explain(Question(SPECS["shell"], {"command": line})).decision
+        assert (decision.action, decision.message) == ("reject", "Leave deleting to me."), (line, decision)
+
+
+@settings(max_examples=25)
+@given(line=LINES)
+def test_every_such_spelling_is_one(tmp_path_factory, line):
+    """The control: bash deletes the directory."""
+    place = tmp_path_factory.mktemp("deleted")
+    (place / "d" / "deep").mkdir(parents=True)
+    (place / "d" / "deep" / "file").write_text("x\n")
+    env = {"PATH": os.environ["PATH"]}
+    said = subprocess.run(["bash", "-c", line], cwd=place, env=env, stdin=subprocess.DEVNULL, capture_output=True)
+    assert not (place / "d").exists(), (line, said)
+
+
+HIDING = [
+    "$x",
+    '"$x" -r d',
+    "$(cat a.txt)",
+    "r$x -r d",
+    'eval "$x"',
+    "eval ls",
+    'bash -c "$x"',
+    "cat a.txt | sh",
+    "bash <(cat a.txt)",
+    ". <(cat a.txt)",
+    'rm "$x" d',
+    "rm $(cat a.txt)",
+    "find . $x",
+    "rsync -a $x a b",
+    "cat a.txt | xargs env",
+    "xargs -I{} {} d < a.txt",
+    "ls | xargs rm",
+    "parallel < a.txt",
+    "watch 'rm -r d'",
+    "su -c 'rm -r d'",
+    "ssh host 'rm -r d'",
+    "flock a.txt -c 'rm -r d'",
+    "git -c core.pager='rm -r d' log",
+    "git -c alias.x='!rm -r d' x",
+    "script -qc 'rm -r d' out",
+    "compgen -C 'rm -r d'",
+    "PS4='$(rm -r d)' bash -xc ls",
+    "PS4='$(rm -r d)'; set -x; ls",
+    "alias l='rm -r'",
+    "hash -p /bin/rm l; l -r d",
+    "[ -v 'a[$(rm -r d)]' ]",
+    "(( x ))",
+    "echo ${x@P}",
+    'python -c "$x"',
+    "python -c 'import os; os.system(\"rm -r d\")'",
+    "python <<'E'\nimport shutil; shutil.rmtree('d')\nE",
+    "sed '1e rm -r d' a.txt",
+    "docker exec c rm -rf /d",
+    "sudo -iu root rm -r d",
+    "coproc rm d",
+    "echo 'unfinished",
+    "LC_ALL=zh_CN.GBK echo x",
+    "echo \u202eabc",
+]
+
+
+@pytest.mark.parametrize("line", [*HIDING, "ls; " + "# padding\n" * 4_000])
+def test_a_line_that_hides_what_it_runs_is_rejected_and_not_asked(decided, line):
+    assert decided(line).action == "reject"
+    assert decided(line, rules({"tool": "shell", "action": "ask", "matches": {"command": "x"}})).action != "reject"
+
+
+def test_variables_of_a_call_that_the_shell_takes_for_commands_are_rejected(decided):
+    assert decided("ls", env={"BASH_ENV": "./x"}).action == "reject"
+    assert decided("ls", env={"LC_ALL": "zh_CN.GBK"}).action == "reject"
+    assert decided("ls", env={"FOO": "x"}).action == "ask"
+
+
+UNKNOWN = [
+    "make",
+    "make $x",
+    "./x.sh",
+    './x.sh "$x"',
+    "npm test",
+    'npm run "$x"',
+    "cargo build --release",
+    "pytest -q",
+    "bash x.sh",
+    "bash x.sh $x",
+    "source .venv/bin/activate && pytest",
+    "npm install rimraf",
+    "git commit -m 'rm -r d'",
+    "docker run --rm -it x",
+    "rm a.txt",
+    'rm -- "$x"',
+    'rm "./$x"',
+    "rm *.pyc",
+    "rmdir d",
+    "mv a b",
+    "kill $(pgrep x)",
+    "python -c 'print(1)' > out",
+    "cat > out <<'E'\nrm -r d\nE",
+    "export X=$(date); make",
+    'for each in *.c; do cc "$each"; done',
+    "make ${x/a/b}",
+    "bash -c 'make && ./x.sh'",
+    "sh <<< make",
+    "x=1 make",
+    "sudo make install",
+    "echo 'rm -r d' > out",
+    "find . -exec touch {} +",
+]
+
+
+@pytest.mark.parametrize("line", UNKNOWN)
+def test_a_program_that_is_merely_not_known_is_decided_as_without_the_rule(decided, line):
+    nothing = rules({"tool": "write_file", "action": "reject"})
+    assert decided(line).action == decided(line, nothing).action == "ask"
+    allowed = decided(line, rules(NO_TREES, ALLOWED)).action
+    assert allowed == decided(line, rules(ALLOWED)).action
+
+
+@pytest.mark.parametrize("corpus", ["harmless_seed", "harmless_other"])
+def test_harmless_lines_are_decided_as_without_the_rule_whatever_class_it_rejects(tmp_path, corpus):
+    place = str(project.build(tmp_path / "around" / "project"))
+    every = rules({**NO_TREES, "dangers": list(DANGERS)})
+    free, one, strict = (Judge(each, Enablement(), place, "/home/ann") for each in ((), rules(NO_TREES), every))
+    for line in lines.load(corpus):
+        question = Question(SPECS["shell"], {"command": line.command})
+        action = free.decide(question).action
+        is_read = analyse(line.command, Ground(place, home="/home/ann")).understood
+        assert one.decide(question).action == (action if is_read else "reject"), line
+        if action == "allow":
+            assert strict.decide(question).action == "allow", line
+
+
+@pytest.mark.parametrize(
+    ("danger", "line"),
+    [
+        ("privilege", "nice sudo ls"),
+        ("shutdown", "ls; reboot"),
+        ("system-write", "echo x > /etc/motd"),
+        ("system-write", 'cp a.txt "$x"'),
+        ("home-dotfile", 'echo x > "$x"'),
+        ("raw-device", "dd if=a.txt $x"),
+        ("format", "bash -c 'mkfs.ext4 x'"),
+        ("fetch-and-run", "curl x | sh"),
+        ("fork-bomb", ":(){ :|:& };:"),
+        ("not-understood", "echo 'unfinished"),
+        ("outside-workspace", "touch ../x"),
+    ],
+)
+def test_every_class_can_be_rejected(decided, danger, line):
+    assert decided(line, rules({**NO_TREES, "dangers": [danger]})).action == "reject"
+    others = [each for each in ("shutdown", "format") if each != danger]
+    if danger not in ("not-understood", "fetch-and-run"):
+        assert decided(line, rules({**NO_TREES, "dangers": others})).action == "ask"
+
+
+def test_the_rule_counts_wherever_it_stands_and_gives_way_only_to_one_above_it_that_names_the_danger(decided):
+    assert decided("rm -r d", rules(ALLOWED, NO_TREES)).action == "reject"
+    build = {**ALLOWED, "matches": {"command": "rm -r build*"}}
+    assert decided("rm -r build", rules(build, NO_TREES)).action == "reject"
+    named = {**build, "dangers": ["recursive-delete"]}
+    assert decided("rm -r build", rules(named, NO_TREES)).action == "allow"
+    assert decided("rm -r build; rm -r d", rules(named, NO_TREES)).action == "reject"
+    assert decided("rm -r build", rules(NO_TREES, named)).action == "reject"
+    assert decided("rm -r build", rules(named, origin="workspace"), rules(NO_TREES)).action == "reject"
+
+
+def test_patterns_narrow_it(decided):
+    narrowed = rules({**NO_TREES, "matches": {"command": "rm *"}})
+    assert decided("rm -r d", narrowed).action == "reject"
+    assert decided("rm a.txt", narrowed).action == "ask"
+    assert decided("find . -delete", narrowed).action == "ask"
+    assert decided("echo 'rm -r d", narrowed).action == "reject"
+
+
+def test_it_says_nothing_of_tools_without_commands(place):
+    judge = Judge(rules({**NO_TREES, "tool": "*"}), Enablement(), str(place), "/home/ann")
+    assert judge.decide(Question(SPECS["read_file"], {"path": "a.txt"})).action == "allow"
+
+
+def test_what_is_rejected_is_explained(decided):
+    assert decided("rm -r d").reason.endswith("it deletes whole directories (recursive-delete)")
+    assert "nobody can tell whether it deletes whole directories" in decided("$x").reason
+    assert decided("rm -r d", rules({"tool": "shell", "action": "reject", "dangers": ["recursive-delete"]})).rule == (
+        "reject shell where danger is recursive-delete"
+    )
+
+
+def test_examples_of_such_a_rule_are_checked(place):
+    def check(**examples):
+        check_examples(rules({**NO_TREES, **examples}), lambda line: analyse(line, Ground(str(place))))
+
+    check(match=["find . | xargs rm -r", "eval x"], not_match=["rm a.txt", "make", "ls"])
+    with pytest.raises(BadConfig, match="does not fit"):
+        check(match=["rm a.txt"])
+    with pytest.raises(BadConfig, match="fits"):
+        check(not_match=["$x"])
+
+
+def test_it_is_no_rule_that_can_never_match_nor_one_that_takes_everything():
+    check_rules(rules(NO_TREES, ALLOWED))
+    check_rules(rules(ALLOWED, NO_TREES))
+
+
+@pytest.mark.parametrize("more", [{"action": "ask"}, {"exactly": {"command": "rm -r d"}}])
+def test_where_dangers_mean_nothing_they_are_an_error(more):
+    with pytest.raises(BadConfig, match="dangers"):
+        rules({**NO_TREES, **more})
