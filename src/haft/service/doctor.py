@@ -29,6 +29,7 @@ from haft.service.catalogue import fill_catalogue
 from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
 from haft.service.config import load_config
+from haft.service.permissions import missing_of
 from haft.service.reading import has_state, recover_dead_hosts
 from haft.storage import Database, StateHome, default_home
 
@@ -287,6 +288,7 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
     from haft.service.discovery import Discovery
 
     discovery = None if workspace is None else Discovery(workspace, home, env)
+    is_incomplete = False
     if discovery is None:
         catalogue = Catalogue()
         fill_catalogue(catalogue, (), installed=True)
@@ -294,7 +296,7 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
         discovery.configure(load_config(workspace, env, trust_home=home.path))
         catalogue = Catalogue(why_inactive=discovery.why_inactive)
         fill_catalogue(catalogue, (), installed=True, builtin=discovery.fill_builtin)
-        discovery.fill(catalogue)
+        is_incomplete = discovery.fill(catalogue)
     listings = catalogue.listings(all=True)
     for listing in listings:
         if listing.enabled:
@@ -314,7 +316,20 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
         for one in listings
         if not one.enabled and one.state != "inactive"
     ]
-    return [Check("tools", "ok", f"{ready} ready"), *broken]
+    rules = [] if workspace is None else _rules(workspace, env, [one.spec for one in listings], is_incomplete)
+    return [Check("tools", "ok", f"{ready} ready"), *broken, *rules]
+
+
+def _rules(workspace: str, env: Mapping[str, str], specs: Sequence[ToolSpec], is_incomplete: bool) -> list[Check]:
+    """Rules that speak of what is not there."""
+    hint = "`haft permissions edit` opens your own rules"
+    if is_incomplete:
+        hint = f"`haft tools list` asks files that are new what they are; {hint}"
+    try:
+        rules = load_config(workspace, env, trust_home=default_home(env)).rules
+    except BadConfig:
+        return []  # It is told with the configuration.
+    return [Check("permissions", "warn", sentence, hint) for sentence in missing_of(rules, specs)]
 
 
 def _cure(spec: ToolSpec) -> str:

@@ -115,6 +115,20 @@ def shown_rules(rules: Sequence[Any]) -> list[dict[str, Any]]:
     ]
 
 
+def missing_from(service: ToolService) -> list[str]:
+    """Of each rule that speaks of a tool or an argument that is not there: where it is written, and what is missing."""
+    specs = [listing.spec for listing in service.tools(all=True)]
+    return missing_of(service.config.rules, specs)
+
+
+def missing_of(rules: Iterable[Rule], specs: Sequence[ToolSpec]) -> list[str]:
+    """The same, for rules and tools of any origin."""
+    from haft.policy.rules.missing import what_is_missing
+
+    found = ((rule, what_is_missing(rule, specs)) for rule in rules)
+    return [f"{rule.source}: {missing}" for rule, missing in found if missing is not None]
+
+
 async def with_delegates(
     service: ToolService, explained: Explained, name: str, arguments: Mapping[str, Any]
 ) -> Explained:

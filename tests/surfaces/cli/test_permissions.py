@@ -334,3 +334,77 @@ def test_rules_that_cannot_be_read_are_not_replayed(haft, text):
     if text is not None:
         (haft.workspace / "rules.toml").write_text(text)
     assert haft("permissions", "replay", "--with", "rules.toml").code == 2
+
+
+# What is not there
+
+MISSING = [
+    ('tool = "shel"', "there is no tool called `shel` here: did you mean `shell`?"),
+    ('tool = "builtin:red_file"', "there is no tool called `builtin:red_file` here: did you mean `builtin:read_file`?"),
+    ('tool = "tb__deploy"', "there is no tool called `tb__deploy` here"),
+    ('tool = "*"\nmatches = {comand = "x*"}', "`*` has no argument `comand`: did you mean `command`?"),
+    ('tool = "tb__greet"\nexactly = {nam = "x"}', "`tb__greet` has no argument `nam`: did you mean `name`?"),
+]
+THERE = [
+    'tool = "shell"\nmatches = {command = "x*"}',
+    'tool = "tb__greet"\nmatches = {name = "x*"}',
+    'tool = "tb__*"\nmatches = {name = "x*"}',
+    'tool = "*"\nmatches = {path = "x*"}',
+    'tool = "mcp:*"',
+    'tool = "search"',
+]
+
+
+@pytest.fixture
+def greeting(haft):
+    """A toolbox tool that nobody asked yet what it is."""
+    tools = haft.workspace / ".agents" / "tools"
+    tools.mkdir(parents=True)
+    described = '{"name": "greet", "description": "Greets.", "args": {"name": ["string", "whom"]}}'
+    (tools / "greet").write_text(f"#!/bin/sh\n[ $TOOLBOX_ACTION = describe ] && echo '{described}'\n")
+    (tools / "greet").chmod(0o755)
+
+
+def ruled(rules):
+    return "".join(f'[[permissions]]\n{rule}\naction = "ask"\n' for rule in rules)
+
+
+def test_a_rule_for_what_is_not_there_is_reported_where_rules_are_listed_and_tested_and_by_the_doctor(
+    haft, own, greeting
+):
+    own(ruled(rule for rule, _ in MISSING))
+    sentences = [sentence for _, sentence in MISSING]
+    listed = [each for each in haft("permissions", "list", "--json").json if each["origin"] == "user"]
+    assert [each["missing"] for each in listed] == sentences
+    shown = haft("permissions", "list").out
+    assert all(sentence in shown for sentence in sentences)
+    told = [f"{each['source']}: {each['missing']}" for each in listed]
+    tested = haft("permissions", "test", "shell", "--command", "ls")
+    assert tested.err.splitlines() == [f"warning: {each}" for each in told]
+    assert haft("permissions", "test", "shell", "--command", "ls", "-q").err == ""
+    batch = haft("permissions", "test", "--batch", "-", stdin='{"tool": "shell", "args": {"command": "ls"}}\n' * 2)
+    assert batch.err.count(told[0]) == 1
+    found = [each for each in haft("doctor", "--json").json if each["check"] == "permissions"]
+    assert [(each["state"], each["detail"]) for each in found] == [("warn", each) for each in told]
+
+
+def test_a_pattern_for_an_argument_that_a_tool_does_not_take_is_listed_and_told_and_stops_calls(haft, own, greeting):
+    own('[[permissions]]\ntool = "tb__greet"\nmatches = {nme = "x*"}\naction = "ask"\n')
+    missing = "`tb__greet` has no argument `nme`: did you mean `name`?"
+    assert missing in haft("permissions", "list").out
+    tested = haft("permissions", "test", "shell", "--command", "ls")
+    assert tested.err.startswith(f"error: {OWN}:1: `tb__greet` has no argument `nme`")
+    assert missing in haft("doctor").out
+
+
+def test_a_rule_for_what_is_there_or_may_come_is_not_reported(haft, own, greeting):
+    own(f'[tools]\ndisable = ["search"]\n{ruled(THERE)}')
+    haft("tools", "list")
+    assert {each["missing"] for each in haft("permissions", "list", "--json").json} == {None}
+    assert "warning" not in haft("permissions", "test", "shell", "--command", "ls").err
+    assert not [each for each in haft("doctor", "--json").json if each["check"] == "permissions"]
+
+
+def test_a_file_that_is_new_is_asked_before_its_tool_is_said_to_be_missing(haft, own, greeting):
+    own('[[permissions]]\ntool = "tb__greet"\naction = "ask"\n')
+    assert {each["missing"] for each in haft("permissions", "list", "--json").json} == {None}

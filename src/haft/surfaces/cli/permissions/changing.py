@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from haft.contracts import BadConfig, BadUsage, ToolSpec, near_miss
+from haft.contracts import BadConfig, BadUsage, ToolSpec
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.permissions.own_file import OwnFile
 from haft.surfaces.cli.permissions.toml_text import with_rule, without_rule
@@ -40,6 +40,9 @@ def add_rule(said: Globals, /, action: str, tool: str, matches: tuple[str, ...],
     new one stands first unless `--last` is given. A rule that can never match is refused, and so is one that would
     leave the file broken. Patterns: `*` is anything, `/…/` is a regular expression, a repeated ARG means any of them;
     an argument that is a command is held against each simple command of the line."""
+    from haft.policy.rules.missing import what_is_missing
+    from haft.policy.rules.reading import rule_from
+
     specs = _specs()
     rule: dict[str, Any] = {"tool": tool}
     if matches:
@@ -62,9 +65,9 @@ def add_rule(said: Globals, /, action: str, tool: str, matches: tuple[str, ...],
         raise BadUsage(f"the rule was not written: {error.message}", hint=error.hint) from error
     file.write(text)
     _tell(said, {"source": source, "file": file.path, "line": line, "rule": rule}, f"added at {source}")
-    if "*" not in tool and ":" not in tool and tool not in {spec.name for spec in specs}:
-        near = near_miss(tool, [spec.name for spec in specs])
-        warn(f"there is no tool called `{tool}` here" + (f": did you mean `{near}`?" if near else ""))
+    missing = what_is_missing(rule_from(rule, origin="user", source=source), specs)
+    if missing is not None:
+        warn(missing)
 
 
 @click.command("remove", cls=HaftCommand)

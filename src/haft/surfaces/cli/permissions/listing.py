@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ from haft.surfaces.cli.printing import facts, say, table, to_json_text
 from haft.surfaces.cli.terminal import one_line
 
 if TYPE_CHECKING:
+    from haft.contracts import ToolSpec
     from haft.policy.rules.rule import Rule
     from haft.service import Config
 
@@ -31,7 +33,8 @@ def list_rules(said: Globals) -> None:
 
     workspace = workspace_or_none(said)
     config = load_config(workspace, os.environ, trust_home=state_home().path)
-    found = [*_remembered(workspace), *_written(config), *_built_in()]
+    specs = () if workspace is None else _specs(said, config.rules)
+    found = [*_remembered(workspace, specs), *_written(config, specs), *_built_in()]
     if said.json:
         facts(found)
         return
@@ -47,6 +50,8 @@ def _row(rule: dict[str, Any]) -> tuple[str, ...]:
     about = rule["rule"] if rule["origin"] == "built-in" else _matches(rule)
     if rule["why"] is not None:
         about = f"{about} ({'' if rule['counts'] else 'does not count: '}{rule['why']})".strip()
+    if rule["missing"] is not None:
+        about = f"{about} ({rule['missing']})".strip()
     return rule["action"], rule["tool"], rule["source"], about
 
 
@@ -65,13 +70,27 @@ def _matches(rule: dict[str, Any]) -> str:
     return ", ".join(pieces)
 
 
-def _shape(rule: Rule, *, why: str | None = None) -> dict[str, Any]:
+def _shape(rule: Rule, specs: Sequence[ToolSpec] = (), *, why: str | None = None) -> dict[str, Any]:
+    from haft.policy.rules.missing import what_is_missing
     from haft.service.permissions import shown_rules
 
-    return {**shown_rules([rule])[0], "rule": rule.words, "counts": why is None, "why": why}
+    missing = what_is_missing(rule, specs) if specs else None
+    return {**shown_rules([rule])[0], "rule": rule.words, "counts": why is None, "why": why, "missing": missing}
 
 
-def _remembered(workspace: str | None) -> Iterator[dict[str, Any]]:
+def _specs(said: Globals, rules: Sequence[Rule]) -> list[ToolSpec]:
+    """The tools of the workspace. Files that are new are asked what they are only where a rule may mean one of them."""
+    from haft.policy.rules.missing import what_is_missing
+    from haft.surfaces.cli.tools import listings
+
+    quiet = replace(said, quiet=True)
+    known = listings(quiet, asking=False)
+    ready = [listing.spec for listing in known if listing.enabled]
+    is_all_there = all(what_is_missing(rule, ready) is None for rule in rules)
+    return [listing.spec for listing in (known if is_all_there else listings(quiet))]
+
+
+def _remembered(workspace: str | None, specs: Sequence[ToolSpec]) -> Iterator[dict[str, Any]]:
     from haft.policy.approval import Memory
     from haft.service.reading import has_state
     from haft.storage import Database
@@ -81,10 +100,10 @@ def _remembered(workspace: str | None) -> Iterator[dict[str, Any]]:
         return
     with contextlib.closing(Database(home.database)) as database:
         for each in Memory(database, os.path.realpath(workspace)).all():
-            yield _shape(each.rule)
+            yield _shape(each.rule, specs)
 
 
-def _written(config: Config) -> Iterator[dict[str, Any]]:
+def _written(config: Config, specs: Sequence[ToolSpec]) -> Iterator[dict[str, Any]]:
     """Those of files, each file in its own order; what is set aside stands where it is written."""
     from haft.policy.rules.reading import rules_from
 
@@ -93,7 +112,7 @@ def _written(config: Config) -> Iterator[dict[str, Any]]:
     _ = config.rules  # what is wrong with them is said
     for one in config.rule_sets:
         for rule in rules_from(one.tables, origin=one.origin, source=one.source, lines=one.lines):
-            shape = _shape(rule, why=aside.get(rule.source) if one.counting is not None else None)
+            shape = _shape(rule, specs, why=aside.get(rule.source) if one.counting is not None else None)
             if one.counting is not None and rule.source in grants:
                 shape |= {"grant": NO_GRANTS.to_json(), "why": f"without its grant: {grants[rule.source]}"}
             yield shape

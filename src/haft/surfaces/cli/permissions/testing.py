@@ -16,7 +16,7 @@ import click
 from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.permissions.batches import lines_of, question_in, rejected_input
-from haft.surfaces.cli.printing import data, facts, lines, to_json_text
+from haft.surfaces.cli.printing import data, facts, lines, to_json_text, warn
 from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible
 from haft.surfaces.cli.tools import complete_names
 
@@ -58,7 +58,7 @@ def test_rules(
     service = ToolService.open(workspace_of(said))
     tell_ignored(service.config, said)
     tell_what_is_logged(said)
-    trial = _Trial(service, verbose=verbose, asks=asks)
+    trial = _Trial(service, verbose=verbose, asks=asks, quiet=said.quiet)
     if batch is not None:
         if args is not None or context.args:
             raise BadUsage("with `--batch` each line has its own arguments")
@@ -76,10 +76,19 @@ def test_rules(
 class _Trial:
     """Decides as the service would."""
 
-    def __init__(self, service: ToolService, *, verbose: bool, asks: bool) -> None:
+    def __init__(self, service: ToolService, *, verbose: bool, asks: bool, quiet: bool) -> None:
         self.service = service
+        self._quiet = quiet
         self.verbose = verbose
         self._asks = asks
+
+    def tell_missing(self) -> None:
+        """Which rules speak of what is not there: they look as if they held."""
+        from haft.service.permissions import missing_from
+
+        if not self._quiet:
+            for sentence in missing_from(self.service):
+                warn(sentence)
 
     async def explain(self, tool: str, arguments: Mapping[str, Any], cwd: str) -> Explained:
         explained = await self.service.permissions_test(tool, arguments, cwd=cwd)
@@ -103,12 +112,14 @@ def _arguments(service: ToolService, tool: str, args: str | None, words: list[st
 async def _one(trial: _Trial, tool: str, args: str | None, words: list[str], cwd: str) -> Explained:
     """Once the service is open, which knows the tools that are new."""
     async with trial.service as service:
+        trial.tell_missing()
         return await trial.explain(tool, _arguments(service, tool, args, words), cwd)
 
 
 async def _batch(trial: _Trial, place: str) -> None:
     """One answer a line, each as soon as it is there."""
     async with trial.service:
+        trial.tell_missing()
         async for line in lines_of(place):
             text = to_json_text(await _answer(trial, line))
             data((visible(text) if is_terminal(sys.stdout) else text) + "\n")
