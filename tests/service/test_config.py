@@ -7,8 +7,9 @@ import json
 import pytest
 
 from haft import ToolService
-from haft.contracts import PROCESS_LIMITS, BadConfig, Limits
-from haft.service.config import load_config
+from haft.contracts import PROCESS_LIMITS, BadConfig, Grants, Limits
+from haft.service.config import configured, load_config
+from haft.service.config_files import workspace_config
 from haft.service.settings import SETTINGS
 
 
@@ -99,6 +100,38 @@ def test_a_workspace_may_close_the_network_and_not_open_it(places):
     assert (config.sandbox_network, config.ignored) == (False, ())
 
 
+def test_never_is_the_last_word_on_the_network_whoever_says_it(places):
+    workspace, user, env = places
+    own, theirs = "[sandbox]\nnetwork = {}\n", workspace / "haft.toml"
+    theirs.write_text(own.format('"never"'))
+    config = load_config(str(workspace), env)
+    assert (config.sandbox_network, config.never_network, config.ignored) == (False, str(theirs), ())
+    user.write_text(own.format("true"))
+    config = load_config(str(workspace), env | {"HAFT_SANDBOX_NETWORK": "true"}, {"sandbox.network": True})
+    assert config.never_network == str(theirs) and not config.sandbox_network
+    assert [each.sentence() for each in config.ignored] == [
+        f"HAFT_SANDBOX_NETWORK: `sandbox.network = true` is ignored: {theirs} says `never`, which stays",
+        f"the caller: `sandbox.network = true` is ignored: {theirs} says `never`, which stays",
+    ]
+    user.write_text(own.format('"never"'))
+    for looser in ("true", "false"):
+        theirs.write_text(own.format(looser))
+        for trusted in (False, True):
+            config = configured(str(workspace), workspace_config(str(workspace)), env, trusted=trusted)
+            assert config.never_network == str(user)
+            assert len(config.ignored) == 1
+    assert load_config(str(workspace), env | {"HAFT_SANDBOX_NETWORK": "never"}).never_network
+
+
+def test_under_never_no_rule_grants_the_network(places):
+    workspace, user, env = places
+    rule = '[[permissions]]\ntool = "shell"\naction = "allow"\ngrant = {network = true, write = ["/srv"]}\n'
+    user.write_text(rule)
+    assert load_config(str(workspace), env).rules[0].grant.network
+    user.write_text(f'[sandbox]\nnetwork = "never"\n{rule}')
+    assert load_config(str(workspace), env).rules[0].grant == Grants(write=("/srv",))
+
+
 def test_the_sandbox_is_set_from_the_environment_and_by_the_caller(places):
     workspace, _, env = places
     for text, meant in {"true": True, "1": True, "Yes": True, "false": False, "0": False, "off": False}.items():
@@ -169,7 +202,8 @@ def test_haft_json_has_the_same_keys_and_both_side_by_side_are_an_error(places):
         ("[limits]\nmax_open_files = 0", "at least 64"),
         ("[sandbox]\nmode = 'of'", "off, auto, required"),
         ("[sandbox]\nmode = false", "off, auto, required"),
-        ("[sandbox]\nnetwork = 1", "must be true or false"),
+        ("[sandbox]\nnetwork = 1", "must be true, false or `never`"),
+        ("[sandbox]\nnetwork = 'nver'", "must be true, false or `never`"),
         ("[sandbox]\nnetwrk = true", "sandbox.network"),
         ("[record]\ndurability = 'some'", "group, full"),
         ("limits = 5", "must be a table"),

@@ -19,6 +19,7 @@
     ├── MachineError             the operator repairs the machine
     │   ├── StorageFailed        storage-failed      exit 1
     │   ├── Unconfined           bad-config          exit 2
+    │   │   └── NetworkOpen      bad-config          exit 2
     │   └── StartFailed          tool-failed         exit 1
     └── Bug                      internal-error      exit 1, and ours to fix
 
@@ -197,6 +198,16 @@ class Unconfined(MachineError):
         super().__init__(
             f"`sandbox.mode` is `required`, and this machine cannot confine the call: {missing}",
             hint='`haft doctor` says what is missing; `sandbox.mode = "auto"` runs it with what there is',
+        )
+
+
+class NetworkOpen(Unconfined):
+    """The network shall be closed for good, and cannot be."""
+
+    def __init__(self, missing: str) -> None:
+        super(Unconfined, self).__init__(
+            f"`sandbox.network` is `never`, and nothing closes the network to the call here: {missing}",
+            hint="`haft doctor` says what is missing",
         )
 
 

@@ -86,6 +86,8 @@ class Walls:
     """Why there are no walls, or fewer than there should be."""
     layer: Layer | None = None
     """What lies over the workspace, where changes are taken in."""
+    never_network: bool = False
+    """Whether nothing opens the network to it, no flag and no grant."""
 
     def to_json(self) -> dict[str, Any]:
         return {

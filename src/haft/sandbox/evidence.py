@@ -46,6 +46,7 @@ _NO_COMMAND: Final = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found")
 _SIGN: Final = re.compile("|".join(each.pattern for each in (_READ_ONLY, _NO_NETWORK, _BUSY, _MISSING)), re.IGNORECASE)
 ON_ENTRY: Final = " on the plugin's entry in `plugins`: its process outlives its calls"
 OWN_TO_EACH: Final = ("/dev", "/proc", "/sys")
+NEVER: Final = "`sandbox.network` is `never`, and nothing opens it"
 MOST_LINES: Final = 400
 MOST_CANDIDATES: Final = 20
 MOST_PARTS: Final = 12
@@ -230,7 +231,8 @@ def _opens(walls: Walls, option: str, grant: str) -> str:
 
 
 def _no_network(line: str, sign: re.Pattern[str], walls: Walls) -> HaftError:
-    return Walled("it has no network", _shortened(line, sign), _opens(walls, "--network", "network = true"))
+    how = NEVER if walls.never_network else _opens(walls, "--network", "network = true")
+    return Walled("it has no network", _shortened(line, sign), how)
 
 
 def _host_listens(line: str, lines: list[str]) -> bool:

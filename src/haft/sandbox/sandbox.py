@@ -28,6 +28,7 @@ from haft.contracts import (
     Launcher,
     Layer,
     Limits,
+    NetworkOpen,
     OutputSink,
     Profile,
     Session,
@@ -39,7 +40,7 @@ from haft.contracts import (
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
-from haft.sandbox.evidence import Ground, judge, waited_for_network
+from haft.sandbox.evidence import NEVER, Ground, judge, waited_for_network
 from haft.sandbox.granting import Granting
 from haft.sandbox.site import Site, survey
 from haft.sandbox.terms import Terms, amounts, identity
@@ -68,8 +69,12 @@ class Sandbox:
         mode: Mode = "auto",
         granted: Grants = NO_GRANTS,
         layers: Callable[[], str | None] = lambda: None,
+        *,
+        never_network: bool = False,
     ) -> None:
-        """`layers` says where the layers of calls will lie, if there will be any."""
+        """`layers` says where the layers of calls will lie, if there will be any. `never_network`: no grant opens the
+        network, and where nothing can close it, nothing runs."""
+        self._never_network = never_network
         self._workspace = os.path.realpath(workspace)
         self._state_home = state_home
         self._env = dict(env)
@@ -166,6 +171,10 @@ class Sandbox:
         and cannot be built."""
         abilities = await self.ready()
         grants = grants if closed else self._granted | grants
+        if self._never_network:
+            grants = replace(grants, network=False)
+            if not abilities.network or not abilities.namespaces:
+                raise NetworkOpen("; ".join(abilities.missing()) or "there are no network namespaces")
         if self._mode == "required" and (missing := abilities.missing()):
             raise Unconfined("; ".join(missing))
         if self._mode == "off" or not abilities.layers:
@@ -197,6 +206,7 @@ class Sandbox:
             unasked=unasked,
             layers=abilities.layers,
             reason="; ".join(abilities.missing()) or None,
+            never_network=self._never_network,
         )
 
     def launcher(
@@ -223,7 +233,7 @@ class Sandbox:
             return "; ".join(abilities.missing()) or "there are no walls"
         try:
             await self.launcher("workspace", layer=layer).run(Command(["true"]), _Deaf())
-        except StartFailed as error:
+        except (StartFailed, NetworkOpen) as error:
             return error.message
         return None
 
@@ -372,7 +382,7 @@ class Sandbox:
         """What to add to the hint of a call that ran out of time, where it may have waited for an answer."""
         if "namespaces" not in walls.layers or walls.network or not waited_for_network(output):
             return None
-        return "it has no network, and may have waited for it: `--network`"
+        return f"it has no network, and may have waited for it: {NEVER if walls.never_network else '`--network`'}"
 
     def close(self) -> None:
         """End the helpers, and with the zygote everything behind walls."""

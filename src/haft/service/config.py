@@ -8,7 +8,7 @@ widen: what allows more than stands without it is set aside, and said so, until 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -47,7 +47,10 @@ class Config:
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """The rules that count: the caller's, the workspace's, the user's. `BadConfig` where one is wrong."""
-        return tuple(rule for one in self.rule_sets for rule in one.rules())
+        rules = (rule for one in self.rule_sets for rule in one.rules())
+        if self.never_network is None:
+            return tuple(rules)
+        return tuple(replace(rule, grant=replace(rule.grant, network=False)) for rule in rules)
 
     @cached_property
     def enablement(self) -> Enablement:
@@ -81,7 +84,12 @@ class Config:
 
     @property
     def sandbox_network(self) -> bool:
-        return bool(self.values["sandbox.network"])
+        return self.values["sandbox.network"] is True
+
+    @property
+    def never_network(self) -> str | None:
+        """Where it is written that no call gets the network, if it is."""
+        return self.sources["sandbox.network"] if self.values["sandbox.network"] == "never" else None
 
     @property
     def changes_engine(self) -> ChangesEngine:

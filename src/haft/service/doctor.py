@@ -190,7 +190,16 @@ def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
     if end.code != 0:
         return [Check("processes", "broken", f"`true` exited {end.code}")]
     started = Check("processes", "ok", "a process was started through the launcher and ended")
-    return [started, *_walls(abilities, mode), _limits(abilities)]
+    return [started, *_walls(abilities, mode), *_network(abilities, config.never_network), _limits(abilities)]
+
+
+def _network(abilities: Abilities, never: str | None) -> list[Check]:
+    if never is None:
+        return []
+    words = f"`sandbox.network` is `never` ({never})"
+    if abilities.namespaces and abilities.network:
+        return [Check("network", "ok", f"{words}: no call gets it")]
+    return [Check("network", "broken", f"{words}, and nothing closes it here: no call that starts processes will run")]
 
 
 def _walls(abilities: Abilities, mode: Mode) -> list[Check]:

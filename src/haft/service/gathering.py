@@ -91,6 +91,9 @@ class Gathered:
         if name == "permissions":
             self._take_rules(RuleSet("caller", source, value, None, self._workspace), source)
             return
+        if name == "sandbox.network" and self.values[name] == "never" and value != "never":
+            self.ignored.append(Ignored(name, value, source, f"{self.sources[name]} says `never`, which stays"))
+            return
         if BY_NAME[name].narrowing == "adds":
             self.lists.setdefault(name, []).append((source, tuple(value)))
             before = self.values[name]

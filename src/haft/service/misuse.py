@@ -34,6 +34,11 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
         raise BadUsage(f"`grants`: {error}") from None
 
 
+def never_granted(source: str) -> BadUsage:
+    """For whoever asks for the network where no call gets it."""
+    return BadUsage(f"no call gets the network: `sandbox.network` is `never` ({source})", hint="do without `--network`")
+
+
 LONGEST_SECONDS = 10.0**9
 GRANTS = tuple(field.name for field in dataclasses.fields(Grants))
 

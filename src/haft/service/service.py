@@ -63,7 +63,7 @@ from haft.service.discovery import Discovery
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
 from haft.service.keeping_up import KeepingUp
-from haft.service.misuse import check_call
+from haft.service.misuse import check_call, never_granted
 from haft.service.previewing import Nobody, preview
 from haft.service.record import RecordFacade
 from haft.service.recovering import recover_into
@@ -208,6 +208,7 @@ class ToolService:
             self.config.sandbox_mode,
             Grants(network=self.config.sandbox_network),
             lambda: layers[0].layers,
+            never_network=self.config.never_network is not None,
         )
         ending.callback(sandbox.close)
         transactions = transactions_of(
@@ -318,6 +319,8 @@ class ToolService:
         workspace; without one it is what `working_directory` says."""
         cwd = self._directory if cwd is None else cwd
         check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
+        if self.config.never_network is not None and grants_from(grants).network:
+            raise never_granted(self.config.never_network)
         for word, value in (("thread", thread), ("who", who), ("parent", parent)):
             if value is not None and not isinstance(value, str):
                 raise BadUsage(f"`{word}` must be text, not {value!r}")

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, get_args
 from haft.contracts import Limits
 from haft.service.values import (
     instance_list,
+    network,
     one_of,
     plugin_list,
     rule_list,
@@ -92,7 +93,9 @@ class Setting:
                 return SANDBOX_MODES.index(value) < SANDBOX_MODES.index(than)
             case "stays-on":
                 return bool(value != than and value in ("off", "snapshot"))
-            case "close" | "turn-off":
+            case "close":
+                return _openness(value) > _openness(than)
+            case "turn-off":
                 return bool(value and not than)
             case "stays-full":
                 return bool(value == "group" and than == "full")
@@ -102,6 +105,10 @@ class Setting:
                 return bool(value != than)
             case "adds" | "confined" | "any":
                 return False
+
+
+def _openness(value: bool | str) -> int:
+    return 0 if value == "never" else 1 + bool(value)
 
 
 _LIMITS: Final = Limits()
@@ -216,8 +223,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "sandbox.network",
         False,
-        truth,
-        "Whether confined calls may use the network without a grant.",
+        network,
+        "Whether confined calls may use the network without a grant. `never`: no flag, rule or answer opens it, no "
+        "other source loosens it, and where a machine cannot close it, calls are refused. It is not for what haft "
+        "itself fetches: plugins, and packages of templates.",
         "close",
     ),
     Setting(

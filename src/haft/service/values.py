@@ -73,6 +73,16 @@ def truth(value: Any) -> bool:
     return value
 
 
+def network(value: Any) -> bool | str:
+    """True, false or `never`."""
+    if value == "never":
+        return "never"
+    try:
+        return truth(value)
+    except ValueError:
+        raise ValueError("must be true, false or `never`") from None
+
+
 def seconds_by_tool(value: Any) -> dict[str, float]:
     """A table from tool names to seconds."""
     if not isinstance(value, dict):

@@ -408,3 +408,21 @@ def test_a_rule_for_what_is_there_or_may_come_is_not_reported(haft, own, greetin
 def test_a_file_that_is_new_is_asked_before_its_tool_is_said_to_be_missing(haft, own, greeting):
     own('[[permissions]]\ntool = "tb__greet"\naction = "ask"\n')
     assert {each["missing"] for each in haft("permissions", "list", "--json").json} == {None}
+
+
+# Never the network
+
+
+def test_under_never_flags_are_refused_and_rules_listed_without_the_network(haft, own):
+    rule = '[[permissions]]\ntool = "shell"\nmatches = {command = "true"}\naction = "allow"\ngrant = {network = true}\n'
+    own(f'[sandbox]\nnetwork = "never"\n{rule}')
+    refused = haft("tools", "use", "shell", "--command", "ls", "--network", "--approve")
+    assert refused.code == 2 and "no call gets the network: `sandbox.network` is `never`" in refused.err
+    listed = haft("permissions", "list", "--json").json[0]
+    assert listed["grant"]["network"] is False and listed["counts"]
+    assert "without the network: `sandbox.network` is `never`" in listed["why"]
+    assert "grants" not in haft("permissions", "test", "shell", "--command", "true", "-q").out
+    assert [each["state"] for each in haft("doctor", "--json").json if each["check"] == "network"] in (
+        ["ok"],
+        ["broken"],
+    )

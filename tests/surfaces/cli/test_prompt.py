@@ -86,6 +86,15 @@ def test_a_tool_without_walls_offers_no_network(terminal, haft):
     assert here.end() == 3
 
 
+def test_under_never_no_network_is_offered(terminal, haft):
+    (haft.workspace / "haft.toml").write_text('[sandbox]\nnetwork = "never"\n')
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    assert "w(ith network)" not in here.seen
+    here.type("w\n")
+    assert here.end() == 3
+
+
 def test_no_with_a_message(terminal, haft):
     here = terminal(*TOUCH)
     here.until(QUESTION)

@@ -142,11 +142,14 @@ class Approve:
 
     async def _agreed(self, run: Run, call: Call, answer: ApprovalAnswer) -> Call:
         """The call as it was agreed to."""
+        assert call.decision is not None
         try:
             _check(answer)
+            if grants_from(answer.grants).network and (await self._walls(call, call.decision)).never_network:
+                raise ValueError("it grants the network, and `sandbox.network` is `never`")
             call = revised(call, grants=call.grants | grants_from(answer.grants))
         except ValueError as error:
-            reason = f"the approver's answer cannot be understood: {error}"
+            reason = f"the approver's answer cannot be followed: {error}"
             self._settle(run, call, "nobody", "reject", reason)
             raise Rejected(f"`{call.name}` was not approved: {reason}") from error
         said = answer.message or "the approver said yes"

@@ -172,7 +172,7 @@ class _Prompt:
 
     def _may_open_network(self) -> bool:
         walls = self.request.walls
-        return walls.profile != "none" and not walls.network
+        return walls.profile != "none" and not walls.network and not walls.never_network
 
 
 async def typed(question: str) -> str:

@@ -182,6 +182,8 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
         if inbox is None:
             raise UnknownRequest(name)
         waiting = inbox.find(name)
+        if "grants" in answer and answer["grants"].network:
+            _require_grantable(waiting)
         if answer.get("arguments") is not None:
             _require_fit(waiting, answer["arguments"], said)
         _require_choice(waiting, is_open=choice_is_open)
@@ -197,6 +199,16 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
     if settled is not None and settled["error"] is not None:
         complain(settled["error"]["message"], settled["error"]["hint"])
         context.exit(EXIT_CODES.get(settled["error"]["code"], 1))
+
+
+def _require_grantable(waiting: Waiting) -> None:
+    """The network can be opened to calls of that workspace."""
+    from haft.service import load_config
+    from haft.service.misuse import never_granted
+
+    source = load_config(waiting.workspace, os.environ, trust_home=state_home().path).never_network
+    if source is not None:
+        raise never_granted(source)
 
 
 def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], said: Globals) -> None:

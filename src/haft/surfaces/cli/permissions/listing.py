@@ -41,7 +41,7 @@ def list_rules(said: Globals) -> None:
     table([_row(rule) for rule in found], cut=False)
     if said.quiet:
         return
-    if any(rule["why"] is not None for rule in found):
+    if any(one.name.startswith("permissions") for one in config.ignored):
         say(TRUST_HINT)
     say(f"workspace: {one_line(workspace) if workspace else 'none here'}")
 
@@ -115,6 +115,9 @@ def _written(config: Config, specs: Sequence[ToolSpec]) -> Iterator[dict[str, An
             shape = _shape(rule, specs, why=aside.get(rule.source) if one.counting is not None else None)
             if one.counting is not None and rule.source in grants:
                 shape |= {"grant": NO_GRANTS.to_json(), "why": f"without its grant: {grants[rule.source]}"}
+            elif config.never_network is not None and rule.grant.network:
+                shape["grant"]["network"] = False
+                shape["why"] = f"without the network: `sandbox.network` is `never` ({config.never_network})"
             yield shape
 
 
