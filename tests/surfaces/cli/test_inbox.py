@@ -91,6 +91,15 @@ def test_walls_are_opened_for_the_call_only_as_said(haft, asks, tmp_path):
     assert (outside / "made").exists()
 
 
+def test_under_never_the_network_is_not_opened_by_an_answer_and_the_question_stays(haft, asks):
+    (haft.workspace / "haft.toml").write_text('[sandbox]\nnetwork = "never"\n')
+    process, question = asks("tools", "use", "shell", "--command", "touch made", "--wait", "100", "--json")
+    said = haft("approve", question["id"], "--network")
+    assert said.code == 2 and "no call gets the network" in said.err
+    haft("approve", question["id"])
+    assert outcome_of(process)["walls"]["network"] is False
+
+
 def test_always_is_no_wider_than_what_was_seen(haft, asks):
     process, question = asks(*TOUCH)
     assert len(question["toAllow"]) == 1
