@@ -860,5 +860,9 @@ def test_ripgrep_prints_no_line_of_a_file_that_an_ignore_file_leads_to(host, nam
     secret.write_text("a-mark-of-the-secret{\n")
     (place / name).symlink_to(secret)
     search = f"cd {place} && {find_ripgrep()} needle"
-    assert "a-mark-of-the-secret" in host.reading(search, sees_outside=True)[1]
-    assert host.reading(search, sees_outside=True, neutral=True) == (0, "a.txt:needle\n")
+    assert (
+        "a-mark-of-the-secret"
+        in host.reading(search.replace("&&", "&& env -u RIPGREP_CONFIG_PATH"), sees_outside=True)[1]
+    )
+    for neutral in (False, True):
+        assert host.reading(search, sees_outside=True, neutral=neutral) == (0, "a.txt:needle\n")

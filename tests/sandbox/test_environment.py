@@ -3,7 +3,7 @@
 import pytest
 
 from haft.contracts import Walls
-from haft.sandbox.environment import NEUTRAL, built_environment
+from haft.sandbox.environment import NEUTRAL, QUIET, built_environment
 
 CLOSED = Walls("workspace", network=False)
 
@@ -17,6 +17,7 @@ def test_a_tool_gets_the_few_variables_that_programs_need_and_nothing_else():
         "HOME": "/home/x",
         "LC_ALL": "C",
         "HAFT_INSIDE": "1",
+        **QUIET,
     }
 
 
@@ -51,15 +52,20 @@ def test_an_entry_where_anyone_may_put_programs_is_left_out(tmp_path):
 
 def test_certificates_proxies_and_indexes_come_with_the_network_and_only_with_it():
     host = {"PATH": "/usr/bin", "https_proxy": "http://p", "SSL_CERT_FILE": "/c", "PIP_INDEX_URL": "http://i", "X": "x"}
-    assert built_environment(host, "/w", CLOSED) == {"PATH": "/usr/bin", "HAFT_INSIDE": "1"}
+    assert built_environment(host, "/w", CLOSED) == {"PATH": "/usr/bin", "HAFT_INSIDE": "1", **QUIET}
     given = built_environment(host, "/w", Walls("workspace", network=True))
-    assert given == {"HAFT_INSIDE": "1"} | {name: value for name, value in host.items() if name != "X"}
+    assert given == {"HAFT_INSIDE": "1", **QUIET} | {name: value for name, value in host.items() if name != "X"}
 
 
 def test_what_was_granted_by_name_is_passed_on_and_directories_come_last_on_path():
     host = {"PATH": "/usr/bin", "CI": "1", "OTHER": "2"}
     walls = Walls("workspace", network=False, env=("CI", "NOT_SET"), path=("/opt/x/bin",))
-    assert built_environment(host, "/w", walls) == {"PATH": "/usr/bin:/opt/x/bin", "CI": "1", "HAFT_INSIDE": "1"}
+    assert built_environment(host, "/w", walls) == {
+        "PATH": "/usr/bin:/opt/x/bin",
+        "CI": "1",
+        "HAFT_INSIDE": "1",
+        **QUIET,
+    }
 
 
 def test_what_nobody_looked_at_has_a_fixed_path_and_quiet_tools():

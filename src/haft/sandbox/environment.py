@@ -47,11 +47,15 @@ NEUTRAL: Final = {
     "npm_config_fund": "false",
     "npm_config_logs_max": "0",
     "npm_config_update_notifier": "false",
-    "RIPGREP_CONFIG_PATH": os.path.join(os.path.dirname(os.path.abspath(__file__)), "quiet.ripgreprc"),
 }
 """For what nobody looked at: git, npm and pip run no hook, monitor or pager, take no lock that they can
-do without, and ask no server for updates. ripgrep does not print the lines of ignore files that it cannot read: one
-that is a link may lead anywhere."""
+do without, and ask no server for updates."""
+
+QUIET: Final = {
+    "RIPGREP_CONFIG_PATH": os.path.join(os.path.dirname(os.path.abspath(__file__)), "quiet.ripgreprc"),
+}
+"""For every call, since a line that a rule allows in part passes as a whole: ripgrep does not print the lines of ignore
+files that it cannot read. One that is a link may lead anywhere."""
 
 
 INSIDE: Final = "HAFT_INSIDE"
@@ -64,6 +68,7 @@ def built_environment(host: Mapping[str, str], workspace: str, walls: Walls) -> 
     env.update({name: value for name, value in host.items() if name.startswith("LC_")})
     if walls.network:
         env.update({name: value for name, value in host.items() if name.upper() in WITH_NETWORK})
+    env.update(QUIET)
     env.update({name: host[name] for name in walls.env if name in host})
     # Where the files of locales lie (LOCPATH) is the person's own, where it was granted.
     chosen = [name for name in env if name.startswith(("LC_", "LANG"))]
