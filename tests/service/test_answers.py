@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import shutil
 import sqlite3
 
 import pytest
@@ -42,14 +43,14 @@ class Bench:
         self.file.chmod(0o755)
         self.asked = []
 
-    async def call(self, *rules, approves=False, name="tb__it", tools=()):
+    async def call(self, *rules, approves=False, name="tb__it", tools=(), trial=False):
         async def approver(request):
             self.asked.append(request)
             return approves
 
         options = {"settings": {"permissions": rules or [ALLOW]}, "installed": False, "tools": tools}
         async with ToolService.open(self.workspace, home=self.home, approver=approver, **options) as service:
-            return await service.call(name)
+            return await service.call(name, trial=trial)
 
     def pinned(self):
         with sqlite3.connect(self.home / "haft.db") as database:
@@ -136,3 +137,15 @@ async def test_tools_that_are_vouched_for_are_not_pinned(bench):
     assert bench.pinned() == []
     assert (await bench.call(rule)).status == "done"
     assert bench.pinned() == ["tb__it"]
+
+
+@in_a_loop
+async def test_a_trial_run_is_no_approval_and_pins_nothing(bench):
+    own = bench.workspace / ".agents" / "tools"
+    shutil.copytree(bench.box, own)
+    for path in (bench.file, bench.loaded):
+        path.unlink()
+    await bench.call({"tool": "*", "action": "ask"}, trial=True)
+    assert bench.pinned() == []
+    refused = await bench.call()
+    assert refused.status == "rejected-by-user" and "used for the first time" in bench.asked[-1].reason

@@ -79,7 +79,7 @@ class Approve:
                 f"`{call.name}` was rejected: {call.decision.message or call.decision.reason}",
                 hint=_how_to_enable(call.decision),
             )
-        if call.decision is not None and call.decision.by in ("rule", "delegate") and not call.decision.unasked:
+        if call.decision is not None and _is_allowed_by_rule(call.decision):
             await self._hold(call)
         return await proceed(call)
 
@@ -207,6 +207,11 @@ class Approve:
         call = revised(call, decision=decision)
         run.call = call
         return call
+
+
+def _is_allowed_by_rule(decision: Decision) -> bool:
+    """Whether somebody allowed it beforehand. What is tried first is not: that asks afterwards."""
+    return decision.action == "allow" and decision.by in ("rule", "delegate") and not decision.unasked
 
 
 def _check(answer: ApprovalAnswer) -> None:
