@@ -24,6 +24,7 @@ pytestmark = [
 NEWUSER, NEWNET, NEWNS = 0x1000_0000, 0x4000_0000, 0x0002_0000
 UNIX, INET, PACKET, VSOCK = 1, 2, 17, 40
 STREAM, DATAGRAM, RAW, SEQUENCED, CLOSED_ON_EXEC = 1, 2, 3, 5, 0o2000000
+OPEN_SOCKET, OPEN_PAIR, RECEIVE = 1, 8, 17
 NO_SUCH_CALL, NOT_PERMITTED, NO_SUCH_FAMILY = errno.ENOSYS, errno.EPERM, errno.EAFNOSUPPORT
 DONE, OPENED, LET_THROUGH = 0, 253, errno.EFAULT
 """A descriptor, the third, shows as 253. LET_THROUGH: the kernel itself looked, and missed where to put an answer."""
@@ -33,7 +34,10 @@ RULES = {
     ("request_key", 0): (NO_SUCH_CALL, NO_SUCH_CALL),
     ("keyctl", 0): (NO_SUCH_CALL, NO_SUCH_CALL),
     ("io_uring_setup", 1): (NO_SUCH_CALL, NO_SUCH_CALL),
-    ("socketcall", 1): (NO_SUCH_CALL, NO_SUCH_CALL),
+    ("socketcall", OPEN_SOCKET): (NO_SUCH_CALL, NO_SUCH_CALL),
+    ("socketcall", OPEN_PAIR): (NO_SUCH_CALL, NO_SUCH_CALL),
+    ("socketcall", RECEIVE): (LET_THROUGH, LET_THROUGH),
+    ("socketcall", 21): (NO_SUCH_CALL, NO_SUCH_CALL),
     ("clone3", 0): (NO_SUCH_CALL, NO_SUCH_CALL),
     ("clone", NEWUSER): (NOT_PERMITTED, NOT_PERMITTED),
     ("unshare", NEWUSER): (NOT_PERMITTED, NOT_PERMITTED),

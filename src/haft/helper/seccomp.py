@@ -42,10 +42,13 @@ were not there, and libraries go on with clone."""
 REFUSED = (
     "add_key", "request_key", "keyctl",
     "io_uring_setup", "io_uring_enter", "io_uring_register",
-    "clone3", "socketcall",
+    "clone3",
 )  # fmt: skip
-"""Refused whatever their arguments, wherever a way into the kernel has them. 32-bit programs of x86 can open sockets by
-socketcall, which hides the family."""
+"""Refused whatever their arguments, wherever a way into the kernel has them."""
+
+ON_OPEN_SOCKETS = tuple(number for number in range(2, 21) if number != 8)
+"""What socketcall may do, by which 32-bit programs of x86 do everything with sockets: all but to open one or a pair. It
+hides the family, so that most of them open none."""
 
 X86_64, X32 = 0xC000_003E, 0x4000_0000
 """A third kind of programs has the numbers of x86_64 with this bit: none of them run."""
@@ -112,9 +115,11 @@ def _part(way: Abi, *, unasked: bool, tracing: bool) -> list[Step]:
         "prlimit64": _only((0,), 0, errno.EPERM),
         "socket": _only(families, 0, errno.EAFNOSUPPORT),
         "socketpair": pairs,
+        "socketcall": _only(ON_OPEN_SOCKETS, 0, errno.ENOSYS),
     }
     for name, check in checks.items():
-        steps += [(JUMP_EQUAL, 0, len(check) + 1, way.numbers[name]), *check, (RETURN, 0, 0, ALLOW)]
+        if name in way.numbers:
+            steps += [(JUMP_EQUAL, 0, len(check) + 1, way.numbers[name]), *check, (RETURN, 0, 0, ALLOW)]
     return [*steps, (RETURN, 0, 0, ALLOW)]
 
 
