@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 from haft.changes.between import Left, Watched, unaccounted
-from haft.changes.committing.area import UNFIT, filesystem, mounts_inside
+from haft.changes.committing.area import UNFIT, filesystem, identity, mounts_inside
 from haft.changes.committing.looking import Stopped
 from haft.changes.diff.difference import FileDifference, differences
 from haft.changes.engines.declared import DeclaredTransaction
@@ -25,8 +26,17 @@ from haft.files import shown
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
 
-Trial = Callable[[Layer], Awaitable["str | None"]]
-"""Starts something above the workspace; why that cannot be done, if it cannot."""
+class LayerTrial(Protocol):
+    """Who mounts layers."""
+
+    async def layer_basis(self) -> Mapping[str, Any]:
+        """Everything on their side that the result of a trial depends on."""
+        ...
+
+    async def no_layer(self, layer: Layer) -> str | None:
+        """Start something above the workspace; why that cannot be done, if it cannot."""
+        ...
+
 
 MOST_SHOWN = 1_000_000
 """Letters of a diff that a person is shown to decide by."""
@@ -46,13 +56,17 @@ class Transaction(Protocol):
         """Whether ending it costs nothing."""
         ...
 
-    def finish(self, fate: Fate, *, spared: Sequence[str], why: str | None, stopped: Callable[[], bool]) -> Settled: ...
+    def finish(
+        self, fate: Fate, *, spared: Sequence[str], why: str | None, stopped: Callable[[], bool], doubt: str | None = None
+    ) -> Settled:
+        """See it to its end. With a `doubt`, something may have changed that the engine could not see."""
+        ...
 
 
 class Coverage:
     """The choice of an engine for the calls of one host."""
 
-    def __init__(self, transactions: Transactions, setting: Setting, budget: int, trial: Trial) -> None:
+    def __init__(self, transactions: Transactions, setting: Setting, budget: int, trial: LayerTrial) -> None:
         self.transactions = transactions
         self._setting = setting
         self._budget = budget
@@ -176,11 +190,13 @@ class Coverage:
         kind = filesystem(transactions.area.path)
         if kind in UNFIT:
             return f"a layer cannot lie on {kind}"
-        facts = [
-            os.uname().release, os.geteuid(), kind, filesystem(transactions.workspace), layer_options(),
-            boot(), transactions.area.path, transactions.area.moves,
-        ]  # fmt: skip
-        noted = os.path.join(os.path.dirname(transactions.area.lock), "overlay")
+        area, workspace = transactions.area, transactions.workspace
+        facts = {
+            "kernel": os.uname().release, "boot": boot(), "process": _confinement(),
+            "filesystems": [kind, filesystem(workspace)], "places": [area.path, *identity(area.path), *identity(workspace)],
+            "moves": area.moves, "options": layer_options(), "sandbox": await self._trial.layer_basis(),
+        }  # fmt: skip
+        noted = os.path.join(os.path.dirname(area.lock), "overlay")
         try:
             with open(noted) as file:
                 known = json.load(file)
@@ -194,7 +210,7 @@ class Coverage:
         except OSError as error:
             return str(error)
         try:
-            problem = await self._trial(transaction.layer)
+            problem = await self._trial.no_layer(transaction.layer)
         except HaftError as error:
             problem = error.message
         finally:
@@ -205,6 +221,18 @@ class Coverage:
                 json.dump(facts, file)
             os.rename(temporary, noted)
         return problem
+
+
+def _confinement() -> list[str]:
+    """Who this process is to the kernel, and what was taken from it: a container may be started again with less."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        found = [" ".join(line.split()) for line in file if line.startswith(_OF_CONFINEMENT)]
+    with contextlib.suppress(OSError), open("/proc/self/attr/current", encoding="utf-8", errors="replace") as file:
+        found.append(file.read().strip("\0\n"))
+    return found
+
+
+_OF_CONFINEMENT = ("Uid:", "Gid:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:")
 
 
 def _shown(each: FileDifference) -> str:

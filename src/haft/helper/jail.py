@@ -425,7 +425,7 @@ class Room:
         workspace = self._template.workspace
         lower = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         place = f"{LAYERS}/{layer['name']}"
-        work = f"{place}/work-{os.getpid()}-{os.urandom(4).hex()}"  # One that was used is refused.
+        work = f"{place}/{layer['work']}"  # A new one each time: one that was used is refused.
         os.mkdir(work, 0o700)
         options = f"lowerdir=/proc/self/fd/{lower},upperdir={place}/upper,workdir={work},{layer['options']}"
         kernel.mount("haft", f"/proc/self/fd/{lower}", "overlay", MS_NOSUID | MS_NODEV, options)

@@ -49,13 +49,16 @@ class ProcessLauncher:
         open_directory: Callable[[str], int],
         terms: Callable[[Command, int], Mapping[str, Any]],
         limits: Limits,
+        ran: Callable[[], None] = lambda: None,
     ) -> None:
+        """`ran` is called when a command has ended that was started."""
         self._starter = starter
         self._environment = environment
         self._open_directory = open_directory
         self._terms = terms
         """Walls and limits for a command in a directory, as the starter wants to be told."""
         self._limits = limits
+        self._ran = ran
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
         return await self._seen_out(command, sink, await self._begun(command, sink, keeps_open=False))
@@ -109,6 +112,8 @@ class ProcessLauncher:
                 begun.feed.close()
             for drain in drains:
                 drain.close()
+        if ending.failed is None and not ending.stale:
+            self._ran()
         if ending.ended or ending.left:
             sink.ended((*ending.ended, *ending.left))
         if cancelled is not None:

@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from haft.contracts import (
@@ -95,6 +95,8 @@ class Sandbox:
         self._abilities: Abilities | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._nursery: Nursery | None = None
+        self._outside: set[str] = set()
+        """Layers of calls that had a command which did not work in them."""
 
     @property
     def site(self) -> Site:
@@ -237,6 +239,23 @@ class Sandbox:
             return error.message
         return None
 
+    async def layer_basis(self) -> dict[str, Any]:
+        """Everything on this side that decides whether `no_layer` would say the same again."""
+        return {"mode": self._mode, **asdict(await self.ready())}
+
+    def ran_outside(self, layer: Layer) -> bool:
+        """Whether a command that ended was not above this layer, although it was to be. Asked once for each call."""
+        was_outside = layer.name in self._outside
+        self._outside.discard(layer.name)
+        return was_outside
+
+    def _confirm(self, walls: Walls, terms: Terms) -> None:
+        """Look for what the kernel makes when it mounts a layer: that the layer was wanted proves nothing."""
+        if walls.layer is not None and walls.profile == "workspace":
+            place = os.path.join(self._layers() or "", walls.layer.name, terms.work or "")
+            if not os.path.isdir(os.path.join(place, "work")):
+                self._outside.add(walls.layer.name)
+
     async def start(self, walls: Walls, command: Command, sink: OutputSink) -> Exit:
         """Run one command behind walls that were built for it."""
         for attempt in (1, 2):
@@ -265,11 +284,19 @@ class Sandbox:
         key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env]))
         starter = nursery.take(key, helper)
         if starter is not None:
+            terms = self._terms()
 
             def told(command: Command, directory: int) -> Mapping[str, Any]:
-                return self._terms().behind_walls(walls, command, directory, kind)
+                return terms.behind_walls(walls, command, directory, kind)
 
-            launcher = ProcessLauncher(starter, self._environment(walls), self._open_directory, told, self._limits)
+            launcher = ProcessLauncher(
+                starter,
+                self._environment(walls),
+                self._open_directory,
+                told,
+                self._limits,
+                lambda: self._confirm(walls, terms),
+            )
             with contextlib.suppress(Stale):
                 try:
                     return await launcher.run(command, sink)
@@ -323,15 +350,27 @@ class Sandbox:
     def _starting(self, walls: Walls) -> tuple[Starter, ProcessLauncher]:
         """Who starts a command behind these walls, counted until it is left."""
         behind = "namespaces" in walls.layers
+        if walls.layer is not None and not behind:
+            raise StartFailed(
+                f"its layer above the workspace cannot be mounted, and without it nothing was started: {walls.reason}"
+            )
         starter = self._zygote() if behind else self._unwalled()
-        terms = self._terms().behind_walls if behind else self._terms().without_walls
+        terms = self._terms()
+        say = terms.behind_walls if behind else terms.without_walls
 
         def told(command: Command, directory: int) -> Mapping[str, Any]:
-            return terms(walls, command, directory)
+            return say(walls, command, directory)
 
         if isinstance(starter, Helper):
             self._busy[starter] = self._busy.get(starter, 0) + 1
-        launcher = ProcessLauncher(starter, self._environment(walls), self._open_directory, told, self._limits)
+        launcher = ProcessLauncher(
+            starter,
+            self._environment(walls),
+            self._open_directory,
+            told,
+            self._limits,
+            lambda: self._confirm(walls, terms),
+        )
         return starter, launcher
 
     def _stale(self, attempt: int) -> None:

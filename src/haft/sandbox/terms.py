@@ -30,6 +30,9 @@ class Terms:
         self._site = site
         self._workspace = workspace
         self._limits = limits
+        self.work: str | None = None
+        """The name of the directory that the overlay of the last command works in: the kernel fills it when it mounts
+        that overlay, and nobody else can write there."""
 
     def kind(self, walls: Walls, command: Command) -> Mapping[str, Any]:
         """What its room must have before it can be opened: the network, and what is shown besides."""
@@ -67,6 +70,10 @@ class Terms:
         is_whole = walls.profile == "workspace"
         # A process that outlives calls has no layer: what it was granted to write is opened, and the rest stays closed.
         opened = inside if walls.session and site.is_writable and not is_whole else []
+        layer = None
+        if walls.layer is not None:
+            self.work = f"work-{os.urandom(8).hex()}"
+            layer = {"name": walls.layer.name, "options": walls.layer.options, "work": self.work}
         return {
             "kind": self.kind(walls, command) if kind is None else kind,
             "walls": {
@@ -75,7 +82,7 @@ class Terms:
                 "writable": site.is_writable and is_whole,
                 "opened": opened,
                 "protected": self._held(walls, own) if is_whole or opened else [],
-                "layer": None if walls.layer is None else {"name": walls.layer.name, "options": walls.layer.options},
+                "layer": layer,
                 "spared": inside,
             },
             "limits": amounts(self._limits),

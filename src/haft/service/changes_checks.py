@@ -134,7 +134,7 @@ async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[s
         workspace, home.path, env, root.open_directory, config.limits, mode, NO_GRANTS, lambda: coverages[0].layers
     )
     try:
-        coverages.append(Coverage(transactions, "auto", config.store_bytes, sandbox.no_layer))
+        coverages.append(Coverage(transactions, "auto", config.store_bytes, sandbox))
         async with asyncio.timeout(PATIENCE_SECONDS):
             why = None if config.changes_engine == "snapshot" else await coverages[0].no_overlay()
         return transactions.area, why

@@ -221,7 +221,7 @@ class ToolService:
         )
         ending.push_async_callback(asyncio.to_thread, transactions.close)
         ending.callback(Housekeeping(home, bounds_of(self.config, os.environ), transactions).stop)
-        coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox.no_layer)
+        coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox)
         layers.append(coverage)
         self._coverage = coverage
         self._transactions = transactions

@@ -122,6 +122,7 @@ class DeclaredTransaction:
         spared: Sequence[str] = (),
         why: str | None = None,
         stopped: Callable[[], bool],
+        doubt: str | None = None,
     ) -> Settled:
         """Commit what was written, or not."""
         reason = None if self._complete else "it runs in this process, and may have changed other files by itself"

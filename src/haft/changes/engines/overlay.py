@@ -50,6 +50,7 @@ class OverlayTransaction:
         self._began = time.time()
         self._stamp = take_stamp(self._place)
         self.layer = Layer(name, layer_options())
+        self._doubt: str | None = None
 
     def is_untouched(self) -> bool:
         """Whether nothing at all was written: most calls only look."""
@@ -61,12 +62,19 @@ class OverlayTransaction:
         self._transactions.sweep(self._place)
 
     def finish(
-        self, fate: Fate, *, spared: Sequence[str] = (), why: str | None = None, stopped: Callable[[], bool]
+        self,
+        fate: Fate,
+        *,
+        spared: Sequence[str] = (),
+        why: str | None = None,
+        stopped: Callable[[], bool],
+        doubt: str | None = None,
     ) -> Settled:
         """Look at what changed, and see it to its end."""
+        self._doubt = doubt
         if self.is_untouched():
             self.drop()
-            return Settled(Changes(engine="overlay"))
+            return Settled(Changes("overlay", complete=doubt is None, reason=doubt))
         transactions = self._transactions
         try:
             if fate == "discard":
@@ -128,15 +136,16 @@ class OverlayTransaction:
             return Capture(workspace, upper, self._stamp, digests=digests, known=known, stopped=stopped).read()
 
     def _manifest(self, found: Captured) -> Manifest:
-        reason = None
+        reasons = [] if self._doubt is None else [self._doubt]
         if found.parted:
             named = ", ".join(map(shown, found.parted[:3])) + ("" if len(found.parted) <= 3 else ", …")
-            reason = f"{named}: had other names too (hard links), which keep the old content"
+            reasons.append(f"{named}: had other names too (hard links), which keep the old content")
         return Manifest(
             self._owner.run,
             self._transactions.workspace,
             "overlay",
             tuple(found.entries),
-            reason=reason,
+            complete=self._doubt is None,
+            reason="; ".join(reasons) or None,
             notes={"began": self._began},
         )

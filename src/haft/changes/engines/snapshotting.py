@@ -103,7 +103,13 @@ class SnapshotTransaction:
             self._lock = -1
 
     def finish(
-        self, fate: Fate, *, spared: Sequence[str] = (), why: str | None = None, stopped: Callable[[], bool]
+        self,
+        fate: Fate,
+        *,
+        spared: Sequence[str] = (),
+        why: str | None = None,
+        stopped: Callable[[], bool],
+        doubt: str | None = None,
     ) -> Settled:
         """Look at what changed, and see it to its end."""
         settled = self._ended(fate, spared, why)

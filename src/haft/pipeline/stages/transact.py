@@ -17,6 +17,7 @@ from haft.pipeline.run import Run
 from haft.pipeline.stages.confine import granted
 from haft.sandbox import Sandbox
 
+OUTSIDE = "a command of it ran outside of the layer that was to take in its changes"
 _STOPPED = ("timed-out", "limit-exceeded")
 
 
@@ -100,9 +101,11 @@ class Transact:
         after the last."""
         stop: list[bool] = []
         spared = await self._spared(call)
+        is_outside = transaction.layer is not None and self._sandbox.ran_outside(transaction.layer)
+        doubt = OUTSIDE if is_outside else None
 
         def finish() -> Settled:
-            return transaction.finish(fate, spared=spared, why=why, stopped=lambda: bool(stop))
+            return transaction.finish(fate, spared=spared, why=why, stopped=lambda: bool(stop), doubt=doubt)
 
         if transaction.is_untouched():
             return finish()
