@@ -8,6 +8,7 @@ else."""
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import functools
 import json
@@ -23,6 +24,7 @@ from typing import Any
 from haft.changes import ledger, tools
 from haft.changes.committing import area, commit, places
 from haft.changes.engines import declared, overlay, snapshotting
+from haft.contracts import StorageFailed
 from haft.service import ToolService, recover_dead_hosts
 from haft.service import changes as service_changes
 from haft.storage import StateHome
@@ -81,17 +83,19 @@ class Meter:
             self.seen.append(name)
             if self.count == self.at:
                 os.kill(os.getpid(), signal.SIGKILL)
+        elif self.how in ("failing", "faltering"):
+            self.count += 1
+            self.seen.append(name)
+            since = self.count - self.at
+            if self.at > 0 and since >= 0 and (self.how == "failing" or since % 2 == 0):
+                self.struck = True
+                return _refuse(name, errno.EIO)
         elif name in (TAKES_ROOM if self.how == "full" else NEEDS_ROOM):
             self.count += 1
             self.seen.append(name)
             if self.count == self.at or (self.how == "full-on" and self.count > self.at > 0):
                 self.struck = True
-                if name == "renameat2":
-                    import ctypes
-
-                    ctypes.set_errno(errno.ENOSPC)
-                    return -1
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return _refuse(name, errno.ENOSPC)
         return None
 
     def install(self) -> None:
@@ -108,6 +112,16 @@ class Meter:
             setattr(tools, name, self.around(getattr(tools, name)))
         service_changes.recover = self.around(service_changes.recover)
         service_changes.recover_changes = self.around(service_changes.recover_changes)
+
+
+def _refuse(name: str, number: int) -> int:
+    """As a disk does that is full, or broken."""
+    if name == "renameat2":
+        ctypes.set_errno(number)
+        return -1
+    if name.startswith("ledger."):
+        raise StorageFailed(os.strerror(number))
+    raise OSError(number, os.strerror(number))
 
 
 async def yes(_request: Any) -> bool:
@@ -157,6 +171,7 @@ async def live(order: dict[str, Any]) -> dict[str, Any]:
             "struck": meter.struck,
             "status": outcome.status,
             "state": outcome.changes.state,
+            "complete": outcome.changes.complete,
             "engine": outcome.changes.engine,
             "error": outcome.error and [outcome.error.code, outcome.error.message],
         }

@@ -426,6 +426,37 @@ def test_a_full_disk_at_every_step_leaves_everything_as_it_was(name, how, lives,
         life.erase()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_an_outcome_says_of_a_disk_that_fails_at_any_step_holds_once_it_works_again(name, lives, caplog):
+    case = CASES[name]
+    before, after, _ops = both(lives, case)
+    verb, exact = case["do"][0], case["do"][0] != "write"
+    in_place = case.get("engine") == "snapshot" and verb == "shell"
+    stride = every(name, 13)
+    for number, at in enumerate(range(1 + len(name) % 5, 2 * MANY, stride)):
+        caplog.clear()
+        # For good, or now and then: some of what was done can then be taken back, and some cannot.
+        life = lives(case, (at + 1) // 2 if stride == 1 else at, how=("failing", "faltering")[number % 2])
+        assert life.survived
+        if not life.done["struck"]:
+            break
+        life.recover()
+        now, said = life.tree(), life.done
+        subject = life.runs[0] if verb == "apply" else life.run
+        state = life.states().get(subject)
+        if said["status"] == "done" and verb != "apply":
+            assert said["state"] in ("committed", "none" if name.startswith("held") else "committed"), said
+        if said["state"] == "committed" or (verb == "apply" and said["status"] == "done"):
+            assert difference(after, now, ignoring=() if exact else ("mtime_ns",)) == [], said
+            assert state == "committed" or (in_place and not said["complete"]), (state, said)
+        else:
+            assert difference(before, now) == [], said
+            assert state == ("held" if said["state"] == "held" or verb == "apply" else None), (state, said)
+        judged(life, before, after, caplog)
+        goes_on(life, before, after)
+        life.erase()
+
+
 def test_what_the_power_took_before_it_was_written_out_is_taken_back(lives, caplog):
     case = CASES["a call above the workspace"]
     before, _after, ops = both(lives, case)

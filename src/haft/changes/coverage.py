@@ -26,6 +26,7 @@ from haft.files import shown
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
 
+
 class LayerTrial(Protocol):
     """Who mounts layers."""
 
@@ -57,7 +58,13 @@ class Transaction(Protocol):
         ...
 
     def finish(
-        self, fate: Fate, *, spared: Sequence[str], why: str | None, stopped: Callable[[], bool], doubt: str | None = None
+        self,
+        fate: Fate,
+        *,
+        spared: Sequence[str],
+        why: str | None,
+        stopped: Callable[[], bool],
+        doubt: str | None = None,
     ) -> Settled:
         """See it to its end. With a `doubt`, something may have changed that the engine could not see."""
         ...
@@ -193,7 +200,8 @@ class Coverage:
         area, workspace = transactions.area, transactions.workspace
         facts = {
             "kernel": os.uname().release, "boot": boot(), "process": _confinement(),
-            "filesystems": [kind, filesystem(workspace)], "places": [area.path, *identity(area.path), *identity(workspace)],
+            "filesystems": [kind, filesystem(workspace)],
+            "places": [area.path, *identity(area.path), *identity(workspace)],
             "moves": area.moves, "options": layer_options(), "sandbox": await self._trial.layer_basis(),
         }  # fmt: skip
         noted = os.path.join(os.path.dirname(area.lock), "overlay")

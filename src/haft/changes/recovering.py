@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 from collections.abc import Callable
 from dataclasses import replace
 
 from haft.changes.committing.area import known_areas, remove
-from haft.changes.committing.commit import OUT, resume, undo_unsound, write_journal
+from haft.changes.committing.commit import OUT, PASSING, resume, undo_unsound, write_journal
 from haft.changes.committing.manifest import Manifest
 from haft.changes.committing.opened import OPENED, left_open
 from haft.changes.committing.places import Tree, set_mode
 from haft.changes.transactions import UNSYNCED, Owner, Transactions, boot
 from haft.contracts import StorageFailed
-
-_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""What a machine says that has no room or no rest at the moment."""
 
 Tell = Callable[[str, str], None]
 """A run, and what became of its changes."""
@@ -52,7 +48,7 @@ def recover_left(transactions: Transactions, tell: Tell) -> None:
             try:
                 _recover_run(transactions, name, tell)
             except (OSError, StorageFailed) as error:
-                if isinstance(error, StorageFailed) or error.errno in _PASSING:
+                if isinstance(error, StorageFailed) or error.errno in PASSING:
                     raise  # The next one may have more luck: it must find everything as it is.
                 _save(transactions, name)
                 tell(name, f"it cannot be seen to ({error}); its files are in {transactions.area.saved}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from haft.changes.committing.area import remove
-from haft.changes.committing.commit import Refused
+from haft.changes.committing.commit import Refused, Unfinished
 from haft.changes.committing.images import Images, opened
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.places import Tree
@@ -117,6 +117,17 @@ class InTheWay(Conflict):
         )
 
 
+class HalfDone(ToolFailed):
+    """The disk failed in the middle: the next one who takes the lock finishes it."""
+
+    def __init__(self, direction: Direction, manifest: Manifest, left: Unfinished) -> None:
+        super().__init__(
+            f"the disk failed in the middle of this {direction} ({shown(left.path)}: {left.why}): it is half done",
+            hint="it is finished by the next call or `haft` command once the disk works again",
+        )
+        self.changes = replace(manifest, complete=False).changes("committed", reason=self.message)
+
+
 def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace: Tree, *, force: bool) -> Reversed:
     run, area = owner.run, transactions.area
     if plan.lost:
@@ -157,6 +168,10 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
         if not force and (error := _objection(transactions, plan, images, workspace, candidates)) is not None:
             raise error
         manifest = transactions.commit(run, manifest, sources)
+    except Unfinished as left:
+        if left.becomes == "committed":
+            raise HalfDone(plan.direction, manifest, left) from left
+        raise ToolFailed(f"the disk failed ({shown(left.path)}: {left.why}): what was done was taken back") from left
     except DamagedBlob as damaged:
         raise ToolFailed(f"what is kept is damaged, and nothing was touched: {damaged}") from damaged
     except Refused as refusal:
@@ -168,7 +183,8 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
     finally:
         images.close()
         workspace.forget()
-        remove(os.path.join(area.path, layer))
+        if not transactions.is_left(run):  # Else what is still to come in waits there.
+            remove(os.path.join(area.path, layer))
     transactions.finish(manifest)
     return _told(plan, manifest.changes("committed"))
 

@@ -8,12 +8,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from haft.changes.committing.commit import Refused, write_journal
+from haft.changes.committing.commit import Refused, Unfinished, write_journal
 from haft.changes.committing.looking import look
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.steps import from_latin
-from haft.changes.transactions import Mirror, Settled, Transactions, conflict
-from haft.contracts import BadUsage, Changes, Conflicting
+from haft.changes.transactions import Mirror, Settled, Transactions, conflict, unfinished
+from haft.contracts import BadUsage, Changes, Conflicting, ToolFailed
 
 
 def apply(transactions: Transactions, run: str, *, spared: Sequence[str] | None = None) -> Settled:
@@ -26,35 +26,45 @@ def apply(transactions: Transactions, run: str, *, spared: Sequence[str] | None 
         manifest = Manifest.read(held)
         if manifest is None:
             raise BadUsage(f"{run} holds no changes", hint="`haft log` shows what became of it")
-        manifest, moved = _refreshed(transactions, manifest)
-        if moved:
-            write_journal(held, manifest)
-            against = tuple(Conflicting(path, transactions.who_changed(path, manifest)) for path in moved)
-            error = conflict(moved, "it changed again since", hint=f"look at `haft diff {run}`, and apply again")
-            return Settled(manifest.changes("held", against), error)
-        if spared is not None:
-            conflicts = [from_latin(path) for path in manifest.notes.get("conflicts", ())]
-            objection = transactions.objection(manifest, f"held/{run}/upper", conflicts, spared)
-            if objection is not None:
-                transactions.ledger.set_state(run, "held", objection.message)
-                return Settled(
-                    manifest.changes("held", tuple(map(Conflicting, conflicts)), objection.message), objection
-                )
-        if spared is None:
-            manifest = replace(manifest, notes={**manifest.notes, "accepted": True})
-        live = os.path.join(transactions.live, run)
-        os.rename(held, live)
         try:
-            upper = f"{transactions.place}/{run}/upper"
-            manifest = transactions.commit(run, manifest, Mirror(upper, transactions, run))
-        except Refused as refusal:
-            os.rename(live, held)
-            error = conflict([refusal.path], refusal.why)
-            return Settled(manifest.changes("held", (Conflicting(refusal.path),)), error)
-        with contextlib.suppress(OSError):
-            transactions.sweep_up(os.path.join(live, "upper"))
-        transactions.finish(manifest)
-        return Settled(manifest.changes("committed"))
+            return _apply(transactions, run, held, manifest, spared)
+        except OSError as failure:
+            error = ToolFailed(f"its changes are still held: the disk failed ({failure})")
+            return Settled(manifest.changes("held", reason=error.message), error)
+
+
+def _apply(
+    transactions: Transactions, run: str, held: str, manifest: Manifest, spared: Sequence[str] | None
+) -> Settled:
+    manifest, moved = _refreshed(transactions, manifest)
+    if moved:
+        write_journal(held, manifest)
+        against = tuple(Conflicting(path, transactions.who_changed(path, manifest)) for path in moved)
+        error = conflict(moved, "it changed again since", hint=f"look at `haft diff {run}`, and apply again")
+        return Settled(manifest.changes("held", against), error)
+    if spared is not None:
+        conflicts = [from_latin(path) for path in manifest.notes.get("conflicts", ())]
+        objection = transactions.objection(manifest, f"held/{run}/upper", conflicts, spared)
+        if objection is not None:
+            transactions.ledger.set_state(run, "held", objection.message)
+            return Settled(manifest.changes("held", tuple(map(Conflicting, conflicts)), objection.message), objection)
+    if spared is None:
+        manifest = replace(manifest, notes={**manifest.notes, "accepted": True})
+    live = os.path.join(transactions.live, run)
+    os.rename(held, live)
+    try:
+        upper = f"{transactions.place}/{run}/upper"
+        manifest = transactions.commit(run, manifest, Mirror(upper, transactions, run))
+    except Unfinished as left:
+        return unfinished(manifest, left)
+    except Refused as refusal:
+        os.rename(live, held)
+        error = conflict([refusal.path], refusal.why)
+        return Settled(manifest.changes("held", (Conflicting(refusal.path),)), error)
+    with contextlib.suppress(OSError):
+        transactions.sweep_up(os.path.join(live, "upper"))
+    transactions.finish(manifest)
+    return Settled(manifest.changes("committed"))
 
 
 def _refreshed(transactions: Transactions, manifest: Manifest) -> tuple[Manifest, list[str]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from haft.changes.committing.looking import Stopped
-from haft.changes.reversing import InTheWay, Reversed, reverse
+from haft.changes.reversing import HalfDone, InTheWay, Reversed, reverse
 from haft.changes.settling import apply, drop
 from haft.changes.threads import to_the_end
 from haft.changes.transactions import Owner, Settled, Transactions
@@ -59,6 +59,8 @@ class ChangesTool:
             found = error.found
             changes = Changes(conflicts=found.conflicts)
             return Answer(failure=error.failure(), result=found.to_json(None), changes=changes)
+        except HalfDone as error:
+            return Answer(failure=error.failure(), changes=error.changes)
         except HaftError as error:
             return Answer(failure=error.failure(), changes=Changes())  # Nothing was touched.
 
@@ -92,7 +94,7 @@ class ChangesTool:
             failure = settled.error.failure()
             return Answer(
                 failure=failure,
-                result={"run": run, "state": "held"},
+                result={"run": run, "state": settled.changes.state},
                 changes=Changes(conflicts=settled.changes.conflicts),
             )
         text = f"{run}: {_count(len(settled.changes.files))} committed"

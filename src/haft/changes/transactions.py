@@ -18,7 +18,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from haft.changes.committing.area import Area, find_area, mounts_inside, remove
-from haft.changes.committing.commit import OUT, Refused, commit, is_left, remove_inside, sync, write_journal
+from haft.changes.committing.commit import (
+    OUT,
+    Refused,
+    Unfinished,
+    commit,
+    is_left,
+    remove_inside,
+    sync,
+    write_journal,
+)
 from haft.changes.committing.copying import copy
 from haft.changes.committing.images import Originals
 from haft.changes.committing.looking import Stopped
@@ -38,6 +47,7 @@ from haft.contracts import (
     LimitExceeded,
     Limits,
     StorageFailed,
+    ToolFailed,
 )
 from haft.files import shown
 
@@ -108,6 +118,8 @@ class Transactions:
         """Called after every commit, by whoever committed: it must not take long."""
         self._mounts: list[str] = []
         """Where in the workspace other filesystems are mounted, as it was when the lock was taken."""
+        self._uncleared: set[str] = set()
+        """Runs of which something of ours could not be taken out of the workspace yet."""
 
     @property
     def area(self) -> Area:
@@ -139,7 +151,7 @@ class Transactions:
             self._sweeper = None
         if self._area is not None:
             _quietly(self._sync)
-            if self._host in self._left():
+            if self._uncleared or self._host in self._left():
                 _quietly(lambda: os.close(self.take_lock()))
             if self._host not in self._left():
                 remove(self.live)
@@ -179,6 +191,8 @@ class Transactions:
     def _mend_left(self) -> None:
         """Nobody builds upon half of a commit. Whoever has the lock is the only one who commits: what others seem to be
         committing was left, by a host that was killed or by one that found the disk full."""
+        with contextlib.suppress(OSError):
+            self._uncleared = {run for run in self._uncleared if not self.clear_stations(run)}
         for host in self._left():
             with contextlib.suppress(OSError, StorageFailed):  # Who recovers that host will say.
                 if host == self._host:
@@ -234,18 +248,53 @@ class Transactions:
             against = tuple(Conflicting(path, self.who_changed(path, manifest)) for path in conflicts)
         if error is not None or fate == "hold":
             reason = why if error is None else error.message
-            self.hold(owner, manifest, upper, reason)
-            return Settled(manifest.changes("held", against, reason), error)
+            return self.settle_held(owner, manifest, upper, reason, against, error)
         if stopped():
             raise Stopped
         try:
             manifest = self.commit(owner.run, manifest, Mirror(upper, self, owner.run))
+        except Unfinished as left:
+            return unfinished(manifest, left)
         except Refused as refusal:
-            self.hold(owner, manifest, upper, f"{shown(refusal.path)}: {refusal.why}")
             found = (Conflicting(refusal.path, self.who_changed(refusal.path, manifest)),)
-            return Settled(manifest.changes("held", found), conflict([refusal.path], refusal.why))
+            reason = f"{shown(refusal.path)}: {refusal.why}"
+            return self.settle_held(owner, manifest, upper, reason, found, conflict([refusal.path], refusal.why))
         self.finish(manifest)
         return Settled(manifest.changes("committed"))
+
+    def settle_held(
+        self,
+        owner: Owner,
+        manifest: Manifest,
+        upper: str,
+        reason: str | None,
+        against: tuple[Conflicting, ...] = (),
+        error: HaftError | None = None,
+    ) -> Settled:
+        """Hold a change set, and say what became of it also where the disk fails: what lies there decides, since that
+        is all that whoever takes the lock next will find."""
+        try:
+            self.hold(owner, manifest, upper, reason)
+        except (OSError, StorageFailed) as failure:
+            return self.failed(manifest, failure)
+        return Settled(manifest.changes("held", against, reason), error)
+
+    def failed(self, manifest: Manifest, failure: Exception) -> Settled:
+        """What is true of a change set of which nothing is in the workspace, when the disk failed before its end."""
+        if self._is_journalled(manifest.run):
+            error = ToolFailed(
+                f"its changes are held, and not in the workspace: the disk failed ({failure})",
+                hint=f"{_AGAIN}: `haft changes apply RUN`, `haft changes drop RUN`",
+            )
+            return Settled(manifest.changes("held", reason=error.message), error)
+        error = ToolFailed(f"its changes could not be kept, and are not in the workspace: the disk failed ({failure})")
+        return Settled(manifest.changes("discarded", reason=error.message), error)
+
+    def _is_journalled(self, run: str) -> bool:
+        try:
+            return Manifest.read(os.path.join(self.live, run)) is not None
+        except OSError:
+            return self.is_left(run)
 
     def objection(
         self, manifest: Manifest, upper: str | None, conflicts: Sequence[str], spared: Sequence[str]
@@ -297,7 +346,8 @@ class Transactions:
         try:
             return self._commit(run, manifest, sources, mirror)
         except OSError as error:  # Before the first step: nothing was touched.
-            self.clear_stations(run)
+            if not self.clear_stations(run):
+                self._uncleared.add(run)
             raise Refused(manifest.entries[0].path, error.strerror or str(error)) from error
 
     def _commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None) -> Manifest:
@@ -422,12 +472,17 @@ class Transactions:
         mount = self._elsewhere(path)
         return f"{mount}/{name}" if mount else name
 
-    def clear_stations(self, run: str) -> None:
-        """Those of a commit that was called off before its first step: only copies are in them."""
+    def clear_stations(self, run: str) -> bool:
+        """Those of a commit that was called off before its first step: only copies are in them. Whether all are
+        gone."""
+        is_clear = True
         with self.tree() as workspace:
             for mount in ("", *self._mounts):
-                with contextlib.suppress(OSError):
+                try:
                     remove_inside(workspace, os.path.join(mount, f".haft-{run[2:]}"))
+                except OSError:
+                    is_clear = False
+        return is_clear
 
     def discard_out(self, run: str) -> None:
         """Where a commit displaces things to: empty once it was taken back. What could not be put back is saved."""
@@ -535,6 +590,26 @@ class Mirror:
 
     def leaves_whole(self, _path: str) -> bool:
         return True
+
+
+_AGAIN: Final = "it can be settled once the disk works again"
+
+
+def unfinished(manifest: Manifest, left: Unfinished) -> Settled:
+    """What is said of a commit that the disk stopped. It will hold: the next one who takes the lock sees to it."""
+    where = f"the disk failed in the middle of the commit ({shown(left.path)}: {left.why})"
+    if left.becomes == "committed":
+        error = ToolFailed(
+            f"{where}: some of its changes may not be in the workspace yet",
+            hint="the commit is finished by the next call or `haft` command once the disk works again",
+        )
+    else:
+        error = ToolFailed(
+            f"{where}: its changes were taken back and are held",
+            hint=f"{_AGAIN}: `haft changes apply RUN`, `haft changes drop RUN`",
+        )
+    state: ChangesState = "committed" if left.becomes == "committed" else "held"
+    return Settled(replace(manifest, complete=False).changes(state, reason=error.message), error)
 
 
 def conflict(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conflict:

@@ -7,6 +7,7 @@ while that lies under `live`, the commit is not over, and whoever holds the lock
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Sequence
@@ -28,6 +29,21 @@ Mark = Literal["held", "commit"]
 OUT: Final = "out"
 _OPENED: Final = "opened"
 _UNSOUND: Final = "unsound"
+
+
+PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What a machine says that has no room or no rest at the moment."""
+
+
+class Unfinished(Exception):
+    """The disk failed in the middle of a commit, and what is left cannot be written down now. Whoever takes the lock
+    next makes of it what `becomes` says: nothing but the journal may be relied on until then, and nothing removed."""
+
+    def __init__(self, path: str, why: str, becomes: Literal["committed", "taken back"]) -> None:
+        self.path = path
+        self.why = why
+        self.becomes = becomes
+        super().__init__(f"{path}: {why}")
 
 
 class Refused(Exception):
@@ -62,20 +78,32 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
         try:
             write_journal(full, manifest)
         except OSError:
-            _call_off(full)
+            with contextlib.suppress(OSError):  # No step was taken: whoever finds the journal calls it off.
+                _call_off(full)
             raise
         taken: list[Step] = []
         try:
             for step in steps:
                 taken.append(step)
                 ground.advance(step)
-            bring_home(ground, directory, steps)
+            _bring_home(ground, directory, steps)
         except (Interfered, OSError) as error:
-            _take_back(ground, taken)
-            _clear_stations(ground, steps)
-            workspace.restore()
-            _mark_taken_back(full, manifest)
-            raise Refused(getattr(error, "path", None) or taken[-1].path, _why(error)) from error
+            path, why = getattr(error, "path", None) or taken[-1].path, _why(error)
+            try:
+                _take_back(ground, taken)
+            except OSError:
+                raise Unfinished(path, why, "committed") from error
+            try:
+                _clear_stations(ground, steps)
+                workspace.restore()
+                _mark_taken_back(full, manifest)
+            except OSError:
+                raise Unfinished(path, why, "taken back") from error
+            raise Refused(path, why) from error
+        try:
+            _clear(ground, steps)
+        except OSError as error:
+            raise Unfinished(steps[-1].path, _why(error), "committed") from error
         workspace.restore()
     return manifest
 
@@ -178,7 +206,8 @@ def _narrowed(
 
 
 def resume(area: Area, directory: str, manifest: Manifest) -> bool:
-    """After a crash: finish the commit, or take it back where that cannot be done. Whether it was finished."""
+    """After a crash, or after the disk failed: finish the commit, or take it back where that cannot be done. One of
+    which no step was taken is called off. Whether it was finished."""
     steps = steps_of(manifest)
     full = os.path.join(area.path, directory)
     live = os.path.dirname(full)
@@ -190,13 +219,16 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
         closed = {from_latin(path): mode for path, mode in manifest.notes.get(_OPENED, ())}
         try:
             if not _is_home(ground, directory, steps):
-                if not _is_sound(ground, steps):
+                if not _is_begun(ground, steps) or not _is_sound(ground, steps):
                     raise Interfered("")
                 for step in steps:
                     ground.advance(step)
-            bring_home(ground, directory, steps)
+            _bring_home(ground, directory, steps)
+            _clear(ground, steps)
             done = True
-        except (Interfered, OSError):
+        except (Interfered, OSError) as error:
+            if getattr(error, "errno", None) in PASSING and _is_home(ground, directory, steps):
+                raise  # It cannot be taken back any more.
             _take_back(ground, steps)
             _clear_stations(ground, steps)
             _mark_taken_back(full, manifest)
@@ -208,6 +240,15 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
                     set_mode(workspace, path, mode)
         sync(area)
     return done
+
+
+def _is_begun(ground: Ground, steps: Sequence[Step]) -> bool:
+    """Whether any step was taken. Where none is left to take, all were."""
+    moves = [step for step in steps if step.verb != "mode"]
+    if not steps or any(map(ground.is_taken, moves)):
+        return True
+    ground.workspace.restore()  # What was opened to look into it has another mode meanwhile.
+    return any(ground.is_taken(step) for step in steps if step.verb == "mode")
 
 
 def _is_sound(ground: Ground, steps: Sequence[Step], *, in_place: bool = False) -> bool:
@@ -253,18 +294,25 @@ def _moved(step: Step, kept: str) -> Step:
 
 
 def _take_back(ground: Ground, steps: Sequence[Step]) -> None:
+    """Where someone is in the way, what cannot be taken back stays in the run's directory: nothing is thrown away.
+    Where the disk fails, all others are taken back, and then that error is raised."""
     for tree in (ground.workspace, ground.area):
         tree.insist_no_more()
+    failure: OSError | None = None
     for step in reversed(steps):
-        # What cannot be taken back stays in the run's directory: nothing is thrown away.
-        with contextlib.suppress(Interfered, OSError):
+        try:
             ground.retreat(step)
+        except Interfered:
+            continue
+        except OSError as error:
+            failure = error if error.errno in PASSING else failure
+    if failure is not None:
+        raise failure
 
 
-def bring_home(ground: Ground, directory: str, steps: Sequence[Step]) -> None:
-    """What had to be displaced inside the workspace is copied to where it is kept, and taken away there."""
-    stations = _stations(steps)
-    if not stations:
+def _bring_home(ground: Ground, directory: str, steps: Sequence[Step]) -> None:
+    """What had to be displaced inside the workspace is copied to where it is kept."""
+    if not _stations(steps):
         return
     for step, target in _homes(directory, steps):
         assert step.out is not None
@@ -275,7 +323,11 @@ def bring_home(ground: Ground, directory: str, steps: Sequence[Step]) -> None:
             rename(ground.area, part, ground.area, target)
     for tree in (ground.area, ground.workspace):
         _sync(tree.path)
-    for station in stations:
+
+
+def _clear(ground: Ground, steps: Sequence[Step]) -> None:
+    """Once all is home, take away the stations."""
+    for station in _stations(steps):
         remove_inside(ground.workspace, station)
 
 
@@ -310,8 +362,11 @@ def _clear_stations(ground: Ground, steps: Sequence[Step]) -> None:
             if waiting is not None and waiting.st_ino == step.before.inode:
                 return
     for station in _stations(steps):
-        with contextlib.suppress(OSError):
+        try:
             remove_inside(ground.workspace, station)
+        except OSError as error:
+            if error.errno in PASSING:
+                raise
 
 
 def remove_inside(tree: Tree, path: str) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from haft.changes.committing.entry import Entry
+from haft.changes.committing.looking import look
 from haft.changes.committing.places import Tree, exchange, is_bound_by_modes, move_in, rename, set_mode, set_owner
 
 Verb = Literal["swap", "mode", "mkdir", "rmdir"]
@@ -101,6 +102,20 @@ class Ground:
             case "rmdir":
                 self._make(step.path, step.before)
 
+    def is_taken(self, step: Step) -> bool:
+        """Whether a step was taken, or begun."""
+        here = self.workspace.status(step.path)
+        match step.verb:
+            case "swap":
+                is_out = step.out is not None and self.status(step.out) is not None
+                return is_out or (step.put is not None and _is(here, step.after))
+            case "mkdir":
+                return here is not None and stat.S_ISDIR(here.st_mode)
+            case "rmdir":
+                return here is None
+            case "mode":
+                return here is not None and step.before is not None and step.after is not None and _is_set(here, step)
+
     # Files, and directories with all that they hold.
 
     def _advance_swap(self, step: Step) -> None:
@@ -111,7 +126,7 @@ class Ground:
             self._mend(step.path, here, step.after)
             return
         if step.out is not None and self.status(step.out) is None:
-            if here is None or step.before is None or not _is_untouched(here, step.before):
+            if here is None or step.before is None or not self._is_as_left(step.path, here, step.before):
                 raise Interfered(step.path)
             if step.put is not None and waiting is not None and self._exchange(step, here, waiting):
                 return
@@ -124,6 +139,14 @@ class Ground:
             if waiting is None:
                 raise Interfered(step.path)
             self._put_in(step, waiting)
+
+    def _is_as_left(self, path: str, here: os.stat_result, before: Entry) -> bool:
+        """Whether it is what was looked at. Steps that are taken again may have been taken back, and then all that
+        tells is the content."""
+        if _is_untouched(here, before):
+            return True
+        is_again = self._before is None
+        return is_again and _is_unchanged(here, before) and before.is_like(look(self.workspace, path, forced=True))
 
     def _exchange(self, step: Step, here: os.stat_result, waiting: os.stat_result) -> bool:
         """Old and new in one step, so that there is never nothing; only between things that are no directories."""
@@ -267,6 +290,14 @@ class Ground:
 
 def _is(here: os.stat_result | None, entry: Entry | None) -> bool:
     return here is not None and entry is not None and here.st_ino == entry.inode
+
+
+def _is_set(here: os.stat_result, step: Step) -> bool:
+    """Whether a directory has been given what the step gives it, and had not before."""
+    assert step.before is not None
+    assert step.after is not None
+    have, want = ((each.mode, each.uid, each.gid) for each in (step.before, step.after))
+    return (stat.S_IMODE(here.st_mode), here.st_uid, here.st_gid) == want != have
 
 
 def _is_untouched(here: os.stat_result, entry: Entry) -> bool:

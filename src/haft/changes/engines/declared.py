@@ -17,7 +17,7 @@ from haft.changes.committing.looking import look
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.places import Tree
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
-from haft.contracts import Changes, Conflict, LimitExceeded, Replaced, Workspace
+from haft.contracts import Changes, Conflict, LimitExceeded, Replaced, StorageFailed, Workspace
 
 
 class DeclaredTransaction:
@@ -154,6 +154,8 @@ class DeclaredTransaction:
                     why=why,
                     stopped=stopped,
                 )
+        except (OSError, StorageFailed) as failure:
+            return transactions.failed(manifest, failure)
         finally:
             if not transactions.is_left(self._owner.run):
                 remove(self._place)

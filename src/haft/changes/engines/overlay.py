@@ -16,7 +16,7 @@ from haft.changes.committing.manifest import Manifest
 from haft.changes.committing.places import Tree
 from haft.changes.engines.layer import Capture, Captured, TooDeep, read_large, take_stamp
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
-from haft.contracts import Changes, Conflict, Layer, LimitExceeded
+from haft.contracts import Changes, Conflict, Layer, LimitExceeded, StorageFailed, ToolFailed
 from haft.files import shown
 
 
@@ -107,6 +107,8 @@ class OverlayTransaction:
                     why=why,
                     stopped=stopped,
                 )
+        except (OSError, StorageFailed) as failure:
+            return self._unread(failure)
         except TooDeep:
             error = LimitExceeded(
                 "max_changed_files",
@@ -117,6 +119,10 @@ class OverlayTransaction:
         finally:
             if not transactions.is_left(self._owner.run):
                 self.drop()
+
+    def _unread(self, failure: Exception) -> Settled:
+        error = ToolFailed(f"its changes could not be read, and are not in the workspace: {failure}")
+        return Settled(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
 
     def _elsewhere(self) -> Settled:
         error = Conflict("the workspace was replaced by another one while the call ran: its changes were thrown away")

@@ -10,17 +10,18 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from haft.changes.between import Left, Watched, marked, unaccounted
 from haft.changes.committing.area import remove
-from haft.changes.committing.commit import Refused, write_journal
+from haft.changes.committing.commit import Refused, Unfinished, write_journal
 from haft.changes.committing.images import Images
 from haft.changes.committing.manifest import Manifest
 from haft.changes.committing.opened import Opened
 from haft.changes.committing.staging import Stage
 from haft.changes.snapshots.snapshot import OverBudget, Snapshot, Snapshots
 from haft.changes.snapshots.taken import difference
-from haft.changes.transactions import Fate, Owner, Settled, Transactions
+from haft.changes.transactions import Fate, Owner, Settled, Transactions, unfinished
 from haft.changes.undoing import Reversal, Waiting
 from haft.contracts import Changes, ToolFailed
 from haft.files import shown
@@ -124,7 +125,7 @@ class SnapshotTransaction:
                 f"what the call changed could not be seen to its end ({error}): it is in the workspace for good",
                 hint="look at the workspace before you go on",
             )
-            return Settled(Changes("snapshot", complete=False, reason=failure.message), failure)
+            return Settled(Changes("snapshot", complete=False, reason=failure.message, state="committed"), failure)
         finally:
             # What could not be looked at, or was taken back, counts as what it was before.
             left = self._after or self._before
@@ -159,6 +160,10 @@ class SnapshotTransaction:
         reason = why if error is None else error.message
         try:
             upper = take_back(transactions, self._owner.run, manifest)
+        except Unfinished as left:
+            # What is unfinished is the way back: once it is finished, the changes are held.
+            other: Literal["committed", "taken back"] = "taken back" if left.becomes == "committed" else "committed"
+            return unfinished(manifest, Unfinished(left.path, left.why, other))
         except (Refused, OSError, RecursionError, ValueError) as refusal:
             self._after = found.after
             self._keep(manifest)  # It is there, and can be undone by whoever mends what stood in the way.
@@ -169,10 +174,11 @@ class SnapshotTransaction:
             return Settled(manifest.changes("committed", reason=failure.message), failure)
         if fate == "discard":
             remove(os.path.join(transactions.live, self._owner.run))
+            if transactions.is_left(self._owner.run):
+                return transactions.failed(manifest, OSError("it could not be thrown away"))
             remove(os.path.join(transactions.live, f"{self._owner.run}.layer"))
             return Settled(manifest.changes("discarded"))
-        transactions.hold(self._owner, manifest, upper, reason)
-        return Settled(manifest.changes("held", reason=reason), error)
+        return transactions.settle_held(self._owner, manifest, upper, reason, error=error)
 
     def _reason(self, unread: Sequence[str]) -> str | None:
         reasons = [f"no overlay: {self._why}"] if self._why is not None else []
