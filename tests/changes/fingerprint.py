@@ -7,10 +7,12 @@ its ctime moves by that, its other times do not.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
@@ -32,6 +34,8 @@ class Found(NamedTuple):
     """Of files."""
     content: str | bytes = ""
     """The digest of a file, the target of a link, the number of a device."""
+    attributes: tuple[tuple[str, bytes], ...] = ()
+    """Extended ones, but for what security modules give and overlays leave."""
     names: tuple[bytes, ...] = ()
     """Of a file with more than one: all of them in this tree, where they were asked for."""
 
@@ -91,12 +95,27 @@ def _beneath(directory: int, above: bytes) -> Iterator[tuple[bytes, os.stat_resu
 
 def _found(directory: int, name: bytes, status: os.stat_result) -> Found:
     kind, mode = KINDS[stat.S_IFMT(status.st_mode)], stat.S_IMODE(status.st_mode)
-    owner = (status.st_uid, status.st_gid)
+    owner, attributes = (status.st_uid, status.st_gid), _attributes(directory, name, status)
     if kind == "file":
-        return Found(kind, mode, owner, status.st_size, status.st_mtime_ns, _digest(directory, name, status))
-    if kind == "link":
-        return Found(kind, mode, owner, content=os.readlink(name, dir_fd=directory))
-    return Found(kind, mode, owner, content=str(status.st_rdev) if kind.endswith("device") else "")
+        content = _digest(directory, name, status)
+        return Found(kind, mode, owner, status.st_size, status.st_mtime_ns, content, attributes)
+    content = os.readlink(name, dir_fd=directory) if kind == "link" else ""
+    if kind.endswith("device"):
+        content = str(status.st_rdev)
+    return Found(kind, mode, owner, content=content, attributes=attributes)
+
+
+def _attributes(directory: int, name: bytes, status: os.stat_result) -> tuple[tuple[str, bytes], ...]:
+    if sys.platform != "linux" or not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        return ()
+    with _opened(directory, name, status, 0o400) as inside:
+        try:
+            names = [each for each in sorted(os.listxattr(inside)) if each.startswith(("user.", "system.posix_acl"))]
+            return tuple((each, os.getxattr(inside, each)) for each in names if not each.startswith("user.overlay."))
+        except OSError as error:
+            if error.errno != errno.ENOTSUP:
+                raise
+            return ()
 
 
 def _digest(directory: int, name: bytes, status: os.stat_result) -> str:

@@ -16,6 +16,7 @@ import shlex
 import shutil
 import socket
 import stat
+import struct
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -617,6 +618,34 @@ def close(_walk: Walk, path: bytes) -> None:
 @kind(2, is_closed)
 def reopen(_walk: Walk, path: bytes) -> None:
     os.chmod(path, 0o755)
+
+
+# Extended attributes.
+
+
+@kind(3, is_file, before=2, name="set_attribute_of_file")
+@kind(2, is_directory, before=1, name="set_attribute_of_directory")
+def set_attribute(walk: Walk, path: bytes) -> None:
+    name = walk.chance.choice((b"user.a", b"user.a.longer name", b"user.\xff"))
+    os.setxattr(path, name, walk.chance.randbytes(walk.chance.choice((0, 5, 900))), follow_symlinks=False)
+
+
+@kind(2, is_file, before=1, name="remove_attributes_of_file")
+@kind(1, is_directory, name="remove_attributes_of_directory")
+def remove_attributes(_walk: Walk, path: bytes) -> None:
+    for name in os.listxattr(path, follow_symlinks=False):
+        if name.startswith(("user.a", "system.posix_acl")):
+            os.removexattr(path, name, follow_symlinks=False)
+
+
+@kind(2, is_file, before=1, name="set_access_list_of_file")
+@kind(1, is_directory, before=0.5, name="set_access_list_of_directory")
+def set_access_list(walk: Walk, path: bytes) -> None:
+    nobody, group = 0xFFFFFFFF, walk.chance.choice((4, 5, 6))
+    rows = [(1, 6, nobody), (4, 4, nobody), (8, group, os.getgid()), (16, 7, nobody), (32, 4, nobody)]
+    words = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
+    kinds = ["access", "default"] if is_directory(os.lstat(path)) else ["access"]
+    os.setxattr(path, f"system.posix_acl_{walk.chance.choice(kinds)}", words, follow_symlinks=False)
 
 
 # Deletions.

@@ -168,6 +168,9 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
         if not force and (error := _objection(transactions, plan, images, workspace, candidates)) is not None:
             raise error
         manifest = transactions.commit(run, manifest, sources)
+        if stage.unset:
+            named = ", ".join(map(shown, dict.fromkeys(stage.unset)))
+            manifest = replace(manifest, complete=False, reason=f"extended attributes could not be set: {named}")
     except Unfinished as left:
         if left.becomes == "committed":
             raise HalfDone(plan.direction, manifest, left) from left

@@ -36,6 +36,8 @@ class Change:
     mode_after: int | None = None
     renamed_from: str | None = None
     """Where the content lay before, for what was created under another name."""
+    attributes: tuple[str, ...] = ()
+    """The names of extended attributes that came, went or changed; none of what was deleted."""
 
     def to_json(self) -> dict[str, Any]:
         shape: dict[str, Any] = {**path_to_json(self.path), "type": self.type, "kind": self.kind}
@@ -49,6 +51,8 @@ class Change:
             shape["modeAfter"] = f"{self.mode_after & 0o7777:04o}"
         if self.renamed_from is not None:
             shape["from"] = path_to_json(self.renamed_from)["path"]
+        if self.attributes:
+            shape["attributes"] = [path_to_json(name)["path"] for name in self.attributes]
         return shape
 
 

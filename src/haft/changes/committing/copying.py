@@ -13,6 +13,7 @@ import stat
 import sys
 from typing import Final
 
+from haft.changes.committing.attributes import Unread, attributes_of, set_attributes
 from haft.changes.committing.places import Tree, set_mode, set_owner, set_time, two_places
 
 _FICLONE: Final = 0x40049409
@@ -41,6 +42,7 @@ def copy(source: Tree, path: str, target: Tree, onto: str) -> None:
         if stat.S_ISDIR(found.st_mode):
             later.append((place, found))
     for place, found in reversed(later):
+        _copy_attributes(source, path + place[len(onto) :], target, place)
         set_mode(target, place, stat.S_IMODE(found.st_mode))  # Last, or we could not have filled it.
 
 
@@ -59,6 +61,7 @@ def _copy_one(source: Tree, path: str, status: os.stat_result, target: Tree, ont
     if not stat.S_ISREG(status.st_mode):
         os.mknod(name, status.st_mode, status.st_rdev, dir_fd=place)
         set_owner(target, onto, status.st_uid, status.st_gid)
+        _copy_attributes(source, path, target, onto)
         set_mode(target, onto, mode)
         return
     inlet = source.read(path)
@@ -66,15 +69,21 @@ def _copy_one(source: Tree, path: str, status: os.stat_result, target: Tree, ont
         outlet = os.open(name, _NEW, 0o600, dir_fd=place)
         try:
             copy_content(inlet, outlet)
-            _copy_attributes(inlet, outlet)
             with contextlib.suppress(PermissionError):
                 os.fchown(outlet, status.st_uid, status.st_gid)
+            with contextlib.suppress(Unread):  # After the owner: a new one takes capabilities away.
+                set_attributes(outlet, attributes_of(inlet))
             os.fchmod(outlet, mode)
             os.utime(outlet, ns=(status.st_atime_ns, status.st_mtime_ns))
         finally:
             os.close(outlet)
     finally:
         os.close(inlet)
+
+
+def _copy_attributes(source: Tree, path: str, target: Tree, onto: str) -> None:
+    with contextlib.suppress(Unread):
+        set_attributes(target.where(onto), attributes_of(source.where(path)))
 
 
 def _link(target: Tree, known: str, onto: str) -> None:
@@ -113,13 +122,3 @@ def _next_piece(descriptor: int, at: int, size: int) -> tuple[int, int]:
         if error.errno == errno.ENXIO:
             return size, size
         return at, size
-
-
-def _copy_attributes(inlet: int, outlet: int) -> None:
-    if sys.platform != "linux":
-        return
-    with contextlib.suppress(OSError):
-        for name in os.listxattr(inlet):
-            if not name.startswith(("trusted.overlay.", "user.overlay.")):
-                with contextlib.suppress(OSError):
-                    os.setxattr(outlet, name, os.getxattr(inlet, name))

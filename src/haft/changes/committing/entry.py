@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from haft.contracts import ChangeKind
@@ -37,6 +37,8 @@ class Entry:
     """How many names the file had."""
     ctime_ns: int = 0
     """When it changed last in any way, for those who look soon enough; 0 where we may have changed it ourselves."""
+    attributes: str | None = None
+    """The extended ones, as `attributes` writes them; None where they are not known."""
 
     @property
     def is_directory(self) -> bool:
@@ -52,12 +54,13 @@ class Entry:
             and self.size == other.size
             and self.mtime_ns == other.mtime_ns
             and (self.uid, self.gid) == (other.uid, other.gid)
+            and (self.attributes == other.attributes or None in (self.attributes, other.attributes))
         )
 
     def to_json(self) -> list[Any]:
         return [
             self.kind, self.mode, self.uid, self.gid, self.size, self.mtime_ns, self.content, self.inode, self.links,
-            self.ctime_ns,
+            self.ctime_ns, self.attributes,
         ]  # fmt: skip
 
     @classmethod
@@ -74,8 +77,13 @@ def kind_of(mode: int) -> ChangeKind:
     return "link" if stat.S_ISLNK(mode) else "other"
 
 
-def entry_from(status: os.stat_result, content: str | None = None) -> Entry:
+def entry_from(status: os.stat_result, content: str | None = None, attributes: str | None = None) -> Entry:
     """The entry of what `status` tells of; `content` is the digest of a file or the target of a link."""
+    entry = _entry_from(status, content)
+    return entry if attributes is None else replace(entry, attributes=attributes)
+
+
+def _entry_from(status: os.stat_result, content: str | None) -> Entry:
     kind = kind_of(status.st_mode)
     if kind == "file":
         return Entry(

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import BinaryIO, Literal
 
 from haft.changes.committing.area import Area
+from haft.changes.committing.attributes import can_be_set
 from haft.changes.committing.commit import OUT, steps_of
 from haft.changes.committing.entry import UNREADABLE, Entry
 from haft.changes.committing.looking import look
@@ -70,6 +71,8 @@ class Images:
 
     def has(self, wanted: Entry) -> bool:
         """Whether it can be made anew."""
+        if not can_be_set(wanted.attributes):
+            return False
         if wanted.kind == "file":
             return wanted.content is not None and self.blobs.has(wanted.content)
         return True

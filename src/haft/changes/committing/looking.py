@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from haft.changes.committing.attributes import Unread, attributes_of
 from haft.changes.committing.entry import UNREADABLE, Entry, entry_from
 from haft.changes.committing.places import Tree, set_mode
 
@@ -35,9 +37,34 @@ def look(
             return None
     if stat.S_ISREG(status.st_mode):
         return _look_into(tree, path, status, forced, stopped)
-    if stat.S_ISLNK(status.st_mode):
-        return entry_from(status, tree.link_target(path))
-    return entry_from(status)
+    target = tree.link_target(path) if stat.S_ISLNK(status.st_mode) else None
+    return entry_from(status, target, _attributes(tree, path, status, forced))
+
+
+def _attributes(tree: Tree, path: str, status: os.stat_result, forced: bool) -> str | None:
+    """Of what is no file; None where they may not be read, or it is gone."""
+    try:
+        return attributes_of(tree.where(path))
+    except Unread:
+        if not forced or status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode):
+            return None
+        with _widened(tree, path, status):
+            return attributes_of(tree.where(path))
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
+
+
+@contextlib.contextmanager
+def _widened(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
+    """Readable for the moment."""
+    tree.note(path, status)
+    set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o400)
+    try:
+        yield
+    finally:
+        set_mode(tree, path, stat.S_IMODE(status.st_mode))
 
 
 def _look_into(
@@ -46,6 +73,7 @@ def _look_into(
     widened = False
     try:
         descriptor = tree.read(path)
+        attributes = _attributes_of(descriptor)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM):
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.EINVAL):
@@ -54,17 +82,24 @@ def _look_into(
         if not forced or status.st_uid != os.geteuid():
             return entry_from(status, UNREADABLE)
         widened = True
-        tree.note(path, status)
-        set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o400)
-        try:
+        with _widened(tree, path, status):
             descriptor = tree.read(path)
-        finally:
-            set_mode(tree, path, stat.S_IMODE(status.st_mode))
+            attributes = _attributes_of(descriptor)
     try:
-        entry = entry_from(status, digest_of_descriptor(descriptor, stopped))
+        entry = entry_from(status, digest_of_descriptor(descriptor, stopped), attributes)
         return replace(entry, ctime_ns=0) if widened else entry
     finally:
         os.close(descriptor)
+
+
+def _attributes_of(descriptor: int) -> str | None:
+    try:
+        return attributes_of(descriptor)
+    except Unread:  # Opened by a right that others have not, as by one to read everything.
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def digest_of_descriptor(descriptor: int, stopped: Callable[[], bool] | None = None) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from haft.changes.committing.attributes import differing
 from haft.changes.committing.entry import Entry
 from haft.contracts import Change, Changes, ChangesState, Conflicting, Engine
 from haft.storage import decode, encode
@@ -46,6 +47,9 @@ class Altered:
             mode_before=None if before is None or before.kind == "link" else before.mode,
             mode_after=None if after is None or after.kind == "link" else after.mode,
             renamed_from=renamed_from,
+            attributes=()
+            if after is None
+            else differing("" if before is None else before.attributes, after.attributes),
         )
 
 

@@ -158,6 +158,12 @@ class Tree:
         place, name = self.at(path)
         return os.readlink(name, dir_fd=place)
 
+    def where(self, path: str) -> bytes:
+        """A name for what lies at a path that the system takes in one piece, however long the path is. It is good until
+        the next directory is reached; whoever uses it must not follow a link at its end."""
+        place, name = self.at(path)
+        return os.fsencode(f"/proc/self/fd/{place}/") + os.fsencode(name)
+
     def names(self, path: str) -> list[tuple[str, os.stat_result]]:
         """What a directory holds, in the order of its bytes."""
         descriptor = os.open(".", _LIST, dir_fd=self.directory(path))

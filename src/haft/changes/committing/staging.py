@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
+from haft.changes.committing.attributes import set_attributes
 from haft.changes.committing.entry import Entry
 from haft.changes.committing.places import Tree, set_mode, set_owner, set_time
 from haft.changes.store.blobs import Blobs
@@ -18,6 +19,8 @@ class Stage:
         self._directory = directory
         self._blobs = blobs
         self._count = 0
+        self.unset: list[str] = []
+        """Extended attributes that could not be given back."""
 
     def make(self, wanted: Entry, joined: str | None = None) -> str:
         """Make it, exactly, and say where below the area it lies. `joined` is where the file was made already that this
@@ -45,6 +48,8 @@ class Stage:
             else:
                 os.mknod(name, wanted.mode, int(wanted.content or 0), dir_fd=where)
             set_owner(ours, place, wanted.uid, wanted.gid)
+            # After the owner, which takes capabilities away, and before the mode, which may forbid it.
+            self.unset += set_attributes(ours.where(place), wanted.attributes)
             if wanted.kind != "link":
                 set_mode(ours, place, wanted.mode & 0o7777)
             if wanted.kind == "file":

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from haft.changes.committing.attributes import Unread, attributes_of, differing, set_attributes
 from haft.changes.committing.entry import Entry
 from haft.changes.committing.looking import look
 from haft.changes.committing.places import Tree, exchange, is_bound_by_modes, move_in, rename, set_mode, set_owner
@@ -114,7 +115,7 @@ class Ground:
             case "rmdir":
                 return here is None
             case "mode":
-                return here is not None and step.before is not None and step.after is not None and _is_set(here, step)
+                return here is not None and _is_set(self.workspace, here, step)
 
     # Files, and directories with all that they hold.
 
@@ -275,6 +276,9 @@ class Ground:
         self.workspace.restore(path)  # Once it is closed, nothing beneath it can be reached.
         if have is not None and (have.uid, have.gid) != (want.uid, want.gid):
             set_owner(self.workspace, path, want.uid, want.gid)
+        if have is None or differing(have.attributes, want.attributes):  # A new one may have inherited some.
+            set_mode(self.workspace, path, want.mode | 0o700)
+            set_attributes(self.workspace.where(path), want.attributes)
         set_mode(self.workspace, path, want.mode)
         self.workspace.let_in.pop(path, None)
 
@@ -292,12 +296,17 @@ def _is(here: os.stat_result | None, entry: Entry | None) -> bool:
     return here is not None and entry is not None and here.st_ino == entry.inode
 
 
-def _is_set(here: os.stat_result, step: Step) -> bool:
+def _is_set(tree: Tree, here: os.stat_result, step: Step) -> bool:
     """Whether a directory has been given what the step gives it, and had not before."""
-    assert step.before is not None
-    assert step.after is not None
-    have, want = ((each.mode, each.uid, each.gid) for each in (step.before, step.after))
-    return (stat.S_IMODE(here.st_mode), here.st_uid, here.st_gid) == want != have
+    before, after = step.before, step.after
+    if before is None or after is None:
+        return False
+    have, want = ((each.mode, each.uid, each.gid) for each in (before, after))
+    if (stat.S_IMODE(here.st_mode), here.st_uid, here.st_gid) != want:
+        return False
+    with contextlib.suppress(Unread):
+        return want != have or (before.attributes != after.attributes == attributes_of(tree.where(step.path)))
+    return False
 
 
 def _is_untouched(here: os.stat_result, entry: Entry) -> bool:

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from haft.changes.committing.attributes import differing, names_in
 from haft.changes.committing.entry import UNREADABLE, Entry
 from haft.changes.diff.legible import Content, Open, content_of, trouble_in_words
 from haft.changes.diff.patches import Hunks, git_mode, hunks, patch, quoted, replaced
+from haft.files import shown
 
 _SPECIAL: Final = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX | stat.S_IWOTH
 """Bits of a new file that a patch does not tell and a person wants to know."""
@@ -67,7 +69,8 @@ def _directories(old: Side | None, new: Side | None) -> Compared:
     if old is not None and new is not None:
         return Compared(note=_joined(_facts(old.entry, new.entry)))
     if new is not None:
-        return Compared(f"create directory {quoted(new.path)}\n", _special(new.entry, stat.S_ISVTX))
+        notes = [_special(new.entry, stat.S_ISVTX), _attributes(None, new.entry)]
+        return Compared(f"create directory {quoted(new.path)}\n", _joined(notes))
     assert old is not None
     return Compared(f"delete directory {quoted(old.path)}\n")
 
@@ -124,6 +127,8 @@ def _same_content(old: Entry, new: Entry) -> bool:
 
 def _facts(old: Entry | None, new: Entry | None, told: Literal["mode in patch"] | None = None) -> Iterator[str]:
     """What changed beside the content, as far as a patch does not tell it: git knows two modes and no owner."""
+    if new is not None:
+        yield from filter(None, [_attributes(old, new)])
     if new is not None and old is None:
         yield from filter(None, [_special(new, _SPECIAL)])
     if old is None or new is None:
@@ -133,6 +138,17 @@ def _facts(old: Entry | None, new: Entry | None, told: Literal["mode in patch"] 
         yield f"mode {modes[0]:04o} → {modes[1]:04o}"
     if (old.uid, old.gid) != (new.uid, new.gid):
         yield f"owner {old.uid}:{old.gid} → {new.uid}:{new.gid}"
+
+
+def _attributes(old: Entry | None, new: Entry) -> str | None:
+    """Extended attributes, by name: git's patches know none."""
+    names = differing("" if old is None else old.attributes, new.attributes)
+    if not names:
+        return None
+    had = set() if old is None else set(names_in(old.attributes))
+    has = set(names_in(new.attributes))
+    words = {name: "changed" if name in had and name in has else "set" if name in has else "removed" for name in names}
+    return ", ".join(f"attribute {shown(name)} {word}" for name, word in words.items())
 
 
 def _special(entry: Entry, bits: int) -> str | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from haft.changes.committing.area import identity, remove
+from haft.changes.committing.attributes import CAPABILITIES, set_attributes, without
 from haft.changes.committing.looking import look
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.places import Tree
@@ -86,6 +87,7 @@ class DeclaredTransaction:
                 if before is not None:
                     if (before.uid, before.gid) != (os.geteuid(), os.getegid()) and os.geteuid() == 0:
                         os.fchown(descriptor, before.uid, before.gid)
+                    set_attributes(descriptor, without(before.attributes, CAPABILITIES))
                     # Set-user-id on new content would be a privilege nobody granted; writing in place drops it too.
                     os.fchmod(descriptor, before.mode & ~(stat.S_ISUID | stat.S_ISGID))
                 else:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from haft.changes.committing.attributes import Unread, attributes_of
 from haft.changes.committing.copying import copy
 from haft.changes.committing.entry import UNREADABLE, Entry, entry_from
 from haft.changes.committing.looking import look
@@ -163,7 +164,7 @@ class Capture:
             self._bring_up(path, self._redirected(path, marks["redirect"]))
             covered = True
         covered = covered or "opaque" in marks
-        after = entry_from(status)
+        after = self._look(self._upper, path, status)
         if under is None:
             self._found.entries.append(Altered(path, None, after))
             return path, None, True
@@ -172,8 +173,8 @@ class Capture:
             self._check(path, under)
             self._found.entries.append(Altered(path, before, after))
             return path, None, True
-        before = entry_from(under)
-        if not before.is_like(after):
+        before = self._look(self._workspace, path, under)
+        if before is not None and not before.is_like(after):
             self._check(path, under)  # Whose mode it is cannot be told where others were at work in it.
             self._found.entries.append(Altered(path, before, after))
         return path, path, covered
@@ -215,6 +216,8 @@ class Capture:
         if not self._digests:
             return entry_from(status)
         if tree is self._upper and status.st_ino in self._known:
+            with contextlib.suppress(Unread):
+                return entry_from(status, self._known[status.st_ino], attributes_of(self._upper.where(path)))
             return entry_from(status, self._known[status.st_ino])
         return look(tree, path, status, forced=True, stopped=self._stopped)
 
@@ -230,8 +233,7 @@ class Capture:
 
     def _take_marks(self, path: str, *, off: bool = True) -> dict[str, bytes]:
         """What it noted of one thing; taken `off` what will come into the workspace, where it means nothing."""
-        place, name = self._upper.at(path)
-        where = os.fsencode(f"/proc/self/fd/{place}/") + os.fsencode(name)
+        where = self._upper.where(path)
         try:
             noted = [mark for mark in os.listxattr(where, follow_symlinks=False) if mark.startswith(self._prefix)]
         except OSError as error:

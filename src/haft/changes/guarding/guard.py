@@ -12,7 +12,7 @@ the lock that commits hold: what makes a repository of a directory may come from
   and vendored folders come and go.
 - **Times and owners** of protected files may change: nobody runs those.
 
-It does not look at ordinary code, which runs when a person runs it, nor at extended attributes.
+It does not look at ordinary code, which runs when a person runs it, nor at extended attributes but for capabilities.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
+from haft.changes.committing.attributes import CAPABILITIES, value_of
+from haft.changes.committing.entry import Entry
 from haft.changes.committing.manifest import Altered
 from haft.changes.guarding.gitguard import GitGuard
 from haft.changes.guarding.grounds import MAKES, PLAIN, Ground, Grounds, named
@@ -81,7 +83,7 @@ class _Judge:
     def offence(self, entry: Altered) -> Offence | None:
         """The first thing that is wrong with one path. Most of any change set leaves after a look at its name."""
         after = entry.after
-        if after is not None and (after.kind == "other" or (after.mode & _RAISED and after.kind == "file")):
+        if after is not None and (after.kind == "other" or (after.kind == "file" and _is_raised(after))):
             found = _special(entry)
             if found is not None:
                 return found
@@ -180,10 +182,19 @@ def _special(entry: Altered) -> Offence | None:
     if after is None or after.kind == "other":
         is_device = after is not None and (stat.S_ISBLK(after.mode) or stat.S_ISCHR(after.mode))
         return Offence(entry.path, "it is a device", None) if is_device else None
+    capabilities = value_of(after.attributes, CAPABILITIES)
     was = None if before is None else (before.mode & after.mode & _RAISED, before.uid, before.gid)
-    if is_same(entry) and was == (after.mode & _RAISED, after.uid, after.gid):
+    had = capabilities if before is None or before.attributes is None else value_of(before.attributes, CAPABILITIES)
+    if is_same(entry) and was == (after.mode & _RAISED, after.uid, after.gid) and capabilities in (None, had):
         return None
-    return Offence(entry.path, "it would run with the rights of its owner or group", entry.path)
+    if after.mode & _RAISED:
+        return Offence(entry.path, "it would run with the rights of its owner or group", entry.path)
+    return Offence(entry.path, "it would run with capabilities of its own", entry.path)
+
+
+def _is_raised(after: Entry) -> bool:
+    """Whether it runs with more rights than whoever starts it."""
+    return bool(after.mode & _RAISED or value_of(after.attributes, CAPABILITIES))
 
 
 def _is_unchanged(entry: Altered) -> bool:

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self
 
+from haft.changes.committing.attributes import Unread, attributes_of
+
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: a pipe put in the file's place between two steps must not hang us.
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
@@ -93,16 +95,20 @@ class Descent:
         os.fchmod(step.descriptor, mode | 0o500)
         step.mode = mode
 
-    def open_file(self, name: str) -> int:
-        """A file of this directory for reading, with the mode it had; the caller closes it, and asks what it is."""
+    def open_file(self, name: str) -> tuple[int, str | None]:
+        """A file of this directory for reading, with the mode it had, and its extended attributes, if they may be read:
+        the system looks at the mode for each. The caller closes it, and asks what it is."""
         descriptor, mode = self._opened_here(name, _READ, 0o400)
-        if mode is not None:
+        try:
             try:
-                os.fchmod(descriptor, mode)
-            except BaseException:
-                os.close(descriptor)
-                raise
-        return descriptor
+                attributes = readable_attributes(descriptor)
+            finally:
+                if mode is not None:
+                    os.fchmod(descriptor, mode)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor, attributes
 
     def _opened_here(self, name: str, flags: int, bits: int) -> tuple[int, int | None]:
         def tell(status: os.stat_result) -> None:
@@ -138,6 +144,14 @@ class Descent:
                     raise Swapped
         finally:
             _let_go(left)
+
+
+def readable_attributes(place: int | bytes) -> str | None:
+    """None where they may not be read."""
+    try:
+        return attributes_of(place)
+    except Unread:
+        return None
 
 
 def _let_go(step: _Step) -> None:

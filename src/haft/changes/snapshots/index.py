@@ -2,12 +2,13 @@
 
 Only a memory that saves reading: a file that is missing here, or a whole index that is missing or broken, is read anew.
 It lies by columns, which load several times faster than rows: a line of facts about it, the paths, the digests, then
-each part of the stamps.
+each part of the stamps. Extended attributes, which few files have, follow by path.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import zlib
 from array import array
@@ -19,7 +20,7 @@ from haft.changes.snapshots.scanning import Stamp
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-_MAGIC: Final = b"haft index 1"
+_MAGIC: Final = b"haft index 2"
 _TYPES: Final = "QQQQQQqqq"
 """Of the parts of a stamp: inodes and devices use all 64 bits, times may lie before 1970."""
 
@@ -33,6 +34,8 @@ class Index:
     """Their digests."""
     removals: str = ""
     """What the store said of itself when all of the digests were in it."""
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    """Their extended attributes, where there are any."""
 
     def write(self, place: str) -> None:
         """In place of the one before; whole, or not at all."""
@@ -40,7 +43,7 @@ class Index:
             self._write(place)
         except OverflowError:  # Times past the year 2262.
             kept = {path: stamp for path, stamp in self.stamps.items() if max(map(abs, stamp[7:])) < 1 << 63}
-            Index(kept, self.contents, self.removals)._write(place)
+            Index(kept, self.contents, self.removals, self.attributes)._write(place)
 
     def _write(self, place: str) -> None:
         head = f" {len(self.stamps)} {self.removals}\n".encode()
@@ -48,7 +51,8 @@ class Index:
         digests = bytes.fromhex("".join(map(self.contents.__getitem__, self.stamps)))
         rows = self.stamps.values()
         columns = [array(type_, [stamp[at] for stamp in rows]) for at, type_ in enumerate(_TYPES)]
-        parts: list[ReadableBuffer] = [head, len(paths).to_bytes(8, "little"), paths, digests, *columns]
+        attributes = json.dumps(self.attributes).encode()
+        parts: list[ReadableBuffer] = [head, len(paths).to_bytes(8, "little"), paths, digests, *columns, attributes]
         temporary = f"{place}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
         try:
             with open(temporary, "xb") as file:
@@ -98,4 +102,5 @@ class Index:
             dict(zip(paths, zip(*columns, strict=True), strict=True)),
             {path: spelt[at : at + 64] for path, at in zip(paths, range(0, 64 * total, 64), strict=True)},
             removals,
+            json.loads(bytes(body[stop:])),
         )

@@ -29,6 +29,7 @@ class Read:
     """The digest, or `UNREADABLE`."""
     racy: bool
     """Whether it could change, or did, without another stamp."""
+    attributes: str | None = None
 
 
 def read_files(
@@ -56,18 +57,18 @@ def _read(descent: Descent, path: str, stamp: Stamp, keep: Keep) -> Read | None:
     above, _, name = path.rpartition("/")
     try:
         descent.go(above)
-        descriptor = descent.open_file(name)
+        descriptor, attributes = descent.open_file(name)
     except FileNotFoundError:
         return None
     except PermissionError:
         return Read(stamp, UNREADABLE, False)
     try:
-        return _read_steadily(path, descriptor, keep)
+        return _read_steadily(path, descriptor, keep, attributes)
     finally:
         os.close(descriptor)
 
 
-def _read_steadily(path: str, descriptor: int, keep: Keep) -> Read:
+def _read_steadily(path: str, descriptor: int, keep: Keep, attributes: str | None) -> Read:
     """Again, where it changed meanwhile; what never rests is as it was last."""
     moment, before = now(), os.fstat(descriptor)
     if not stat.S_ISREG(before.st_mode):
@@ -78,5 +79,6 @@ def _read_steadily(path: str, descriptor: int, keep: Keep) -> Read:
         after = os.fstat(descriptor)
         steady = stamp_of(after) == stamp_of(before)
         if steady or tries == _TRIES:
-            return Read(stamp_of(after), content, not steady or is_racy(before.st_ctime_ns, moment))
+            racy = not steady or is_racy(before.st_ctime_ns, moment)
+            return Read(stamp_of(after), content, racy, attributes)
         moment, before = now(), after

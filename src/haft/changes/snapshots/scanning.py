@@ -10,6 +10,7 @@ writes within one tick of its clock are one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import time
@@ -17,7 +18,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from haft.changes.snapshots.descent import Descent, Note
+from haft.changes.snapshots.descent import Descent, Note, readable_attributes
 from haft.contracts import ToolFailed
 
 Stamp = tuple[int, ...]
@@ -36,6 +37,8 @@ class Scan:
     stamps: dict[str, Stamp] = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
     """Where links lead, and the numbers of devices."""
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    """The extended ones of what is no file, where there are any; None where they may not be read."""
     racy: set[str] = field(default_factory=set)
     """What is neither file nor directory and could change again without another stamp."""
     closed: list[str] = field(default_factory=list)
@@ -55,6 +58,8 @@ def scan(root: str, skip: Collection[tuple[int, int]], stopped: Callable[[], boo
             try:
                 descent.go(path)
                 below = _list(descent, path, found, skip)
+                if path and (attributes := readable_attributes(descent.descriptor)) != "":
+                    found.attributes[path] = attributes
             except FileNotFoundError:
                 found.stamps.pop(path, None)
             except PermissionError:
@@ -108,6 +113,10 @@ def _look_at_other(descriptor: int, name: str, path: str, status: os.stat_result
             return False
     found.stamps[path] = stamp_of(status)
     found.contents[path] = content
+    with contextlib.suppress(OSError):
+        where = os.fsencode(f"/proc/self/fd/{descriptor}/") + os.fsencode(name)
+        if (attributes := readable_attributes(where)) != "":
+            found.attributes[path] = attributes
     return True
 
 

@@ -110,7 +110,9 @@ class Snapshots:
         removals = self._blobs.removals()
         if index.removals != removals:
             self._forget_lost(index)
-        after = Snapshot(found.stamps, index.contents, frozenset(), list(found.closed), skip, removals)
+        after = Snapshot(
+            found.stamps, index.contents, frozenset(), list(found.closed), index.attributes, skip, removals
+        )
         fresh = _follow(after, index.stamps, found, _differing(index.stamps, found.stamps))
         needed = _size_of(fresh, found.stamps)
         if needed > budget:
@@ -129,10 +131,17 @@ class Snapshots:
     def _compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> Comparison:
         found = scan(root, before.skip, stopped, self._note(root))
         differing = _differing(before.stamps, found.stamps)
+        differing += _differing_attributes(before, found)
         gone = before.stamps.keys() - found.stamps.keys()
         differing += [path for path in before.racy if before.stamps[path] == found.stamps.get(path)]
         after = Snapshot(
-            found.stamps, before.contents.copy(), frozenset(), list(found.closed), before.skip, before.removals
+            found.stamps,
+            before.contents.copy(),
+            frozenset(),
+            list(found.closed),
+            before.attributes.copy(),
+            before.skip,
+            before.removals,
         )
         known = {path: stamp for path, stamp in before.stamps.items() if path not in before.racy} if gone else {}
         fresh = _follow(after, known, found, differing)
@@ -151,6 +160,7 @@ class Snapshots:
         there = set(self._blobs.digests())
         for path in [path for path, digest in index.contents.items() if digest not in there]:
             del index.stamps[path], index.contents[path]
+            index.attributes.pop(path, None)
 
     def _keeping(self, stopped: Callable[[], bool]) -> Keep:
         return lambda path, descriptor, size: self._blobs.put(descriptor, size, stopped)
@@ -180,7 +190,8 @@ class Snapshots:
             if stat.S_ISREG(stamp[0]) and path not in racy and contents[path] != UNREADABLE
         }
         os.makedirs(os.path.dirname(self._place), 0o700, exist_ok=True)
-        Index(stamps, contents, snapshot.removals).write(self._place)
+        attributes = {path: text for path, text in snapshot.attributes.items() if path in stamps}
+        Index(stamps, contents, snapshot.removals, attributes).write(self._place)
 
 
 def _steadily(look: Callable[[], Result]) -> Result:
@@ -197,24 +208,39 @@ def _differing(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> list[
     return [path for path, stamp in after.items() if known(path) != stamp]
 
 
+def _differing_attributes(before: Snapshot, found: Scan) -> list[str]:
+    """What is no file, and has other extended attributes under the same stamp."""
+    known = {path: text for path, text in before.attributes.items() if not stat.S_ISREG(before.stamps[path][0])}
+    return [
+        path
+        for path in known.keys() | found.attributes.keys()
+        if known.get(path, "") != found.attributes.get(path, "")
+        if path in found.stamps and found.stamps[path] == before.stamps.get(path)
+    ]
+
+
 def _follow(after: Snapshot, known: Mapping[str, Stamp], found: Scan, differing: Iterable[str]) -> list[str]:
     """Bring the contents up to what the scan alone tells; the files that must be read. What moved along with its
     directory bears its old stamp under a new name, and need not be."""
-    contents = after.contents
+    contents, attributes = after.contents, after.attributes
     gone = known.keys() - found.stamps.keys()
-    moved = {known[path]: contents[path] for path in gone if path in contents}
+    moved = {known[path]: (contents[path], attributes.get(path, "")) for path in gone if path in contents}
     for path in contents.keys() - found.stamps.keys():
         del contents[path]
+    for path in attributes.keys() - found.stamps.keys():
+        del attributes[path]
     fresh = []
     for path in differing:
         stamp = found.stamps[path]
         contents.pop(path, None)
+        attributes.pop(path, None)
         if stat.S_ISREG(stamp[0]):
             if stamp in moved:
-                contents[path] = moved[stamp]
+                contents[path], attributes[path] = moved[stamp]
             else:
                 fresh.append(path)
     contents.update(found.contents)
+    attributes.update(found.attributes)
     contents.update(dict.fromkeys(found.closed, UNREADABLE))
     return fresh
 
@@ -225,6 +251,8 @@ def _note(after: Snapshot, racy: set[str], path: str, read: Read | None) -> None
         return
     after.stamps[path] = read.stamp
     after.contents[path] = read.content
+    if read.attributes != "":
+        after.attributes[path] = read.attributes
     if read.racy:
         racy.add(path)
     if read.content == UNREADABLE:

@@ -27,17 +27,22 @@ class Snapshot:
     """Paths whose stamp says nothing: they could change again and bear the same."""
     unreadable: list[str]
     """Files and directories that we may not read, and may not make readable."""
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    """The extended ones, where there are any; None where they could not be read."""
     skip: frozenset[tuple[int, int]] = frozenset()
     removals: str = field(default="", repr=False)
 
     @property
     def entries(self) -> dict[str, Entry]:
-        return {path: _entry(stamp, self.contents.get(path)) for path, stamp in self.stamps.items()}
+        return {path: self._entry(path, stamp) for path, stamp in self.stamps.items()}
 
     def entry(self, path: str) -> Entry | None:
         """What lay at one path."""
         stamp = self.stamps.get(path)
-        return None if stamp is None else _entry(stamp, self.contents.get(path))
+        return None if stamp is None else self._entry(path, stamp)
+
+    def _entry(self, path: str, stamp: Stamp) -> Entry:
+        return dataclasses.replace(_entry(stamp, self.contents.get(path)), attributes=self.attributes.get(path, ""))
 
     def is_closed(self, path: str) -> bool:
         """Whether a directory lay there that could not be read."""
