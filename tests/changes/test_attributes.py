@@ -9,6 +9,10 @@ import sys
 import pytest
 
 from haft.changes.committing.attributes import attributes_of, can_be_set, differing, set_attributes
+from haft.changes.committing.looking import look
+from haft.changes.committing.manifest import Altered
+from haft.changes.committing.places import Tree
+from haft.changes.diff.difference import difference
 from haft.service import ToolService
 
 pytestmark = [
@@ -76,14 +80,21 @@ def test_a_change_of_attributes_alone_is_told_committed_undone_and_redone(worksp
         }  # fmt: skip
         assert [each.to_json()["attributes"] for each in changes.files] == [["user.gone", "user.new"], ["user.of"]]
         assert now() == after
-        text = service.diff(outcome.run_id)
-        assert "attribute user.gone removed, attribute user.new set" in text
-        assert "attribute user.of set" in text
         for verb, wanted in ((service.undo, before), (service.redo, after), (service.undo, before)):
             assert (await verb(outcome.run_id)).status == "done"
             assert now() == wanted
 
     use(workspace, go, **{"changes.engine": engine})
+
+
+def test_a_diff_names_the_attributes_that_came_and_went(workspace):
+    with Tree(str(workspace)) as tree:
+        before = look(tree, "a")
+        os.setxattr(workspace / "a", "user.new", b"3")
+        os.setxattr(workspace / "a", "user.kept", b"other")
+        os.removexattr(workspace / "a", "user.gone")
+        told = difference([Altered("a", before, look(tree, "a"))], lambda _each, _side: None)
+    assert told[0].note == "attribute user.gone removed, attribute user.kept changed, attribute user.new set"
 
 
 @pytest.mark.parametrize("engine", ["auto", "snapshot"])
