@@ -54,7 +54,7 @@ def engine(request, has_overlay):
 
 @pytest.mark.parametrize("seed", range(CHAINS))
 def test_what_a_run_did_is_told_and_taken_back_and_brought_back_exactly(seed, engine, tmp_path):
-    proven = asyncio.run(prove_chain(seed, tmp_path / "chain", ENGINES[engine], links=engine == "overlay"))
+    proven = asyncio.run(prove_chain(seed, tmp_path / "chain", ENGINES[engine], links=True))
     assert proven.wrong is None, proven.wrong
     assert proven.runs == LENGTH and proven.changed > LENGTH
     assert set(proven.engines) == {engine}

@@ -157,6 +157,7 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
             candidates,
             stage.make,
             lambda place, path: transactions.reachable(run, place, path),
+            lambda known, path: transactions.another_name(run, known, path),
         )
         for path in (each.path for each in plan.entries if each.after is not None):
             sources.require(path)
@@ -168,9 +169,8 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
         if not force and (error := _objection(transactions, plan, images, workspace, candidates)) is not None:
             raise error
         manifest = transactions.commit(run, manifest, sources)
-        if stage.unset:
-            named = ", ".join(map(shown, dict.fromkeys(stage.unset)))
-            manifest = replace(manifest, complete=False, reason=f"extended attributes could not be set: {named}")
+        if missing := [*_unset(stage), *_parted(plan, workspace)]:
+            manifest = replace(manifest, complete=False, reason="; ".join(missing))
     except Unfinished as left:
         if left.becomes == "committed":
             raise HalfDone(plan.direction, manifest, left) from left
@@ -190,6 +190,22 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
             remove(os.path.join(area.path, layer))
     transactions.finish(manifest)
     return _told(plan, manifest.changes("committed"))
+
+
+def _unset(stage: Stage) -> list[str]:
+    named = ", ".join(map(shown, dict.fromkeys(stage.unset)))
+    return [f"extended attributes could not be set: {named}"] if named else []
+
+
+def _parted(plan: Reversal, workspace: Tree) -> list[str]:
+    """What should be one file under several names again, and is not: someone has changed one of them since."""
+    workspace.forget()
+    parted = []
+    for group in sorted({plan.together[each.path] for each in plan.entries if each.path in plan.together}):
+        found = [workspace.status(name) for name in group]
+        if len({each.st_ino for each in found if each is not None}) > 1:
+            parted.append(", ".join(map(shown, group[:3])) + ("" if len(group) <= 3 else ", …"))
+    return [f"{' and '.join(parted)}: were one file each (hard links), and are not any more"] if parted else []
 
 
 def _objection(

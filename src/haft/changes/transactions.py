@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -28,7 +29,7 @@ from haft.changes.committing.commit import (
     sync,
     write_journal,
 )
-from haft.changes.committing.copying import copy
+from haft.changes.committing.copying import copy, link
 from haft.changes.committing.images import Originals
 from haft.changes.committing.looking import Stopped
 from haft.changes.committing.manifest import Altered, Manifest
@@ -118,6 +119,8 @@ class Transactions:
         """Called after every commit, by whoever committed: it must not take long."""
         self._mounts: list[str] = []
         """Where in the workspace other filesystems are mounted, as it was when the lock was taken."""
+        self._copied: dict[tuple[str, int], str] = {}
+        """By station and inode: where files were copied to. What waits under several names comes in as one file."""
         self._uncleared: set[str] = set()
         """Runs of which something of ours could not be taken out of the workspace yet."""
 
@@ -351,6 +354,7 @@ class Transactions:
             raise Refused(manifest.entries[0].path, error.strerror or str(error)) from error
 
     def _commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None) -> Manifest:
+        self._copied.clear()
         directory = f"{self.place}/{run}"
         os.makedirs(os.path.join(self.area.path, directory), mode=0o700, exist_ok=True)
         moves = self.area.moves
@@ -505,9 +509,39 @@ class Transactions:
         station = self._station(path, f".haft-{run[2:]}")
         self._make_station(station)
         with Tree(self.workspace) as workspace, Tree(self.area.path, forced=True) as ours:
-            number = len(workspace.names(station))
-            copy(ours, place, workspace, f"{station}/{number}.put")
-        return f"{INSIDE}{station}/{number}.put"
+            put = f"{station}/{len(workspace.names(station))}.put"
+            status = ours.status(place)
+            inode = status.st_ino if status is not None and stat.S_ISREG(status.st_mode) else 0
+            known = self._copied.get((station, inode))
+            if known is not None:
+                link(workspace, known, workspace, put)
+            else:
+                copy(ours, place, workspace, put)
+                if inode:
+                    self._copied[station, inode] = put
+        return f"{INSIDE}{put}"
+
+    def another_name(self, run: str, known: str, path: str) -> str | None:
+        """Another name of a file in the workspace, where it can be renamed from into `path`; None where there can be
+        none: on another filesystem, or of a file that is not ours."""
+        mount = self._elsewhere(path)
+        if self._elsewhere(known) != mount:
+            return None
+        try:
+            with Tree(self.workspace) as workspace, Tree(self.area.path, forced=True) as ours:
+                if self.area.moves and not mount:
+                    layer = f"{self.place}/{run}.layer"
+                    os.makedirs(os.path.join(self.area.path, layer), mode=0o700, exist_ok=True)
+                    place = f"{layer}/{os.urandom(8).hex()}.name"
+                    link(workspace, known, ours, place)
+                    return place
+                station = self._station(path, f".haft-{run[2:]}")
+                self._make_station(station)
+                place = f"{station}/{len(workspace.names(station))}.put"
+                link(workspace, known, workspace, place)
+                return f"{INSIDE}{place}"
+        except PermissionError:
+            return None
 
     # Behind the scenes.
 

@@ -18,6 +18,7 @@ from haft.changes.committing.images import Images
 from haft.changes.committing.looking import look
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.places import Tree
+from haft.changes.committing.steps import from_latin
 from haft.changes.ledger import Ledger, Row
 from haft.contracts import Conflicting, path_to_json
 
@@ -36,6 +37,10 @@ class Reversal:
     """Directories that others have put something into."""
     lost: list[str] = field(default_factory=list)
     """Paths whose content is no longer kept."""
+    together: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names that are to be one file, by each of them."""
+    apart: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names that were one file before, by each of them."""
 
     def actions(self) -> list[dict[str, str]]:
         """Path by path, as a dry run shows it."""
@@ -59,10 +64,13 @@ def reversal(
     conflicts: set[str] = set()
     # The newest first when going back, the oldest first when going forth.
     for row in sorted(rows, key=lambda row: row.seq, reverse=direction == "undo"):
-        steps = _steps_of(direction, row, area)
-        if steps is None:
+        manifest = Manifest.read(os.path.join(area.path, "kept", row.run))
+        if manifest is None:
             plan.lost.append(row.run)
             continue
+        steps = _steps_of(direction, row, area, manifest)
+        plan.together.update(linked_in(manifest, "before" if direction == "undo" else "after"))
+        plan.apart = {**linked_in(manifest, "after" if direction == "undo" else "before"), **plan.apart}
         for each in steps:
             if each.path not in have:
                 have[each.path] = each.before
@@ -82,11 +90,14 @@ def reversal(
     return plan
 
 
-def _steps_of(direction: Direction, row: Row, area: Area) -> list[Altered] | None:
-    """What reversing one run means for each of its paths; None where that is not kept."""
-    manifest = Manifest.read(os.path.join(area.path, "kept", row.run))
-    if manifest is None:
-        return None
+def linked_in(manifest: Manifest, side: Literal["before", "after"]) -> dict[str, tuple[str, ...]]:
+    """Names that were one file before a run, or after it, by each of them."""
+    groups = (tuple(map(from_latin, group)) for group in manifest.notes.get("linked", {}).get(side, ()))
+    return {name: group for group in groups for name in group}
+
+
+def _steps_of(direction: Direction, row: Row, area: Area, manifest: Manifest) -> list[Altered]:
+    """What reversing one run means for each of its paths."""
     if direction == "undo":
         return [each.reversed() for each in manifest.entries]
     touched = _touched(area, row)
@@ -103,7 +114,7 @@ def _look_at_each(
     settled: set[str] = set()
     for path in sorted(want, key=os.fsencode):
         now = look(workspace, path, forced=True)
-        if _same(now, want[path]):
+        if _same(now, want[path]) and not _is_misjoined(plan, path, now, want, workspace):
             if not _same(now, have[path]) and (now is None or not now.is_directory):
                 settled.add(path)
             continue
@@ -111,6 +122,21 @@ def _look_at_each(
             conflicts.add(path)
         plan.entries.append(Altered(path, now, want[path]))
     return conflicts, settled
+
+
+def _is_misjoined(plan: Reversal, path: str, now: Entry | None, want: dict[str, Entry | None], workspace: Tree) -> bool:
+    """Whether a file that is as it should be is to be one with others and is not, or the other way round."""
+    if now is None or now.kind != "file":
+        return False
+
+    def are_one(others: Iterable[str]) -> bool:
+        return any((found := workspace.status(each)) is not None and found.st_ino == now.inode for each in others)
+
+    if path in plan.together:
+        others = [each for each in plan.together[path] if each != path]
+        are_there = any(want[each] if each in want else workspace.status(each) is not None for each in others)
+        return are_there and not are_one(others)
+    return now.links > 1 and are_one(each for each in plan.apart.get(path, ()) if each != path)
 
 
 def _touched(area: Area, row: Row) -> set[str] | None:
@@ -213,9 +239,13 @@ class Waiting:
         candidates: Sequence[str],
         stage: Callable[[Entry, str | None], str],
         reachable: Callable[[str, str], str],
+        another_name: Callable[[str, str], str | None],
     ) -> None:
         """`stage` makes a thing anew, or another name of one, and says where; `reachable` takes a place below the area,
-        and a path, to where it can be renamed from."""
+        and a path, to where it can be renamed from. `another_name` of a file in the workspace, for a path, is made
+        where it can be renamed from, if that can be done."""
+        self._another_name = another_name
+        self._together = plan.together
         self._images = images
         self._workspace = workspace
         self._candidates = candidates
@@ -226,6 +256,8 @@ class Waiting:
         self._found: dict[str, str] = {}
         self._joined: dict[Entry, str] = {}
         """By what they are, inode and all: where files with several names were made."""
+        self._first: dict[tuple[str, ...], str] = {}
+        """Of names that are to be one file: where the first of them waits."""
         self.lost: list[str] = []
 
     def require(self, path: str) -> None:
@@ -245,8 +277,24 @@ class Waiting:
         if wanted.is_directory:
             place = self._whole(each.path, wanted)
             return None if place is None else self._reachable(place, each.path)
+        if (linked := self._beside(each.path, wanted)) is not None:
+            return linked
         place = self._found.get(each.path) or self._staged(wanted)
+        group = self._together.get(each.path)
+        if group is not None and self._are_apart(first := self._first.setdefault(group, place), place):
+            place = self._stage(wanted, first)  # Each was kept for itself.
         return self._reachable(place, each.path)
+
+    def _are_apart(self, one: str, other: str) -> bool:
+        first, second = (self._images.ours.status(each) for each in (one, other))
+        return first is not None and second is not None and first.st_ino != second.st_ino
+
+    def _beside(self, path: str, wanted: Entry) -> str | None:
+        """Another name of a file that it was one with, where that is still in the workspace, as it was."""
+        for known in self._together.get(path, ()):
+            if known != path and known not in self._leaving and wanted.is_like(look(self._workspace, known)):
+                return self._another_name(known, path)
+        return None
 
     def _staged(self, wanted: Entry) -> str:
         """Made anew; what was one file under several names is one again, as far as these names come back."""

@@ -35,7 +35,7 @@ def copy(source: Tree, path: str, target: Tree, onto: str) -> None:
         place = onto + inner[len(path) :]
         known = names.get((found.st_dev, found.st_ino)) if found.st_nlink > 1 else None
         if known is not None and not stat.S_ISDIR(found.st_mode):
-            _link(target, known, place)
+            link(target, known, target, place)
             continue
         names[found.st_dev, found.st_ino] = place
         _copy_one(source, inner, found, target, place)
@@ -86,8 +86,9 @@ def _copy_attributes(source: Tree, path: str, target: Tree, onto: str) -> None:
         set_attributes(target.where(onto), attributes_of(source.where(path)))
 
 
-def _link(target: Tree, known: str, onto: str) -> None:
-    with two_places(target, known, target, onto) as (from_place, from_name, to_place, to_name):
+def link(source: Tree, known: str, target: Tree, onto: str) -> None:
+    """Another name of a file, where nothing is."""
+    with two_places(source, known, target, onto) as (from_place, from_name, to_place, to_name):
         os.link(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place, follow_symlinks=False)
 
 

@@ -110,7 +110,10 @@ def _lines(before: Content, after: Content) -> Hunks:
 def _unchanged(old: Side, new: Side) -> Compared:
     """The same content: another name, another mode, another owner, or only another time."""
     if old.path == new.path and git_mode(old.entry) == git_mode(new.entry):
-        return Compared(note=_joined(_facts(old.entry, new.entry)) or "only its time changed")
+        note = _joined(_facts(old.entry, new.entry))
+        if note is None and old.entry.mtime_ns == new.entry.mtime_ns:
+            note = "only which names are one file with it (hard links) changed"
+        return Compared(note=note or "only its time changed")
     note = _joined(_facts(old.entry, new.entry, "mode in patch"))
     return Compared(patch(_named(old), _named(new), "", 100), note)
 

@@ -19,10 +19,11 @@ from haft.changes.committing.images import Images
 from haft.changes.committing.manifest import Manifest
 from haft.changes.committing.opened import Opened
 from haft.changes.committing.staging import Stage
+from haft.changes.committing.steps import as_latin
 from haft.changes.snapshots.snapshot import OverBudget, Snapshot, Snapshots
 from haft.changes.snapshots.taken import difference
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, unfinished
-from haft.changes.undoing import Reversal, Waiting
+from haft.changes.undoing import Reversal, Waiting, linked_in
 from haft.contracts import Changes, ToolFailed
 from haft.files import shown
 
@@ -145,7 +146,12 @@ class SnapshotTransaction:
             tuple(found.altered),
             complete=not unread,
             reason=self._reason(unread),
-            notes={"began": self._began, "owner": self._owner.to_json(), "verb": "call"},
+            notes={
+                "began": self._began,
+                "owner": self._owner.to_json(),
+                "verb": "call",
+                "linked": {side: [list(map(as_latin, each)) for each in some] for side, some in found.linked.items()},
+            },
         )
         if not found.altered:
             self._after = found.after
@@ -207,12 +213,19 @@ def take_back(transactions: Transactions, run: str, manifest: Manifest) -> str:
     upper = f"{layer}/upper"
     os.makedirs(os.path.join(transactions.area.path, upper), mode=0o700, exist_ok=True)
     plan = Reversal("undo", [], entries=[each.reversed() for each in manifest.entries])
+    plan.together.update(linked_in(manifest, "before"))
     stage = Stage(transactions.area.path, f"{layer}/in", transactions.blobs)
     images = Images(transactions.area, transactions.blobs)
     try:
         with transactions.tree() as workspace:
             sources = Waiting(
-                images, workspace, plan, (), stage.make, lambda place, path: transactions.reachable(run, place, path)
+                images,
+                workspace,
+                plan,
+                (),
+                stage.make,
+                lambda place, path: transactions.reachable(run, place, path),
+                lambda known, path: transactions.another_name(run, known, path),
             )
             back = replace(manifest, entries=tuple(plan.entries), notes={**manifest.notes, "then": "hold"})
             transactions.commit(run, back, sources, mirror=upper)

@@ -153,7 +153,8 @@ class Snapshots:
         after = dataclasses.replace(after, racy=frozenset(racy))
         if _is_much(fresh, needed):
             self._remember(dataclasses.replace(after, racy=after.racy | unkept))
-        return Comparison(altered(before, after, gone.union(differing)), after.unreadable, sorted(unkept), after)
+        found_altered, linked = altered(before, after, gone.union(differing))
+        return Comparison(found_altered, after.unreadable, sorted(unkept), after, linked)
 
     def _forget_lost(self, index: Index) -> None:
         """Of an index that was written before something was removed from the store, keep what is still true."""

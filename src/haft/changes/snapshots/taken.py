@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from haft.changes.committing.entry import UNREADABLE, Entry, entry_from
 from haft.changes.committing.manifest import Altered
@@ -49,6 +50,10 @@ class Snapshot:
         return self.contents.get(path) == UNREADABLE and stat.S_ISDIR(self.stamps[path][0])
 
 
+Linked = dict[Literal["before", "after"], list[list[str]]]
+"""Names that were and are one file, where one of them is among what differs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A tree against what it was before."""
@@ -61,27 +66,49 @@ class Comparison:
     """Changed files that were beyond the budget: what they hold now is known by digest only."""
     after: Snapshot
     """The tree as it is now."""
+    linked: Linked = field(default_factory=dict)
 
 
 def difference(before: Snapshot, after: Snapshot) -> list[Altered]:
     """What differs between two of them."""
-    known = before.stamps.get
+    known, had, has = before.stamps.get, before.attributes, after.attributes
     paths = {path for path, stamp in after.stamps.items() if known(path) != stamp}
-    return altered(before, after, paths | (before.stamps.keys() - after.stamps.keys()) | before.racy)
+    paths |= {path for path in had.keys() | has.keys() if had.get(path, "") != has.get(path, "")}
+    return altered(before, after, paths | (before.stamps.keys() - after.stamps.keys()) | before.racy)[0]
 
 
-def altered(before: Snapshot, after: Snapshot, paths: Iterable[str]) -> list[Altered]:
-    """Those of `paths` that differ to whoever looks at the tree, in the order of their bytes."""
+def altered(before: Snapshot, after: Snapshot, paths: Collection[str]) -> tuple[list[Altered], Linked]:
+    """Those of `paths` that differ to whoever looks at the tree, in the order of their bytes; and which names are one
+    file. A name that has become one of another file, or of its own, differs too."""
     found = []
+    were, are = _together(before, paths), _together(after, paths)
+    joined = {name for groups in (were, are) for group in groups for name in group}
     # What lies in a directory that could not be read on one of both sides is unknown, not created or deleted.
     closed = tuple(f"{path}/" for side in (before, after) for path in side.unreadable if side.is_closed(path))
     for path in sorted(paths, key=os.fsencode):
         was, now = before.entry(path), after.entry(path)
         if path.startswith(closed) or (was is None and now is None):
             continue
-        if now is None or not now.is_like(was):
+        is_other = was is not None and now is not None and was.inode != now.inode and path in joined
+        if now is None or not now.is_like(was) or is_other:
             found.append(Altered(path, was, now))
-    return found
+    told = {each.path for each in found}
+    linked: Linked = {
+        "before": [group for group in were if not told.isdisjoint(group)],
+        "after": [group for group in are if not told.isdisjoint(group)],
+    }
+    return found, linked if linked["before"] or linked["after"] else {}
+
+
+def _together(snapshot: Snapshot, paths: Iterable[str]) -> list[list[str]]:
+    """The names in the tree that are one file with one of `paths`, where there are several."""
+    stamps = snapshot.stamps
+    wanted = {stamp[1:3] for path in paths if (stamp := stamps.get(path)) is not None and stamp[3] > 1}
+    groups: dict[Stamp, list[str]] = {}
+    for path, stamp in stamps.items() if wanted else ():
+        if stamp[3] > 1 and stamp[1:3] in wanted and stat.S_ISREG(stamp[0]):
+            groups.setdefault(stamp[1:3], []).append(path)
+    return [sorted(group, key=os.fsencode) for group in groups.values() if len(group) > 1]
 
 
 def _entry(stamp: Stamp, content: str | None) -> Entry:

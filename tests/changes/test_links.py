@@ -1,0 +1,109 @@
+"""Hard links and the snapshot engine: names that were one file are one again after an undo, and apart where they were
+apart; where that cannot be had, the outcome says so."""
+
+import asyncio
+import os
+import sys
+
+import pytest
+
+from haft.changes.committing import area
+from haft.service import ToolService
+
+pytestmark = [
+    pytest.mark.every_user,
+    pytest.mark.skipif(sys.platform != "linux", reason="commands are those of Linux"),
+]
+
+DOES = {
+    "deletes one name": "rm b",
+    "deletes two of three names": "rm a b",
+    "writes a new file under one name": "sed -i s/one/other/ b",
+    "puts an equal copy under one name": "cp -p b t; mv t b",
+    "puts equal copies under all names": "for each in a b c; do cp -p a t; mv t $each; done",
+    "writes all names through one": "echo more >> a",
+    "makes one file of two equal ones": "ln -f x y",
+    "makes another name": "ln a d; rm c",
+}
+
+
+async def yes(_request) -> bool:
+    return True
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    place = tmp_path / "workspace"
+    place.mkdir()
+    (place / "a").write_text("one\n")
+    os.link(place / "a", place / "b")
+    os.link(place / "a", place / "c")
+    for name in "xy":
+        (place / name).write_text("equal\n")
+        os.utime(place / name, (1, 1))
+    return place
+
+
+def use(workspace, go):
+    async def main():
+        async with ToolService.open(
+            workspace,
+            approver=yes,
+            home=workspace.parent / "home",
+            installed=False,
+            settings={"changes.engine": "snapshot"},
+        ) as service:
+            return await go(service)
+
+    return asyncio.run(main())
+
+
+def tree(workspace):
+    """Each name with what it holds and all that are one file with it."""
+    found = {each.name: each for each in workspace.iterdir()}
+    return {
+        name: (path.read_text(), {other for other, one in found.items() if one.samefile(path)})
+        for name, path in found.items()
+    }
+
+
+@pytest.mark.parametrize("copies", [False, True], ids=["moved", "copied"])
+@pytest.mark.parametrize("what", DOES)
+def test_names_that_were_one_file_are_one_again_after_an_undo(what, copies, workspace, monkeypatch):
+    if copies:
+        monkeypatch.setattr(area, "reaches", lambda *_places: False)
+
+    async def go(service):
+        before = tree(workspace)
+        outcome = await service.call("shell", {"command": DOES[what]})
+        after = tree(workspace)
+        assert after != before
+        assert (outcome.changes.state, outcome.changes.complete) == ("committed", True)
+        for verb, wanted in ((service.undo, before), (service.redo, after), (service.undo, before)):
+            done = await verb(outcome.run_id)
+            assert (done.status, done.changes.complete) == ("done", True), done.error or done.changes
+            assert tree(workspace) == wanted
+
+    use(workspace, go)
+
+
+def test_what_may_not_stay_is_taken_back_with_its_links(workspace):
+    async def go(service):
+        before = tree(workspace)
+        outcome = await service.call("shell", {"command": "rm b; echo x > .envrc"})
+        assert outcome.changes.state == "held"
+        assert tree(workspace) == before
+
+    use(workspace, go)
+
+
+def test_where_another_name_was_changed_since_the_outcome_says_that_they_are_not_one_file(workspace):
+    async def go(service):
+        outcome = await service.call("shell", {"command": "rm b"})
+        await service.call("shell", {"command": "echo more >> a"})
+        done = await service.undo(outcome.run_id)
+        assert (done.status, done.changes.complete) == ("done", False)
+        assert "a, b, c: were one file each (hard links), and are not any more" in done.changes.reason
+        assert (workspace / "b").read_text() == "one\n"
+
+    use(workspace, go)
