@@ -193,6 +193,28 @@ PLANTED = {
 }
 
 
+NAMED = {"a script": "clean.sh", "a hook of husky": ".husky/pre-commit", "a hook of everyone": ".everyone/pre-commit"}
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"changes.engine": "snapshot"}, {"sandbox.mode": "off"}], ids=["layer", "snapshot", "open"]
+)
+@pytest.mark.parametrize("what", NAMED)
+def test_what_configuration_names_is_not_changed_unasked(workspace, what, how, monkeypatch):
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(workspace.parent / "everyone"))
+    git(workspace.parent, "config", "--file", "everyone", "core.hooksPath", ".everyone")
+    git(workspace, "config", "filter.f.clean", "sh clean.sh")
+    path = workspace / NAMED[what]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("as it was\n")
+
+    async def go(service):
+        outcome = await call(service, f"echo evil >> {NAMED[what]}; echo more > {path.parent}/more")
+        assert (outcome.status, path.read_text()) == ("error", "as it was\n"), outcome.output
+
+    with_service(workspace, go, **how)
+
+
 @pytest.mark.parametrize("engine", ["auto", "snapshot"])
 @pytest.mark.parametrize("what", PLANTED)
 def test_what_git_would_run_later_is_not_planted_unasked(workspace, what, engine):

@@ -939,9 +939,66 @@ def test_what_is_ones_own_is_protected_too(tmp_path):
     assert between.paths(own=own, spared=["tools/box"]) == ["TOOLS/Box/x.py", "deep", "tools/single.py"]
 
 
+@pytest.mark.parametrize("key", ["filter.f.clean", "diff.d.textconv", "core.fsmonitor", "gpg.program", "alias.x"])
+def test_a_script_that_the_configuration_names_is_protected(key, ws, git):
+    put(ws, "scripts/old.sh", HOOK, 0o755)
+    git(
+        "config",
+        key,
+        "!sh scripts/old.sh; ./scripts/new.sh" if key == "alias.x" else "sh scripts/old.sh scripts/new.sh",
+    )
+    between = Between(ws)
+    put(ws, "scripts/old.sh", "other", 0o755)
+    put(ws, "scripts/new.sh", HOOK, 0o755)
+    put(ws, "scripts/free.sh", HOOK, 0o755)
+    assert between.paths() == ["scripts/new.sh", "scripts/old.sh"]
+    assert key in between.offences()[0].why
+    assert between.paths(spared=["scripts"]) == []
+
+
+def test_a_script_that_is_named_may_go_and_a_link_may_not_take_the_place_of_its_directory(ws, git):
+    put(ws, "scripts/clean.sh", HOOK, 0o755)
+    git("config", "filter.f.clean", "scripts/clean.sh")
+    between = Between(ws)
+    (ws / "scripts/clean.sh").unlink()
+    assert between.paths() == []
+    (ws / "scripts").rmdir()
+    (ws / "scripts").symlink_to("else")
+    assert between.paths() == ["scripts"]
+
+
+def test_scripts_that_a_nested_repository_or_a_submodule_names_are_protected(ws, git, place):
+    submodule(git, ws, place / "other")
+    git("clone", "-q", place / "other", "apps/one")
+    for top in (ws / "apps/one", ws / "libs/other"):
+        git("config", "filter.f.process", "./run.sh", cwd=top)
+    between = Between(ws)
+    for top in ("apps/one", "libs/other", "."):
+        put(ws, f"{top}/run.sh", HOOK, 0o755)
+    assert between.paths() == ["apps/one/run.sh", "libs/other/run.sh"]
+
+
+def test_hooks_that_a_person_has_in_every_repository_are_protected(ws, git, place, monkeypatch):
+    put(place, "home/.gitconfig", "[core]\n\thooksPath = .githooks\n[diff]\n\texternal = tools/diff.sh\n")
+    monkeypatch.setenv("HOME", str(place / "home"))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    git("clone", "-q", place / "other", "apps/one")
+    between = Between(ws)
+    for path in (".githooks/pre-commit", "apps/one/.githooks/pre-commit", "tools/diff.sh", "apps/two/.githooks/x"):
+        put(ws, path, HOOK, 0o755)
+    assert between.paths() == [".githooks/pre-commit", "apps/one/.githooks/pre-commit", "tools/diff.sh"]
+
+
+def test_all_of_husky_is_protected_at_any_depth(ws):
+    between = Between(ws)
+    for path in (".husky/pre-commit", ".husky/_/husky.sh", "apps/one/.husky/common.sh", "husky/free"):
+        put(ws, path, HOOK, 0o755)
+    assert between.paths() == [".husky/_/husky.sh", ".husky/pre-commit", "apps/one/.husky/common.sh"]
+
+
 def test_hooks_that_the_configuration_puts_elsewhere_are_protected(ws, git):
     git("config", "core.hooksPath", ".husky/_")
     between = Between(ws)
     put(ws, ".husky/_/pre-commit", HOOK, 0o755)
     put(ws, ".husky/pre-commit", HOOK, 0o755)
-    assert between.paths(own=elsewhere(str(ws))) == [".husky/_/pre-commit"]
+    assert between.paths(own=elsewhere(str(ws))) == [".husky/_/pre-commit", ".husky/pre-commit"]

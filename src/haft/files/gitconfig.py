@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 KEPT: Final = frozenset({("user", "name"), ("user", "email"), ("init", "defaultbranch"), ("safe", "directory")})
-_MOST_BYTES: Final = 200_000
+_MOST_BYTES: Final = 1_000_000
+"""More than a call may bring into configuration unasked, or it could hide what comes after."""
 _SPACE: Final = " \t\n\r"
 _LETTERS: Final = frozenset(string.ascii_letters)
 _KEY: Final = frozenset(string.ascii_letters + string.digits + "-")
@@ -47,7 +48,8 @@ def known_to_git(home: str, env: Mapping[str, str]) -> str:
     for path in (os.path.join(config, "git", "config"), os.path.join(home, ".gitconfig")):
         for each in settings(path):
             if each.subsection is None and (each.section, each.name) in KEPT:
-                found.setdefault((each.section, each.name), []).append(each.value)
+                value = each.value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+                found.setdefault((each.section, each.name), []).append(value)
     return "".join(
         f"[{section}]\n\t{name} = {_quoted(value)}\n"
         for (section, name), values in found.items()
@@ -81,7 +83,7 @@ def first_line(path: str) -> str:
 def settings(path: str) -> Iterator[Setting]:
     """What a file says, up to where git would no longer understand it."""
     try:
-        yield from parsed(read_plain(path, _MOST_BYTES))
+        yield from parsed((plain_bytes(path, _MOST_BYTES) or b"").decode("utf-8", "surrogateescape"))
     except Malformed:
         return
 

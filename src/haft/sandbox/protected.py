@@ -10,7 +10,8 @@ import itertools
 import os
 from typing import Final
 
-from haft.files.protected import NAMES, elsewhere
+from haft.files.gitplaces import places_of
+from haft.files.protected import NAMES
 
 _MODULES: Final = ".git/modules"
 _INSIDES: Final = frozenset({"branches", "hooks", "info", "lfs", "logs", "objects", "refs", "rr-cache", "worktrees"})
@@ -29,7 +30,9 @@ def protected_names(workspace: str) -> list[str]:
     if os.path.islink(git) and real.startswith(workspace.rstrip("/") + "/"):
         place = os.path.relpath(real, workspace)
         names += [name.replace(".git", place, 1) for name in NAMES if name.startswith(".git/")]
-    names += elsewhere(workspace)
+    named = places_of(workspace)
+    names += named.obeyed
+    names += [path for path in named.run if os.path.isfile(os.path.join(workspace, path))]
     names += _submodules(workspace)
     names += _worktrees(workspace)
     return names

@@ -23,7 +23,9 @@ from haft.changes.committing.manifest import Altered
 from haft.changes.guarding.gitstates import AT_TOP, STEPS
 from haft.changes.guarding.naming import NAMED, Names, folded_path, is_area, why
 from haft.changes.guarding.outlook import Outlook, When
-from haft.files.protected import NAMES, elsewhere, folded
+from haft.files import shown
+from haft.files.gitplaces import of_everyone, places_of
+from haft.files.protected import NAMES, folded
 
 Kind = Literal["plain", "closed", "area", "git", "worktree", "modules", "worktrees", "hooks", "steps", "inside"]
 _STORES: Final = frozenset({"info", "logs", "objects", "refs"})
@@ -33,6 +35,7 @@ PARTS: Final = frozenset({"branches", "hooks", "modules", "remotes", "worktrees"
 MAKES: Final = frozenset({"commondir", "head", "objects", "refs"})
 """What makes a directory a repository."""
 TOP: Final = frozenset(NAMES)
+_LONGEST_KEY: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +76,14 @@ class Grounds:
     def __init__(self, outlook: Outlook, own: Iterable[str]) -> None:
         self._outlook = outlook
         self._kept = {folded_path(os.path.normpath(path)) for path in own}
-        self._hooks = {
-            folded_path(each) for top in outlook.repositories() for each in elsewhere(outlook.workspace, top)
-        }
+        everyone = of_everyone()
+        tops = dict.fromkeys(["", *outlook.repositories()])
+        places = [places_of(outlook.workspace, top, everyone) for top in tops]
+        self._hooks = {folded_path(path) for each in places for path in each.obeyed}
+        self._run = {folded_path(path): key for each in places for path, key in each.run.items()}
         self._own = self._kept | self._hooks
-        self._leading = {above for path in self._own for above in _above(path)}
-        self.mattering = MATTERING | {path.rpartition("/")[2] for path in self._own | self._leading}
+        self._leading = {above for path in (*self._own, *self._run) for above in _above(path)}
+        self.mattering = MATTERING | {path.rpartition("/")[2] for path in (*self._own, *self._run, *self._leading)}
         """Names that can matter in a plain directory, besides those that only end so."""
         self._known: dict[str, Ground] = {"": PLAIN}
         self._repositories: dict[tuple[str, When], bool] = {}
@@ -101,6 +106,13 @@ class Grounds:
         if not self._own or (place := folded_path(path)) not in self._own:
             return None
         return "git runs or obeys what lies there" if place in self._hooks else "haft runs what lies there"
+
+    def runs(self, path: str) -> str | None:
+        """Why a file is protected that a command of git's configuration names."""
+        key = self._run.get(folded_path(path)) if self._run else None
+        return (
+            None if key is None else f"git runs it, or hands it to what it runs: `{shown(key)[:_LONGEST_KEY]}` names it"
+        )
 
     def is_kept(self, path: str) -> bool:
         """Whether taking away what is there is an offence. Repositories in the workspace come and go."""

@@ -142,6 +142,8 @@ class _Judge:
         path = entry.path
         if (why_own := self._grounds.own(path)) is not None:
             return Offence(path, why_own, path) if self._grounds.is_kept(path) or not is_gone(entry) else None
+        if (why_run := self._grounds.runs(path)) is not None and not is_gone(entry):
+            return Offence(path, why_run, path)
         if is_link(entry) and self._grounds.leads_to_own(path):
             return Offence(path, A_LINK, path)
         if ground.kind == "closed":

@@ -1,0 +1,217 @@
+"""Where git finds what it runs and obeys, by configuration: of a repository, of the person, of the machine.
+
+Configuration is read as git reads it, includes followed wherever they lie, whether or not their condition holds at the
+moment. Nothing is run, and nothing costs more than a few small files: how many are read, and how much of each, is
+bounded, so that hostile configuration can only make itself useless.
+
+A setting that is not known to be harmless is taken to name a command, so that a key that git learns tomorrow counts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from haft.files.gitconfig import Setting, first_line, settings
+
+_LONGEST: Final = 1000
+_LONGEST_VALUE: Final = 16_000
+_DEEPEST: Final = 20
+_MOST_FILES: Final = 50
+_MOST_WORDS: Final = 200
+
+SYSTEM: Final = (
+    "/etc/gitconfig",
+    "/usr/local/etc/gitconfig",
+    "/opt/homebrew/etc/gitconfig",
+    "/Library/Developer/CommandLineTools/usr/share/git-core/gitconfig",
+    "/Applications/Xcode.app/Contents/Developer/usr/share/git-core/gitconfig",
+)
+"""Where a machine's git may have its configuration: which one it is was decided when git was built."""
+
+_DIRECTORIES: Final = frozenset({"core.hookspath", "init.templatedir"})
+"""Settings that name a directory with hooks in it."""
+_HARMLESS: Final = frozenset({
+    "advice", "author", "blame", "branch", "color", "column", "committer", "fetch", "gc", "http", "i18n", "mailmap",
+    "notes", "pack", "pretty", "pull", "push", "safe", "url", "user",
+})  # fmt: skip
+"""Sections whose values are never run."""
+_HARMLESS_KEYS: Final = frozenset({"commit.template", "core.excludesfile", "core.worktree", "init.defaultbranch"})
+_OF_REMOTES: Final = frozenset({"receivepack", "uploadpack", "vcs"})
+"""What a remote may name besides addresses."""
+_ADDRESSES: Final = frozenset({"proxy", "pushurl", "url"})
+
+_BREAKS: Final = re.compile(r"[\s;|&()<>{}\"'`,=]+")
+_PUT_IN: Final = re.compile(r"^.*(?:\$\{?\w+\}?|[)}`])/(.+)$", re.DOTALL)
+"""A path whose beginning is put in when it runs: the top of the repository, mostly."""
+_HELPER: Final = re.compile(r"[A-Za-z0-9+.-]+::")
+
+
+@dataclass(slots=True)
+class GitPlaces:
+    """Paths relative to the workspace."""
+
+    obeyed: list[str] = field(default_factory=list)
+    """Files and directories that git obeys, with all below them: hooks, and further configuration."""
+    run: dict[str, str] = field(default_factory=dict)
+    """Files that commands name, each with the setting that does."""
+
+
+def places_of(workspace: str, inside: str = "", everyone: Sequence[Setting] | None = None) -> GitPlaces:
+    """Of the workspace's repository, also where the workspace is only a part of it; or of the one of a directory
+    `inside`. `everyone` is what `of_everyone` says, for those who ask more than once."""
+    top = os.path.join(workspace, inside) if inside else _top(workspace)
+    found = GitPlaces()
+    hooks: dict[str, None] = {}
+    settled: list[tuple[Setting, str]] = [(each, "") for each in (of_everyone() if everyone is None else everyone)]
+    for path, each in _read(_configuration(top)):
+        settled.append((each, path))
+    for each, path in settled:
+        if is_include(each):
+            found.obeyed += inside_of(workspace, os.path.dirname(path), each.value)
+        elif each.key in _DIRECTORIES:
+            hooks |= dict.fromkeys(inside_of(workspace, top, each.value))
+        else:
+            for word in named_by(each):
+                for place in inside_of(workspace, top, word):
+                    found.run.setdefault(place, each.key)
+    found.obeyed = list(dict.fromkeys([*found.obeyed, *hooks]))
+    return found
+
+
+def of_everyone(env: Mapping[str, str] | None = None) -> list[Setting]:
+    """What the machine, the person and the environment tell git in every repository."""
+    env = os.environ if env is None else env
+    files = [] if env.get("GIT_CONFIG_NOSYSTEM") else list(SYSTEM)
+    if "GIT_CONFIG_SYSTEM" in env:
+        files = [env["GIT_CONFIG_SYSTEM"]]
+    if "GIT_CONFIG_GLOBAL" in env:
+        files.append(env["GIT_CONFIG_GLOBAL"])
+    else:
+        home = env.get("HOME", "")
+        config = env.get("XDG_CONFIG_HOME") or (os.path.join(home, ".config") if home else "")
+        files += [os.path.join(config, "git", "config")] if config else []
+        files += [os.path.join(home, ".gitconfig")] if home else []
+    found = []
+    for path, each in _read(files):
+        if is_include(each):  # Relative to the file that says it, which only we know here.
+            place = os.path.join(os.path.dirname(path), os.path.expanduser(each.value))
+            each = Setting(each.section, each.subsection, each.name, place)
+        found.append(each)
+    return [*found, *_of_environment(env)]
+
+
+def _of_environment(env: Mapping[str, str]) -> Iterator[Setting]:
+    count = env.get("GIT_CONFIG_COUNT", "")
+    pairs = []
+    if count.isdecimal():
+        pairs = [
+            (env.get(f"GIT_CONFIG_KEY_{number}", ""), env.get(f"GIT_CONFIG_VALUE_{number}", ""))
+            for number in range(min(int(count), 1000))
+        ]
+    try:
+        words = shlex.split(env.get("GIT_CONFIG_PARAMETERS", ""))
+    except ValueError:
+        words = []
+    pairs += [(key, value) for key, _, value in (word.partition("=") for word in words)]
+    for key, value in pairs:
+        section, dot, rest = key.partition(".")
+        subsection, _, name = rest.rpartition(".")
+        if dot and name:
+            yield Setting(section.lower(), subsection or None, name.lower(), value)
+
+
+def is_include(setting: Setting) -> bool:
+    """Whether it names further configuration."""
+    return setting.section in ("include", "includeif") and setting.name == "path"
+
+
+def _read(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, Setting]]:
+    """Every setting of some files and of those that they include, with the file that says it; each file once."""
+    waiting = list(paths)
+    waiting.reverse()
+    seen: set[str] = set()
+    while waiting and len(seen) < _MOST_FILES:
+        path = waiting.pop()
+        real = os.path.realpath(path)  # A person's own may be a link to where they keep such files.
+        if real in seen or "\0" in path:
+            continue
+        seen.add(real)
+        for each in settings(real):
+            yield path, each
+            if is_include(each) and each.value and "\0" not in each.value and len(each.value) < _LONGEST:
+                waiting.append(os.path.join(os.path.dirname(path), os.path.expanduser(each.value)))
+
+
+def named_by(setting: Setting) -> list[str]:
+    """The words of a setting that may be files which git runs: all of those in a command with a slash in them, and
+    those that are handed to a program. A first word without a slash is looked for on PATH."""
+    value = setting.value.strip()
+    if not value or _is_harmless(setting) or len(value) > _LONGEST_VALUE:
+        return []
+    line = _HELPER.sub("", value.removeprefix("!").strip(), count=1)
+    try:
+        quoted = shlex.split(line, comments=False)
+    except ValueError:
+        quoted = []
+    broken = [word for word in _BREAKS.split(line) if word]
+    words = [line, *quoted, *broken]
+    words += [found[1] for word in (*words,) if (found := _PUT_IN.match(word))]
+    first = {each[0] for each in (quoted, broken) if each} | {line}
+    return [
+        word
+        for word in list(dict.fromkeys(words))[:_MOST_WORDS]
+        if not word.startswith("-") and ("/" in word or word not in first)
+    ]
+
+
+def _is_harmless(setting: Setting) -> bool:
+    section, name, value = setting.section, setting.name, setting.value
+    if section == "remote":
+        return not (name in _OF_REMOTES or (name in _ADDRESSES and _HELPER.match(value)))
+    if section == "submodule":
+        return not (name == "update" and value.startswith("!"))
+    if section == "alias":
+        return not ("!" in value or "-c" in value or "--exec" in value)
+    return section in _HARMLESS or (setting.subsection is None and f"{section}.{name}" in _HARMLESS_KEYS)
+
+
+def _top(workspace: str) -> str:
+    """Where git would find the repository of a workspace."""
+    here = workspace
+    while not os.path.lexists(os.path.join(here, ".git")):
+        above = os.path.dirname(here)
+        if above == here or os.path.lexists(os.path.join(here, "HEAD")):
+            return workspace
+        here = above
+    return here
+
+
+def _configuration(top: str) -> Iterator[str]:
+    """Of the repository at the top of a directory, also where it is a worktree of another, or bare."""
+    git = os.path.join(top, ".git")
+    if not os.path.lexists(git) and os.path.lexists(os.path.join(top, "HEAD")):
+        git = top
+    named = first_line(git)
+    if named.startswith("gitdir: ") and "\0" not in named:
+        git = os.path.join(top, named.removeprefix("gitdir: ").rstrip())
+    common = first_line(os.path.join(git, "commondir"))
+    yield os.path.join(git, common if "\0" not in common else "", "config")
+    yield os.path.join(git, "config.worktree")
+
+
+def inside_of(workspace: str, base: str, named: str) -> list[str]:
+    """The place that a setting names, and the one that links make of it, if they are in the workspace."""
+    if not named or "\0" in named or len(named) >= _LONGEST:
+        return []
+    place = os.path.join(base, os.path.expanduser(named))
+    found: list[str] = []
+    for top, each in ((workspace, os.path.normpath(place)), (os.path.realpath(workspace), os.path.realpath(place))):
+        inside = os.path.relpath(each, top)
+        if each.startswith(top.rstrip("/") + "/") and inside.count("/") < _DEEPEST and inside not in found:
+            found.append(inside)
+    return found
