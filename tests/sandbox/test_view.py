@@ -358,6 +358,20 @@ def test_a_filter_that_git_runs_for_an_unasked_line_sees_no_more(workspace, tmp_
     assert f"`--read {foreign}`" in outcome.error.hint
 
 
+def test_a_repository_that_begins_above_the_workspace_is_named_and_can_be_shown(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path / "whole"], check=True)
+    (tmp_path / "whole/part").mkdir()
+
+    async def go(service):
+        grants = {"read": [str(tmp_path / "whole")]}
+        line = {"command": "git status --short"}
+        return await service.call("shell", line), await service.call("shell", line, grants=grants)
+
+    hidden, shown = served(tmp_path / "whole/part", tmp_path, go)
+    assert hidden.error.code == "walled" and f"`--read {tmp_path}/whole`" in hidden.error.hint
+    assert shown.status == "done"
+
+
 def test_without_a_sandbox_lines_whose_safety_rests_on_it_ask(workspace, tmp_path):
     (workspace / "file").write_text("plain")
 

@@ -31,6 +31,7 @@ _NO_NETWORK: Final = re.compile(
 )
 _NAMED: Final = re.compile(r"read-only file system: '([^']+)'", re.IGNORECASE)
 """How Python names the file in an error."""
+_NO_REPOSITORY: Final = re.compile(r"not a git repository", re.IGNORECASE)
 _MISSING: Final = re.compile(r"no such file|\bENOENT\b|cannot find|not found", re.IGNORECASE)
 _TOO_LARGE: Final = re.compile(r"file too large|file size limit exceeded|\bEFBIG\b", re.IGNORECASE)
 _TOO_MANY_OPEN: Final = re.compile(r"too many open files|\bEMFILE\b", re.IGNORECASE)
@@ -43,7 +44,9 @@ _LOCAL_PORT: Final = re.compile(
 
 _NO_COMMAND: Final = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found")
 
-_SIGN: Final = re.compile("|".join(each.pattern for each in (_READ_ONLY, _NO_NETWORK, _BUSY, _MISSING)), re.IGNORECASE)
+_SIGN: Final = re.compile(
+    "|".join(each.pattern for each in (_READ_ONLY, _NO_NETWORK, _BUSY, _NO_REPOSITORY, _MISSING)), re.IGNORECASE
+)
 ON_ENTRY: Final = " on the plugin's entry in `plugins`: its process outlives its calls"
 OWN_TO_EACH: Final = ("/dev", "/proc", "/sys")
 NEVER: Final = "`sandbox.network` is `never`, and nothing opens it"
@@ -122,6 +125,8 @@ def _wall(line: str, walls: Walls, ground: Ground, names: set[str]) -> HaftError
         return _no_network(line, _NO_NETWORK, walls)
     if _BUSY.search(line) and (name := _protected_in(line, workspace, names)) and walls.profile == "workspace":
         return _protected(name, _shortened(line, _BUSY), walls, workspace)
+    if _NO_REPOSITORY.search(line):
+        return _repository_above(_shortened(line, _NO_REPOSITORY), walls, ground)
     if _MISSING.search(line):
         return _hidden(line, walls, ground) or _not_on_path(line, walls, ground)
     return None
@@ -147,6 +152,18 @@ def _hidden(line: str, walls: Walls, ground: Ground) -> HaftError | None:
             whole = os.path.dirname(directory) if os.path.basename(directory) == "bin" else directory
             return _unseen(interpreter, whole, said, walls)
     return None
+
+
+def _repository_above(said: str, walls: Walls, ground: Ground) -> HaftError | None:
+    """A repository that the workspace is a part of, and that begins above it. Git only finds it as a whole."""
+    place = os.path.dirname(ground.workspace)
+    while place != "/" and not os.path.lexists(os.path.join(place, ".git")):
+        place = os.path.dirname(place)
+    if place == "/" or not walls.hidden or is_below(place, (*walls.readable, *walls.writable)):
+        return None
+    if is_below(place, walls.hidden):
+        return _unseen(place, place, said, walls)
+    return _out_of_view(place, said) if walls.unasked and not ground.is_in_view(place) else None
 
 
 def _unseen(path: str, granted: str, said: str, walls: Walls) -> HaftError:
