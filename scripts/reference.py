@@ -22,7 +22,9 @@ SETTINGS_OPENING = """
 In `haft.toml` or `haft.json` of a workspace, in the user's `haft/haft.toml` below `$XDG_CONFIG_HOME` (default
 `~/.config`), or as a variable. Stronger ones first: the caller or the command line, variables, the workspace, the user,
 the default. `tools.disable`, `tools.enable`, `disabled_plugins` and `permissions` add up instead. A list is a text with
-commas in a variable. `${env:NAME}` in a text of a file is the value of that variable; a missing one is an error.
+commas in a variable. `${env:NAME}` in a text of a file is the value of that variable; where it is missing, what
+uses it is disabled (an entry of `config`, `providers`, `cli`, `plugins`, `templates.*` or `toolbox.paths`), and any
+other setting is an error.
 
 A workspace may narrow: lower limits, make the sandbox stricter, disable tools, reject and ask. It may add what is
 confined: bash plugins, toolbox executables, templates. Everything else in its file is set aside, `${env:NAME}` too,

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from haft.builtin.edit_file import EditFile
-from haft.contracts import Change, Conflict, InvalidArguments, LimitExceeded, Limits, PathEscapes, ToolFailed
+from haft.contracts import MARK, Change, Conflict, InvalidArguments, LimitExceeded, Limits, PathEscapes, ToolFailed
 
 
 def sha(content):
@@ -25,6 +25,21 @@ def test_one_replacement_leaves_everything_else_bit_for_bit(call, workspace):
     assert "-hello" in answer.text and "+good" in answer.text
     assert answer.changes.files == (Change("a", "modify", before=sha(content), after=sha(expected)),)
     assert answer.changes.state == "committed"
+
+
+def test_the_mark_of_a_secret_is_not_written_over_the_secret(call, workspace):
+    before = "PORT=1\nTOKEN=the-real-one\n"
+    (workspace / ".env").write_text(before)
+    for edit in (
+        {"old_string": "PORT=1\n", "new_string": f"PORT=2\nTOKEN={MARK}\n"},
+        {"edits": [{"old_string": "1", "new_string": "2"}, {"old_string": "PORT", "new_string": MARK}]},
+    ):
+        with pytest.raises(InvalidArguments, match="stands for a secret that haft does not show"):
+            call(EditFile, path=".env", **edit)
+    with pytest.raises(ToolFailed, match="not found") as caught:
+        call(EditFile, path=".env", old_string=f"TOKEN={MARK}", new_string=f"TOKEN={MARK}\nPORT=2")
+    assert "the file holds the real value there" in caught.value.hint
+    assert (workspace / ".env").read_text() == before
 
 
 def test_several_edits_are_applied_in_order_and_written_once(call, workspace):

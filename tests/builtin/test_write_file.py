@@ -3,7 +3,7 @@ import hashlib
 import pytest
 
 from haft.builtin.write_file import WriteFile
-from haft.contracts import Change, Conflict, InvalidArguments, LimitExceeded, Limits, PathEscapes, ToolFailed
+from haft.contracts import MARK, Change, Conflict, InvalidArguments, LimitExceeded, Limits, PathEscapes, ToolFailed
 
 
 def sha(text):
@@ -47,6 +47,13 @@ def test_content_that_is_too_large_or_no_text_is_refused(call, context, workspac
     with pytest.raises(InvalidArguments, match="lone surrogate"):
         call(WriteFile, path="a.txt", content="\ud800")
     assert list(workspace.iterdir()) == []
+
+
+def test_the_mark_of_a_secret_is_not_written_over_the_secret(call, workspace):
+    (workspace / ".env").write_text("PORT=1\nTOKEN=the-real-one\n")
+    with pytest.raises(InvalidArguments, match="stands for a secret that haft does not show"):
+        call(WriteFile, path=".env", content=f"PORT=2\nTOKEN={MARK}\n")
+    assert (workspace / ".env").read_text() == "PORT=1\nTOKEN=the-real-one\n"
 
 
 def test_what_cannot_be_written_is_explained(call, workspace, tmp_path):

@@ -239,14 +239,77 @@ def test_the_users_file_reads_the_environment_and_names_what_is_missing(places):
     user.write_text('[config]\nkey = "${env:SECRET}"\n')
     assert load_config(str(workspace), env).values["config"] == {"key": "hush"}
     for text, says in {
-        '[config]\nkey = "${env:NOT_THERE}"\n': "`config` asks for the variable `NOT_THERE`, which is not set",
-        '[config]\nkey = "${env:}"\n': "names no variable",
+        '[sandbox]\n\nmode = "${env:NOT_THERE}"\n': ":3: `sandbox.mode` asks for the variable `NOT_THERE`",
+        '[tools]\ndisable = ["${env:}"]\n': "names no variable",
         '[sandbox]\nmode = "${env:SECRET}"\n': "not '${env:SECRET}'",
     }.items():
         user.write_text(text)
         with pytest.raises(BadConfig) as caught:
             load_config(str(workspace), env)
         assert says in caught.value.message and str(user) in caught.value.message and "hush" not in str(caught.value)
+
+
+ENTRIES = """
+plugins = ["bash:./here", "bash:${env:NOT_THERE}/plugin.bash"]
+[config]
+user = "${env:NOT_THERE}"
+other = "${env:SECRET}"
+[toolbox]
+paths = ["./tools", "${env:NOT_THERE}/tools"]
+[cli.mine]
+spec = "${env:NOT_THERE}.toml"
+[cli.other]
+spec = "./other.toml"
+[providers.one]
+headers = {Authorization = "Bearer ${env:NOT_THERE}"}
+[providers.two]
+command = "x"
+[[templates.instances]]
+name = "a"
+template = "${env:NOT_THERE}/a"
+[[templates.instances]]
+name = "b"
+template = "./b"
+user_params = {k = "${env:NOT_THERE}", l = "x"}
+"""
+
+
+def test_an_entry_whose_variable_is_not_set_does_not_count_and_is_named_with_its_line(places):
+    workspace, user, env, _ = places
+    user.write_text(ENTRIES)
+    config = load_config(str(workspace), env)
+    values = config.values
+    assert values["config"] == {"other": "hush"} and list(values["cli"]) == ["other"]
+    assert values["plugins"] == ["bash:./here"] and values["toolbox.paths"] == ["./tools"]
+    assert list(values["providers"]) == ["two"] and [one["name"] for one in values["templates.instances"]] == ["b"]
+    assert [(one.setting, one.entry, one.source.removeprefix(f"{user}:")) for one in config.unset] == [
+        ("plugins", "bash:${env:NOT_THERE}/plugin.bash", "2"),
+        ("config", "user", "4"),
+        ("toolbox.paths", "${env:NOT_THERE}/tools", "7"),
+        ("cli", "mine", "9"),
+        ("providers", "one", "13"),
+        ("templates.instances", "a", "18"),
+    ]
+    assert all(one.why == "asks for the variable `NOT_THERE`, which is not set" for one in config.unset)
+    (workspace / "haft.toml").write_text('[config]\nuser = "mine"\n')
+    assert load_config(str(workspace), env, {"config": {"user": "me"}}).values["config"] == {"user": "me"}
+    assert "config" not in {one.setting for one in load_config(str(workspace), env, {"config": {}}).unset}
+
+
+def test_what_is_secret_of_a_configuration_is_known_by_names(places):
+    workspace, user, env, _ = places
+    env |= {"WORD": "the-word-itself", "API_TOKEN": "the-token-itself", "PLACE": "/a/long/place"}
+    user.write_text(
+        '[config]\nsmtpPassword = "a-literal-word"\nuser = "${env:PLACE}"\nurl = "https://x/${env:API_TOKEN}/y"\n'
+        'short_key = "1234567"\n[providers.p]\nheaders = {Authorization = "Bearer ${env:WORD}"}\n'
+        '[[templates.instances]]\nname = "a"\ntemplate = "./a"\n'
+        'user_params = {key = "the-key-of-a", city = "Amsterdam"}\n'
+    )
+    config = load_config(str(workspace), env)
+    expected = {"a-literal-word", "the-token-itself", "the-word-itself", "Bearer the-word-itself", "the-key-of-a"}
+    assert config.secrets.values == expected
+    shown = str([config.shown(name) for name in ("config", "providers", "templates.instances")])
+    assert not any(value in shown for value in expected) and "Amsterdam" in shown and "${env:API_TOKEN}" in shown
 
 
 def test_what_is_the_same_as_the_users_own_is_not_set_aside(places):

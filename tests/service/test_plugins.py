@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
-from haft.contracts import BadConfig, Exit
+from haft.contracts import MARK, Exit
 from haft.sandbox import Sandbox
 from haft.service.config_files import workspace_config
 from haft.service.trusting import trust
@@ -248,15 +248,53 @@ async def test_what_is_filled_in_from_the_environment_arrives_and_stays_out_of_t
     assert shown(outcome) == {"USER": "a-word-nobody-reads"}
     files = [path for path in places.state.rglob("*") if path.is_file()]
     holding = {path.relative_to(places.state).parts[0] for path in files if b"a-word-nobody-reads" in path.read_bytes()}
-    assert holding == {"outputs"}, "what it printed is kept as it was, and nothing else"
+    assert holding == {"outputs"}, "its name says nothing of a secret: what was printed is kept as it was"
 
 
-def test_a_variable_that_is_not_set_is_an_error_that_names_the_file_and_the_variable(places):
-    places.own('[config]\nuser = "${env:NOT_SET_ANYWHERE}"\n')
-    with pytest.raises(BadConfig) as error:
-        places.open()
-    assert f"{places.config}/haft/haft.toml" in error.value.message
-    assert "NOT_SET_ANYWHERE" in error.value.message
+@in_a_loop
+async def test_a_secret_of_the_configuration_is_masked_in_all_that_a_plugin_says(places, monkeypatch):
+    secret = "hunter2-" * 40
+    monkeypatch.setenv("MY_WORD", secret)
+    places.own('[config]\nsmtp_password = "${env:MY_WORD}"\nliteral_key = "0123456789-literal"\n')
+    said = '"$AGENT_TOOL_CONFIG_SMTP_PASSWORD $AGENT_TOOL_CONFIG_LITERAL_KEY"'
+    settings = places.plugins(
+        shows=script(
+            "shows",
+            run=f"echo out {said}; echo {said} >&2; exit 3",
+            config_keys=["smtp_password", "literal_key"],
+            preview=f"echo {said}",
+            error=f"echo explained {said}",
+        )
+    )
+    async with places.open(settings=settings) as service:
+        run = service.call("shows")
+        events = [event.to_json() async for event in run]
+        outcome = await run
+        previewed = await service.preview("shows")
+    assert (outcome.output, outcome.exit_code) == (f"explained {MARK} {MARK}\n", 3)
+    assert outcome.stderr == f"{MARK} {MARK}\n" and outcome.error.message == f"`shows` exited 3: {MARK} {MARK}"
+    assert previewed == places.asked[0].preview == f"{MARK} {MARK}"
+    assert "hunter2" not in json.dumps(events) and "0123456789-literal" not in json.dumps(events)
+    held = b"".join(path.read_bytes() for path in places.state.rglob("*") if path.is_file())
+    assert b"hunter2" not in held and b"0123456789-literal" not in held
+
+
+@in_a_loop
+async def test_a_variable_that_is_not_set_disables_the_tool_that_wants_it_and_says_why(places):
+    places.own('[config]\nhost = "h"\nuser = "${env:NOT_SET_ANYWHERE}"\n')
+    settings = places.plugins(
+        needs=script("needs", run="echo ran", config_keys=["user", "host"]),
+        other=script("other", run=SHOW, config_keys=["host"]),
+    )
+    async with places.open(settings=settings) as service:
+        listed = {one.spec.name: one for one in service.tools(all=True)}
+        assert listed["needs"].state == "needs-config"
+        for word in ("`user` in `config`", f"{places.config}/haft/haft.toml:3", "`NOT_SET_ANYWHERE`, which is not set"):
+            assert word in listed["needs"].reason
+        assert shown(await service.call("other")) == {"HOST": "h"}
+        assert (await service.call("list_directory", {"path": "."})).ok
+        refused = await service.call("needs")
+    assert refused.error.code == "bad-config" and "NOT_SET_ANYWHERE" in refused.error.message
 
 
 @in_a_loop

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from haft import ToolService
+from haft.contracts import MARK
 
 COUNTER = """
 import os, sys
@@ -251,3 +252,55 @@ async def test_a_workspace_brings_python_plugins_only_once_it_is_trusted(tmp_pat
         assert states(service) == {}
         (ignored,) = service.config.ignored
         assert ignored.name == "plugins" and ignored.value[2]["grant"] == {"write": ["."]}
+
+
+SPEAKING = """
+import os, sys
+
+
+class Speaking:
+    def init(self, config):
+        return config if {lazily} else {{"user": config["user"], **config}}
+
+    def get_tool_schemas(self, state):
+        return [{{"name": "{name}", "description": "Knows " + state["api_token"], "parameters": {{}}}}]
+
+    def execute_tool(self, name, arguments, state):
+        token = state["api_token"]
+        sys.stdout.write("out " + token[:9])
+        sys.stderr.write("err " + token[:9])
+        sys.stdout.write(token[9:] + "\\n")
+        sys.stderr.write(token[9:] + "\\n")
+        if arguments.get("fail"):
+            state.get("user")
+        return {{"token": token, "granted": os.environ.get("SHOP_KEY")}}
+"""
+
+
+@in_a_loop
+async def test_a_plugin_that_keeps_a_state_is_masked_and_needs_only_the_variables_that_it_asks_for(
+    tmp_path, monkeypatch
+):
+    secret = "tk-0123456789-abcdef"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("SOME_VALUE", secret)
+    monkeypatch.setenv("SHOP_KEY", "a-key-that-was-granted")
+    (tmp_path / "config/haft").mkdir(parents=True)
+    own = tmp_path / "config/haft/haft.toml"
+    own.write_text('[config]\napi_token = "${env:SOME_VALUE}"\nuser = "${env:NOT_SET_HERE}"\n')
+    for name, lazily in (("eager", False), ("lazy", True)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "plugin.py").write_text(SPEAKING.format(name=name, lazily=lazily))
+    granted = {"plugin": f"path:{tmp_path}/lazy/plugin.py", "grant": {"env": ["SHOP_KEY"]}}
+    async with opened(tmp_path, f"path:{tmp_path}/eager/plugin.py", granted) as service:
+        listed = {one.spec.origin.split("/")[-2]: one for one in service.tools(all=True) if one.spec.kind == "python"}
+        assert listed["eager"].state == "needs-config", listed["eager"].reason
+        assert f"({own}:3)" in listed["eager"].reason and "`NOT_SET_HERE`, which is not set" in listed["eager"].reason
+        assert listed["lazy"].state == "ready" and listed["lazy"].spec.description == f"Knows {MARK}"
+        outcome = await service.call("lazy")
+        failed = await service.call("lazy", {"fail": True})
+    assert secret[:9] not in outcome.output and outcome.output.count(MARK) == 4
+    assert outcome.stderr == f"err {MARK}\n" and outcome.result == {"token": MARK, "granted": MARK}
+    assert "`NOT_SET_HERE`, which is not set" in failed.error.message
+    held = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file())
+    assert secret.encode() not in held

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.contracts import BadConfig
+from haft.contracts import MARK, BadConfig
 from haft.service import ToolService
 from haft.service.config import load_config
 from haft.service.environments.places import MADE_BY_US, apart, base_python, digest_of, inside
@@ -175,8 +175,34 @@ def test_what_a_template_says_of_its_user_parameters_is_cleaned_line_by_line(ser
             return await served.call("telling")
 
     outcome = asyncio.run(play())
-    assert outcome.stderr == "the key is [redacted]\n[input_value=…, input_type=int]\n"
+    assert outcome.stderr == f"the key is {MARK}\n[input_value=…, input_type=int]\n"
     assert "sk-1" not in outcome.error.message and "123456" not in outcome.error.message
+
+
+def test_a_failed_template_hands_no_key_to_whoever_called(served, tmp_path):
+    key, code = "sk-1234567890-abcdef", "a-declared-secret-code"
+    served.environment.show_real_libraries()
+
+    async def play():
+        served.write(
+            "telling",
+            "print(config.api_key[:9], end='', flush=True); print(config.api_key[9:], flush=True)\n"
+            "print(config.code.get_secret_value(), config.station, flush=True); sys.exit(3)",
+            user="api_key: str\n    code: SecretStr\n    station: str",
+            top="from pydantic import SecretStr",
+        )
+        user = {"api_key": key, "code": code, "station": "Amsterdam"}
+        served._settings["templates.instances"] = [
+            {"name": "telling", "template": str(served.folder("telling")), "user_params": user}
+        ]
+        async with served:
+            return await served.call("telling")
+
+    outcome = asyncio.run(play())
+    assert outcome.exit_code == 3 and outcome.error.code == "tool-failed"
+    assert outcome.output == f"{MARK}\n{MARK} Amsterdam", "neither by its name nor by its type is it shown"
+    held = b"".join(path.read_bytes() for path in Path(served._home).rglob("*") if path.is_file())
+    assert key.encode() not in held and code.encode() not in held
 
 
 def test_what_was_granted_to_a_call_is_open_to_nobody_between_calls(served, tmp_path):

@@ -1,24 +1,20 @@
-"""Secrets out of the record: exact values, wherever they stand.
+"""Secrets out of what is written down of runs, the audit log and the table of runs: exact values, wherever they stand.
 
-What counts as one: the values of environment variables whose names say so, and whatever the caller names. What is not
-done: guessing what looks like a secret, and redacting outputs, which are kept as they came.
+More is kept out of these documents than is masked in what a caller sees: shorter values, every variable of the host
+whose name says secret, and whatever configuration filled in from the environment. What is not done: guessing what looks
+like a secret. `contracts.secrets` knows names and marks.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from haft.contracts import NO_SECRETS, Secrets, says_secret
 from haft.storage import decode, encode
 
-SECRET_NAME = re.compile(
-    r"PASSWORD|PASSWD|_PWD$|(^|_)(TOKEN|SECRET|PASSPHRASE|CREDENTIALS?|APIKEY|KEY|PAT|DSN)(_|$)", re.IGNORECASE
-)
-SHORTEST = 6
+SHORTEST: Final = 6
 """A shorter value would be found in innocent text."""
-MARK = "[redacted]"
 
 OURS: Final = frozenset({"type", "at", "run", "parent", "host", "digest", "status", "states", "startedAt", "endedAt"})
 """Fields that haft fills itself and finds its way by."""
@@ -28,54 +24,37 @@ THEIRS: Final = frozenset({"arguments", "result"})
 
 def secret_values(env: Mapping[str, str]) -> set[str]:
     """The values of variables whose names say that they are secret."""
-    return {value for name, value in env.items() if SECRET_NAME.search(name) and len(value) >= SHORTEST}
+    return {value for name, value in env.items() if says_secret(name) and len(value) >= SHORTEST}
 
 
 class Redactor:
-    """Replaces known values in documents about runs: in what callers and tools said, not in haft's own words."""
+    """Masks known values in documents about runs: in what callers and tools said, not in haft's own words."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self._forms: list[bytes] = []
-        self._known: list[str] = []
-        self.learn(values)
+        self._known = Secrets(values, SHORTEST)
 
     def learn(self, values: Iterable[str]) -> None:
-        """Redact these too from now on."""
-        for value in values:
-            if len(value) >= SHORTEST and value not in self._known:
-                self._known.append(value)
-                # As it stands inside a JSON string, written either way.
-                forms = {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-                self._forms.extend(form.encode("utf-8", "surrogatepass") for form in forms)
-        self._known.sort(key=len, reverse=True)
+        """Mask these too from now on."""
+        self._known |= Secrets(values, SHORTEST)
 
-    def __call__(self, text: bytes) -> bytes:
-        if not any(form in text for form in self._forms):
+    def __call__(self, text: bytes, more: Secrets = NO_SECRETS) -> bytes:
+        """A document without what is known, and without `more`."""
+        secrets = self._known | more
+        if not secrets.are_in(text):
             return text
         # Replacing in the text itself would break numbers, and fields that happen to be called like a secret.
-        document = {name: value if name in OURS else self._clean(value) for name, value in decode(text).items()}
+        document = {name: value if name in OURS else _clean(value, secrets) for name, value in decode(text).items()}
         if "noted" in document:
-            document["noted"] = [[*words, self._clean(facts, keys=True)] for *words, facts in decode(text)["noted"]]
+            document["noted"] = [[*words, secrets.masked(facts)] for *words, facts in decode(text)["noted"]]
         for name in THEIRS & document.keys():
-            document[name] = self._clean(document[name], keys=True)
+            document[name] = secrets.masked(document[name])
         return encode(document)
 
-    def _clean(self, value: Any, *, keys: bool = False) -> Any:
-        """`value` with every secret replaced; also in the names of fields where they are not ours (`keys`)."""
-        if isinstance(value, str):
-            return self._clean_text(value)
-        if isinstance(value, dict):
-            return {
-                self._clean_text(name) if keys else name: self._clean(item, keys=keys) for name, item in value.items()
-            }
-        if isinstance(value, list):
-            return [self._clean(item, keys=keys) for item in value]
-        if keys and not isinstance(value, bool | None):
-            number = json.dumps(value)
-            return MARK if self._clean_text(number) != number else value
-        return value
 
-    def _clean_text(self, text: str) -> str:
-        for secret in self._known:
-            text = text.replace(secret, MARK)
-        return text
+def _clean(value: Any, secrets: Secrets) -> Any:
+    """`value` with every text masked; names of fields are ours, and stay."""
+    if isinstance(value, str):
+        return secrets.masked_text(value)
+    if isinstance(value, dict):
+        return {name: _clean(item, secrets) for name, item in value.items()}
+    return [_clean(item, secrets) for item in value] if isinstance(value, list) else value

@@ -63,7 +63,7 @@ class Trail:
             facts["env"] = sorted(call.env)
         if call.config:
             facts["config"] = sorted(call.config)
-        return self.redactor(encode(facts))
+        return self.redactor(encode(facts), call.secrets)
 
     def tell_between(self, run: str, paths: Sequence[str]) -> None:
         """Add what changed after a run whose process outlived it, when no call came any more."""

@@ -12,8 +12,8 @@ from haft.builtin.blocking import in_thread
 from haft.builtin.definition import PATH, Builtin
 from haft.builtin.differences import short_diff
 from haft.builtin.mismatch import why_not_found
-from haft.builtin.writing import UNCHANGED, declared, require_size
-from haft.contracts import Answer, InvalidArguments, LimitExceeded, ToolContext, ToolFailed
+from haft.builtin.writing import UNCHANGED, WHY_NO_MARK, declared, refuse_mark, require_size
+from haft.contracts import MARK, Answer, InvalidArguments, LimitExceeded, ToolContext, ToolFailed
 from haft.files import digest_of, shown
 
 _LISTED_MATCHES: Final = 10
@@ -92,6 +92,8 @@ def _edits(tool: str, arguments: dict[str, Any]) -> list[_Edit]:
         if problem is not None:
             problems.append(label + problem)
             continue
+        if MARK not in edit["old_string"]:  # Else it stands in the file itself, or will not be found there.
+            refuse_mark(tool, edit["new_string"])
         old, new = edit["old_string"].encode(), edit["new_string"].encode()
         edits.append(_Edit(old, new, bool(edit.get("replace_all", False)), label))
     if problems:
@@ -140,7 +142,7 @@ def _apply(path: str, content: bytes, edit: _Edit) -> tuple[bytes, int]:
     if first < 0:
         raise ToolFailed(
             f"{edit.label}old_string was not found in `{shown(path)}`; nothing was changed",
-            hint=why_not_found(content, edit.old),
+            hint=WHY_NO_MARK if MARK.encode() in edit.old else why_not_found(content, edit.old),
         )
     if edit.everywhere:
         return content.replace(edit.old, edit.new), content.count(edit.old)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from haft.builtin.blocking import in_thread
 from haft.builtin.definition import PATH, Builtin
-from haft.builtin.writing import UNCHANGED, declared, require_size
+from haft.builtin.writing import UNCHANGED, declared, refuse_mark, require_size
 from haft.contracts import Answer, Effects, InvalidArguments, ToolContext
 from haft.files import digest_of, digest_of_file, shown
 
@@ -28,6 +28,7 @@ class WriteFile(Builtin):
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         path: str = arguments["path"]
+        refuse_mark(self.name, arguments["content"])
         try:
             content = arguments["content"].encode()
         except UnicodeEncodeError:

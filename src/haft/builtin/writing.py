@@ -6,7 +6,9 @@ change. The workspace does the writing; this file knows what to say of it.
 
 from __future__ import annotations
 
-from haft.contracts import Change, Changes, LimitExceeded, Replaced, ToolContext
+from typing import Final
+
+from haft.contracts import MARK, Change, Changes, InvalidArguments, LimitExceeded, Replaced, ToolContext
 from haft.files import digest_of, shown
 
 UNCHANGED = Changes(engine="declared")
@@ -18,6 +20,20 @@ def require_size(path: str, size: int, context: ToolContext) -> None:
     limit = context.limits.max_file_bytes
     if size > limit:
         raise LimitExceeded("max_file_bytes", limit, f"`{shown(path)}` would have {size:_} bytes")
+
+
+WHY_NO_MARK: Final = f"`{MARK}` stands for a secret that haft does not show: the file holds the real value there"
+
+
+def refuse_mark(tool: str, text: str) -> None:
+    """Raise where a text holds the mark that haft shows in place of a secret: written to a file, it would replace the
+    value itself."""
+    if MARK in text:
+        raise InvalidArguments(
+            tool,
+            [f"the text holds a mark, and would write it over the real value: {WHY_NO_MARK}"],
+            hint="change the lines around it with edit_file, and leave the line with the mark as it is",
+        )
 
 
 def declared(replaced: Replaced, before: str | None, content: bytes) -> Changes:

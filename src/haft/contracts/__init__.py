@@ -88,6 +88,7 @@ from haft.contracts.ports import (
     Workspace,
 )
 from haft.contracts.revise import revised
+from haft.contracts.secrets import MARK, NO_SECRETS, MaskedStream, Secrets, named_secrets, says_secret, texts_in
 from haft.contracts.states import FOLLOWS, STATUSES, TERMINAL, Status
 from haft.contracts.tool import (
     Answer,
@@ -107,9 +108,11 @@ from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Layer, Profile, 
 __all__ = [
     "EXIT_CODES",
     "FOLLOWS",
+    "MARK",
     "NO_CHANGES",
     "NO_GRANTS",
     "NO_LIMITS",
+    "NO_SECRETS",
     "OPEN_WALLS",
     "PLAIN_LOCALE",
     "PROCESS_LIMITS",
@@ -163,6 +166,7 @@ __all__ = [
     "LimitsApplied",
     "Listing",
     "MachineError",
+    "MaskedStream",
     "NetworkOpen",
     "Outcome",
     "OutputSink",
@@ -175,6 +179,7 @@ __all__ = [
     "Replaced",
     "RunId",
     "Scope",
+    "Secrets",
     "Session",
     "SessionLauncher",
     "StartFailed",
@@ -203,6 +208,7 @@ __all__ = [
     "is_locale_variable",
     "is_tool_name",
     "iso_time",
+    "named_secrets",
     "near_miss",
     "new_host_id",
     "new_run_id",
@@ -211,4 +217,6 @@ __all__ = [
     "path_to_json",
     "reads_utf8",
     "revised",
+    "says_secret",
+    "texts_in",
 ]

@@ -10,6 +10,7 @@ from haft.contracts.decision import Decision
 from haft.contracts.errors import InvalidArguments
 from haft.contracts.limits import LimitsApplied
 from haft.contracts.names import RunId, ThreadId, ToolName
+from haft.contracts.secrets import NO_SECRETS, Secrets
 from haft.contracts.walls import NO_GRANTS, Grants, Layer, Walls
 
 if TYPE_CHECKING:
@@ -69,3 +70,5 @@ class Call:
     """Whether it is to be tried first: run, looked at, and then committed or not."""
     subagent: bool = False
     """Whether a sub-agent makes it: rules may tell these apart."""
+    secrets: Secrets = NO_SECRETS
+    """Values that are masked in everything that is said of the call. The tool gets them as they are."""

@@ -132,7 +132,9 @@ class ApprovalRequest:
     """The digest of the definition that a yes is bound to."""
     chain: tuple[str, ...] = ()
     """The runs that led here, outermost first."""
-    revise: Callable[[Mapping[str, Any]], Awaitable[ApprovalRequest]] | None = field(default=None, compare=False)
+    revise: Callable[[Mapping[str, Any]], Awaitable[ApprovalRequest]] | None = field(
+        default=None, compare=False, repr=False
+    )
     """The same question with other arguments, validated and decided again: for whoever edits them. Raises where the
     tool cannot be called with them."""
     id: str | None = None

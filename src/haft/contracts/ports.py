@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Literal, Protocol
 
 from haft.contracts.limits import Limits
 from haft.contracts.names import RunId, ThreadId
+from haft.contracts.secrets import Secrets
 from haft.contracts.walls import NO_GRANTS, Grants
 
 Stream = Literal["stdout", "stderr"]
@@ -226,12 +227,17 @@ class ToolContext(OutputSink, Protocol):
     @property
     def config(self) -> Mapping[str, Any]: ...
     @property
+    def secrets(self) -> Secrets:
+        """What is masked in all that leaves the tool. Whoever quotes a part of its output masks before it cuts."""
+        ...
+
+    @property
     def cancelled(self) -> bool:
         """Whether the call was cancelled or ran out of time: for functions that can stop early."""
         ...
 
-    def aside(self, data: bytes) -> None:
-        """What a program wrote to stderr, where that is kept and not part of the output."""
+    def aside(self, data: bytes, stream: Stream = "stderr") -> None:
+        """What a program wrote to `stream`, where that is kept with stderr and not part of the output."""
         ...
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None: ...

@@ -111,7 +111,8 @@ class Answer:
 
 @runtime_checkable
 class Tool(Protocol):
-    """The one shape that every format becomes."""
+    """The one shape that every format becomes. A tool that is handed secrets has `secrets`, too: they are masked in
+    everything that is said of its calls."""
 
     @property
     def spec(self) -> ToolSpec: ...

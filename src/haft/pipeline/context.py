@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from haft.contracts import Call, EndedChild, Launcher, Limits, RunId, Stream, ThreadId, Workspace
+from haft.contracts import Call, EndedChild, Launcher, Limits, RunId, Secrets, Stream, ThreadId, Workspace
 from haft.pipeline.run import Run
 
 
@@ -66,6 +66,10 @@ class CallContext:
     def config(self) -> Mapping[str, Any]:
         return self._run.call.config
 
+    @property
+    def secrets(self) -> Secrets:
+        return self._run.call.secrets
+
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
         if self._run.outcome is None:
             self._run.note("progress", {"message": message, "fraction": fraction, **facts})
@@ -74,9 +78,9 @@ class CallContext:
         if self._run.outcome is None:
             self._run.output(stream, data)
 
-    def aside(self, data: bytes) -> None:
+    def aside(self, data: bytes, stream: Stream = "stderr") -> None:
         if self._run.outcome is None:
-            self._run.aside(data)
+            self._run.aside(data, stream)
 
     def ended(self, children: Sequence[EndedChild]) -> None:
         self._run.ended(children)

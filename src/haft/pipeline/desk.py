@@ -21,7 +21,6 @@ from haft.contracts import (
     ApprovalRequest,
     Approver,
     Call,
-    DecidedPart,
     HaftError,
     HostId,
     Walls,
@@ -29,6 +28,7 @@ from haft.contracts import (
     own_copy,
 )
 from haft.pipeline.foreign import Foreign
+from haft.pipeline.masking import as_shown
 from haft.policy.approval import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
 
 T = TypeVar("T")
@@ -287,35 +287,31 @@ def shown_of(request: ApprovalRequest) -> dict[str, Any]:
 
 
 def request_of(
-    call: Call,
-    walls: Walls,
-    reason: str,
-    *,
-    parts: tuple[DecidedPart, ...] = (),
-    diff: str | None = None,
-    output: str | None = None,
+    call: Call, walls: Walls, reason: str, *, diff: str | None = None, output: str | None = None
 ) -> ApprovalRequest:
-    """The question about a call."""
+    """The question about a call. Secrets are masked in it, but for files: a diff shows what they hold."""
     assert call.tool is not None
     assert call.decision is not None
+    # A copy: what was shown cannot be changed behind the person's back.
+    arguments, decision = as_shown(call, call.decision)
+    masked = call.secrets.masked
     return ApprovalRequest(
         run=call.run,
         tool=call.name,
         description=call.tool.spec.description,
-        # A copy: what was shown cannot be changed behind the person's back.
-        arguments=own_copy(call.arguments),
-        reason=reason,
+        arguments=arguments,
+        reason=masked(reason),
         who=call.who,
         thread=call.thread,
         cwd=call.cwd,
-        env=dict(call.env),
+        env=masked(dict(call.env)),
         timeout=call.timeout,
         walls=walls,
         diff=diff,
-        output=output,
-        preview=call.preview,
-        parts=parts,
-        to_allow=call.decision.to_allow if diff is None else (),
+        output=masked(output),
+        preview=masked(call.preview),
+        parts=decision.parts,
+        to_allow=decision.to_allow if diff is None else (),
         definition_diff=call.decision.definition_diff,
         pin=call.decision.pin,
         chain=(call.parent,) if call.parent else (),

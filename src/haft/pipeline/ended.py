@@ -46,14 +46,17 @@ def ended(run: Run, status: Status, error: Failure | None) -> Outcome:
 
 def failed(run: Run, error: HaftError) -> Outcome:
     """The outcome of an error that a stage or a tool raised."""
+    run.end_output()
     return ended(run, "rejected-by-user" if isinstance(error, Rejected) else "error", error.failure())
 
 
 def cancelled(run: Run) -> Outcome:
     """The outcome of a run that was told to end."""
+    run.end_output()
     return ended(run, "cancelled", CANCELLED)
 
 
 def broken(run: Run, error: BaseException) -> Outcome:
     """The outcome of a mistake of ours."""
+    run.end_output()
     return ended(run, "error", Bug(error).failure())

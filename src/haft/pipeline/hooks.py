@@ -28,7 +28,7 @@ async def preview_of(call: Call, context: ToolContext) -> str | None:
             said: str = await tool.preview(own_copy(call.arguments), context)
     except (TimeoutError, HaftError, OSError):
         return None
-    line = said.strip().split("\n", 1)[0].strip()
+    line = call.secrets.masked_text(said).strip().split("\n", 1)[0].strip()
     return (line if len(line) <= LONGEST_PREVIEW else f"{line[:LONGEST_PREVIEW]}…") or None
 
 
@@ -50,6 +50,6 @@ async def explained(call: Call, outcome: Outcome, context: ToolContext, seconds:
         return outcome
     if not text:
         return outcome
-    data = text.encode("utf-8", "replace")
+    data = call.secrets.masked_text(text).encode("utf-8", "replace")
     shown = data[:most].decode("utf-8", "ignore")
     return revised(outcome, output=shown, output_bytes=len(data), truncated=len(data) > most)

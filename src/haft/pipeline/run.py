@@ -156,6 +156,7 @@ class Run:
         """Something happened that is neither a status nor output: progress, a child."""
         if self._alive is not None:
             self._alive()
+        facts = self.call.secrets.masked(facts)
         event = Event(self.id, self._next_seq, time.time(), type_, self.status, facts)
         self._next_seq += 1
         self._keeper.heard(self, event)
@@ -173,11 +174,17 @@ class Run:
         seq, at = self._next_seq, time.time()
         self._next_seq = seq + 1
         text = self.shown.add(seq, at, stream, data, decode=bool(self._observers))
-        if self._observers:
+        if text:
             self._publish(Event(self.id, seq, at, stream, self.status, {"text": text}))
 
-    def aside(self, data: bytes) -> None:
-        """The tool wrote to stderr, and that is not to be shown with its output."""
+    def end_output(self) -> None:
+        """The tool writes no more: what was held back in case it began a secret is shown."""
+        for stream, text in () if self.shown is None else self.shown.end(self._next_seq, time.time()):
+            self._publish(Event(self.id, self._next_seq, time.time(), stream, self.status, {"text": text}))
+            self._next_seq += 1
+
+    def aside(self, data: bytes, stream: Stream) -> None:
+        """The tool wrote to `stream`, and that is kept with stderr, and not shown with its output."""
         if self.shown is None:
             if self.show is None or not data:
                 return
@@ -186,7 +193,7 @@ class Run:
             self._alive()
         seq = self._next_seq
         self._next_seq = seq + 1
-        self.shown.add_aside(seq, time.time(), data)
+        self.shown.add_aside(seq, time.time(), data, stream)
 
     def ended(self, children: Sequence[EndedChild]) -> None:
         """Processes had to be ended with the call."""

@@ -1,16 +1,18 @@
-"""Output on its way: kept whole elsewhere, and of it the head and tail that an outcome shows.
+"""Output on its way: masked, kept whole elsewhere, and of it the head and tail that an outcome shows.
 
-Memory is bounded by what is shown, whatever the tool prints. Text is decoded with replacement, characters that are cut
-by the edge of a piece put together again.
+Secrets are masked before anything is kept, shown or cut: nobody behind this sees one, or half of one. Memory is bounded
+by what is shown, whatever the tool prints. Text is decoded with replacement, characters that are cut by the edge of a
+piece put together again.
 """
 
 from __future__ import annotations
 
 import codecs
 from collections import deque
+from collections.abc import Iterator
 from typing import Protocol
 
-from haft.contracts import Stream
+from haft.contracts import MaskedStream, Secrets, Stream
 
 
 class Keeping(Protocol):
@@ -72,14 +74,46 @@ class HeadAndTail:
 class ShownOutput:
     """Everything one run writes."""
 
-    def __init__(self, bound: int, keeping: Keeping) -> None:
+    def __init__(self, bound: int, keeping: Keeping, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._masked: dict[tuple[Stream, bool], MaskedStream] = {}
+        """By stream, and whether it is shown: each is a text of its own."""
+        self._is_over = False
         self.all = HeadAndTail(bound)
         self.stderr = HeadAndTail(bound)
         self._keeping = keeping
         self._decoders: dict[Stream, codecs.IncrementalDecoder] = {}
 
     def add(self, seq: int, at: float, stream: Stream, data: bytes, *, decode: bool) -> str:
-        """Take a piece; its text, where someone watches."""
+        """Take a piece; its text, as far as that is settled, where someone watches."""
+        return self._add(seq, at, stream, self._settled(data, stream, is_shown=True), decode=decode)
+
+    def add_aside(self, seq: int, at: float, data: bytes, stream: Stream) -> None:
+        """Take a piece that is kept with stderr, and not shown with the rest."""
+        self._add_aside(seq, at, self._settled(data, stream, is_shown=False))
+
+    def end(self, seq: int, at: float) -> Iterator[tuple[Stream, str]]:
+        """Nothing more is taken: what was held back, and its text where it is shown."""
+        self._is_over = True
+        for (stream, is_shown), masked in self._masked.items():
+            if rest := masked.end():
+                if is_shown:
+                    yield stream, self._add(seq, at, stream, rest, decode=True)
+                else:
+                    self._add_aside(seq, at, rest)
+
+    def _settled(self, data: bytes, stream: Stream, *, is_shown: bool) -> bytes:
+        """What of it can be shown now: the rest may be the beginning of a secret."""
+        if self._is_over:
+            return b""
+        if not self._secrets:
+            return data
+        masked = self._masked.get((stream, is_shown))
+        if masked is None:
+            masked = self._masked[stream, is_shown] = self._secrets.stream()
+        return masked.feed(data)
+
+    def _add(self, seq: int, at: float, stream: Stream, data: bytes, *, decode: bool) -> str:
         self.all.add(data)
         if stream == "stderr":
             self.stderr.add(data)
@@ -91,8 +125,7 @@ class ShownOutput:
             decoder = self._decoders[stream] = codecs.getincrementaldecoder("utf-8")("replace")
         return decoder.decode(data)
 
-    def add_aside(self, seq: int, at: float, data: bytes) -> None:
-        """Take a piece of stderr that is kept, and not shown with the rest."""
+    def _add_aside(self, seq: int, at: float, data: bytes) -> None:
         self.stderr.add(data)
         self._keeping.append(seq, at, "stderr", data)
 

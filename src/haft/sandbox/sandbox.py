@@ -31,11 +31,13 @@ from haft.contracts import (
     NetworkOpen,
     OutputSink,
     Profile,
+    Secrets,
     Session,
     StartFailed,
     Stream,
     Unconfined,
     Walls,
+    named_secrets,
 )
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter
 from haft.sandbox.abilities import NOT_LINUX, Abilities
@@ -112,6 +114,10 @@ class Sandbox:
             if missing and self._mode == "auto":
                 _log.warning("calls are not fully confined here: %s", "; ".join(missing))
         return self._abilities
+
+    def granted_secrets(self, grants: Grants) -> Secrets:
+        """The values of the variables that grants hand over, as far as their names say that they are secret."""
+        return Secrets(named_secrets({name: self._env[name] for name in grants.env if name in self._env}))
 
     @property
     def loaded(self) -> int:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from haft.contracts import BadConfig, Limits
+from haft.contracts import BadConfig, Limits, Secrets, named_secrets, texts_in
 from haft.service.config_files import ConfigFile, user_config, workspace_config
 from haft.service.gathering import Gathered, from_caller, from_environment
 from haft.service.narrowing import Ignored
+from haft.service.placeholders import Unset
 from haft.service.rule_sets import RuleSet
 from haft.service.settings import ChangesEngine, SandboxMode
 
@@ -43,6 +44,18 @@ class Config:
     rule_sets: tuple[RuleSet, ...] = ()
     written: Mapping[str, Any] = field(default_factory=dict)
     """Values with their placeholders, where those were filled: what was filled in may be secret."""
+    unset: tuple[Unset, ...] = ()
+    """Entries that ask for variables which are not set. They do not count."""
+    filled: frozenset[str] = field(default=frozenset(), repr=False)
+    """Values of variables that were filled in and are secret."""
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """What is masked in all that calls say: values under names that say secret, in `[config]`, of providers and in
+        the user parameters of templates, and the variables that were filled in as such."""
+        tables = [self.values["config"], self.values["providers"]]
+        tables += (one.get("user_params", {}) for one in self.values["templates.instances"])
+        return Secrets((*self.filled, *(value for table in tables for value in named_secrets(table))))
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -116,8 +129,8 @@ class Config:
         return self.sources[name] != "default"
 
     def shown(self, name: str) -> Any:
-        """A value as it may be printed: placeholders stay what they are."""
-        return self.written.get(name, self.values[name])
+        """A value as it may be printed: placeholders stay what they are, and what is secret is masked."""
+        return self.secrets.masked(self.written.get(name, self.values[name]))
 
 
 def working_directory(config: Config, workspace: str) -> str:
@@ -138,15 +151,8 @@ def working_directory(config: Config, workspace: str) -> str:
 def kept_secret(config: Config) -> set[str]:
     """Texts that are kept out of the record: what was filled in from the environment, and the parameters that a person
     sets for templates."""
-    found = _filled_in(config)
-    left: list[Any] = [one.get("user_params", {}) for one in config.values["templates.instances"]]
-    while left:
-        value = left.pop()
-        if isinstance(value, str):
-            found.add(value)
-        elif isinstance(value, Mapping | list):
-            left += value.values() if isinstance(value, Mapping) else value
-    return found
+    given = [one.get("user_params", {}) for one in config.values["templates.instances"]]
+    return _filled_in(config) | set(texts_in(given)) | config.secrets.values
 
 
 def _filled_in(config: Config) -> set[str]:
@@ -209,4 +215,6 @@ def configured(
         {name: tuple(lists) for name, lists in gathered.lists.items()},
         tuple(gathered.rule_sets),
         gathered.written,
+        tuple(gathered.unset),
+        frozenset(gathered.filled),
     )

@@ -43,6 +43,14 @@ class ConfigFile:
             raise BadConfig(f"{self.path} must hold a table of settings")
         yield from _flattened(tables, self.path, takes_loose=self.is_json)
 
+    def where(self, text: str, key: str = "") -> str:
+        """Its path, and the line that holds `text`: the one that names `key` too, else the first behind that name."""
+        lines = list(enumerate(self.data.decode("utf-8", "replace").split("\n"), 1))
+        found = [number for number, line in lines if text in line]
+        named = [number for number, line in lines if key in line]
+        behind = [number for number in found if number in named] or [n for n in found if named and n > named[0]]
+        return f"{self.path}:{(behind or found)[0]}" if found else self.path
+
     def lines(self, rules: int) -> tuple[int, ...] | None:
         """The line of each rule, where that can be told."""
         from haft.policy.rules.lines import rule_lines

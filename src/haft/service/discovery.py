@@ -11,7 +11,19 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from haft.contracts import AskingLauncher, BadUsage, Found, Launcher, Provenance, SessionLauncher, ToolSpec
+from haft.contracts import (
+    NO_SECRETS,
+    AskingLauncher,
+    BadUsage,
+    Found,
+    Kind,
+    Launcher,
+    Provenance,
+    Secrets,
+    SessionLauncher,
+    ToolSpec,
+    clean_tool_name,
+)
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox import Place, Separators, Toolboxes, as_found, candidate, standard_places
 from haft.sources.skills import Activations, Skill, Skills, SkillTool
@@ -23,12 +35,15 @@ if TYPE_CHECKING:
     from haft.service.command_lines import ConfiguredCommandLines
     from haft.service.config import Config
     from haft.service.origins import Origins
+    from haft.service.placeholders import Unset
     from haft.service.plugins import Plugins
     from haft.service.templates import ConfiguredTemplates
     from haft.sources.amp_toolbox.exports import Export
 
 TOOLBOXES: Final = "amp-toolbox"
 SKILL: Final = "skill"
+UNSET: Final = "unset"
+_KINDS: Final[dict[str, Kind]] = {"cli": "cli", "plugins": "bash-plugin", "templates.instances": "agent-studio"}
 
 Told = Callable[[int, int], None]
 
@@ -97,6 +112,11 @@ class Discovery:
 
         return ConfiguredTemplates(config, self._workspace, self._definitions, self._home, self._env)
 
+    @property
+    def secrets(self) -> Secrets:
+        """What templates declare to be secret of the parameters that they are given."""
+        return NO_SECRETS if self._templates is None else self._templates.source.secrets
+
     def closed_to_calls(self) -> list[str]:
         """What calls may not write in the workspace, since it would be run without being looked at."""
         return [] if self._templates is None else list(self._templates.environments_inside())
@@ -130,6 +150,8 @@ class Discovery:
         catalogue.take(TOOLBOXES, toolboxes.found())
         if self._templates is not None:
             self._templates.fill(catalogue)
+        if self._config is not None:
+            catalogue.take(UNSET, (found for one in self._config.unset if (found := _needing(one)) is not None))
         unknown = [bool(toolboxes.unknown()), self._origins is not None and self._origins.are_unasked]
         unknown += [source.fill(catalogue) for source in (self._plugins, self._command_lines) if source is not None]
         return any(unknown)
@@ -297,6 +319,16 @@ def _elsewhere(
     discovery = Discovery(workspace, home, env, sessions, follows_exports=False)
     discovery.configure(config)
     return discovery, Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
+
+
+def _needing(unset: Unset) -> Found | None:
+    """A tool that there would be if a variable were set."""
+    kind = _KINDS.get(unset.setting)
+    if kind is None:
+        return None
+    name = clean_tool_name(os.path.splitext(os.path.basename(unset.entry))[0])
+    spec = ToolSpec(name, kind, "", {"type": "object", "properties": {}}, origin=unset.source, provenance="user")
+    return Found(spec, None, "needs-config", unset.sentence())
 
 
 async def _nobody() -> None:

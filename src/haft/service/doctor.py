@@ -289,7 +289,11 @@ def _configuration(workspace: str | None, env: Mapping[str, str]) -> list[Check]
     ignored = [
         Check("configuration", "warn", one.sentence(), "`haft config show` shows what counts") for one in config.ignored
     ]
-    return [Check("configuration", "ok", f"{read} read"), *ignored]
+    unset = [
+        Check("configuration", "warn", one.sentence(), "set it; what uses it is disabled until then")
+        for one in config.unset
+    ]
+    return [Check("configuration", "ok", f"{read} read"), *ignored, *unset]
 
 
 def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> list[Check]:

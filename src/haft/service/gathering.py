@@ -6,10 +6,18 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import BadConfig
+from haft.contracts import BadConfig, texts_in
 from haft.service.config_files import ConfigFile, unknown_setting
-from haft.service.narrowing import NOTHING, Ignored, narrowed, narrowed_rules
-from haft.service.placeholders import expanded, has_placeholder, with_places
+from haft.service.narrowing import FREE_TABLES, NOTHING, Ignored, narrowed, narrowed_rules
+from haft.service.placeholders import (
+    Unset,
+    expanded,
+    filled_secrets,
+    has_placeholder,
+    missing_in,
+    why_unfilled,
+    with_places,
+)
 from haft.service.rule_sets import RuleSet
 from haft.service.settings import BY_NAME, SETTINGS, Setting
 from haft.service.values import UNSET
@@ -18,6 +26,11 @@ if TYPE_CHECKING:
     from haft.policy.rules.rule import RuleOrigin
 
 CALLER: Final = "the caller"
+BY_ENTRY: Final = frozenset(
+    {"cli", "config", "plugins", "providers", "templates.instances", "templates.paths", "toolbox.paths"}
+)
+"""Settings whose entries stand for themselves: one that asks for a variable which is not set disables what uses it. Any
+other setting holds for every call, and guessing its value could open what it was to close."""
 
 
 class Gathered:
@@ -33,16 +46,22 @@ class Gathered:
         self.lists: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
         self.rule_sets: list[RuleSet] = []
         self.written: dict[str, Any] = {}
+        self.unset: list[Unset] = []
+        self.filled: set[str] = set()
+        """Secrets that were filled in."""
 
     def take_file(self, file: ConfigFile, origin: RuleOrigin) -> None:
         """All of a file."""
         self.files.append(file.path)
         for name, written in file.settings():
             written = self._with_places(written, file)
+            written, unset = self._parted(name, written, file)
             try:
                 value = expanded(_settled(written, self._env) if name == "templates.instances" else written, self._env)
             except ValueError as error:
-                raise BadConfig(f"{file.path}: `{name}` {error}") from None
+                where = file.where(missing_in(written, self._env) or name)
+                raise BadConfig(f"{where}: `{name}` {error}") from None
+            self.filled.update(filled_secrets(written, self._env))
             value = _checked(BY_NAME[name], value, file.path, written)
             if name == "permissions":
                 self._take_rules(RuleSet(origin, file.shown, value, file.lines(len(value)), self._workspace), file.path)
@@ -50,6 +69,7 @@ class Gathered:
             if name == "tools.timeout":
                 value = {**self.values[name], **value}
             self.take(name, value, file.path, has_placeholder(written) and written)
+            self.unset += unset
 
     def take_untrusted(self, file: ConfigFile) -> None:
         """Of a workspace's file what narrows."""
@@ -68,6 +88,26 @@ class Gathered:
                 kept = {**self.values[name], **kept}
             if kept is not NOTHING:
                 self.take(name, kept, file.path)
+
+    def _parted(self, name: str, written: Any, file: ConfigFile) -> tuple[Any, list[Unset]]:
+        """The entries of a setting whose variables are set, and the others."""
+        if name not in BY_ENTRY or not isinstance(written, dict | list):
+            return written, []
+        entries: list[tuple[Any, Any]] = list(written.items() if isinstance(written, dict) else enumerate(written))
+        kept, unset = [], []
+        for key, one in entries:
+            # The tool itself says which of its user parameters is missing.
+            is_tool = name == "templates.instances" and isinstance(one, dict)
+            asked = {**one, "user_params": None} if is_tool else one
+            why = why_unfilled(asked, self._env)
+            if why is None:
+                kept.append((key, one))
+                continue
+            place = missing_in(asked, self._env) or ""
+            told = next((text for text in texts_in(asked) if place in text), place)
+            entry = key if isinstance(key, str) else str(one.get("name", told)) if is_tool else told
+            unset.append(Unset(name, entry, why, file.where(told, entry)))
+        return (dict(kept) if isinstance(written, dict) else [one for _number, one in kept]), unset
 
     def _take_untrusted_rules(self, file: ConfigFile, tables: list[dict[str, Any]]) -> None:
         from haft.policy.rules.reading import rule_source
@@ -102,6 +142,8 @@ class Gathered:
                 written = [*self.written.get(name, before), *((written or value)[number] for number in new)]
             value = [*before, *(value[number] for number in new)]
             source = f"{self.sources[name]}, {source}" if self._is_set(name) else source
+        else:
+            self.unset = [one for one in self.unset if one.setting != name]
         self.values[name], self.sources[name] = value, source
         self.written.pop(name, None)
         if written:
@@ -147,19 +189,11 @@ def _settled(instances: Any, env: Mapping[str, str]) -> Any:
     for one in instances:
         given = one.get("user_params") if isinstance(one, dict) else None
         if isinstance(given, dict):
-            unset = {key: why for key, each in given.items() if (why := _why_unfilled(each, env)) is not None}
+            unset = {key: why for key, each in given.items() if (why := why_unfilled(each, env)) is not None}
             kept = {key: each for key, each in given.items() if key not in unset}
             one = {**one, "user_params": kept, **({UNSET: unset} if unset else {})}
         found.append(one)
     return found
-
-
-def _why_unfilled(value: Any, env: Mapping[str, str]) -> str | None:
-    try:
-        expanded(value, env)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def _checked(setting: Setting, value: Any, source: str, written: Any = None) -> Any:
@@ -167,6 +201,6 @@ def _checked(setting: Setting, value: Any, source: str, written: Any = None) -> 
     try:
         return setting.check(value)
     except ValueError as error:
-        # What a person sets for a template is not printed, whatever is wrong beside it.
-        shown = "" if setting.name == "templates.instances" else f", not {value if written is None else written!r}"
+        # What may be secret is not printed, whatever is wrong beside it.
+        shown = "" if setting.name in FREE_TABLES else f", not {value if written is None else written!r}"
         raise BadConfig(f"{source}: `{setting.name}` {error}{shown}") from error

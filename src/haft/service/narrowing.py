@@ -18,6 +18,8 @@ from haft.service.settings import FROM_ENVIRONMENT, GRANT_ASIDE, RULE_ASIDE, WHY
 MOST_SHOWN: Final = 300
 """Characters of a value in a sentence."""
 _ELSEWHERE: Final = re.compile(r"://|@|\bgit[+:]|\.git\b")
+FREE_TABLES: Final = frozenset({"cli", "config", "providers", "templates.instances"})
+"""Settings with values of any kind, keys and passwords among them."""
 NOTHING: Final = object()
 """Instead of a value that does not count at all."""
 
@@ -33,8 +35,8 @@ class Ignored:
 
     @property
     def shown(self) -> Any:
-        """The value as it may be printed."""
-        return _without_secrets(self.value) if self.name == "templates.instances" else self.value
+        """The value as it may be printed: of tables that may hold anything, names alone."""
+        return _names_alone(self.value) if self.name in FREE_TABLES else self.value
 
     def sentence(self) -> str:
         return f"{self.source}: {self.assignment(MOST_SHOWN)} is ignored: {self.why}"
@@ -77,15 +79,14 @@ def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: st
     return value, []
 
 
-def _without_secrets(instances: Any) -> Any:
-    """Tools made of templates, without the parameters that a person set."""
-    if not isinstance(instances, list):
-        return "…"
-    return [
-        {key: dict.fromkeys(one, "…") if isinstance(one, dict) else one for key, one in each.items()}
-        for each in instances
-        if isinstance(each, dict)
-    ]
+def _names_alone(value: Any) -> Any:
+    """A table, or a list of them, with `…` for every value; of a template's tool also what it is called and made of."""
+    if isinstance(value, list):
+        return [_names_alone(one) for one in value]
+    if isinstance(value, dict):
+        told = ("name", "template") if "template" in value else ()
+        return {name: one if name in told else _names_alone(one) for name, one in value.items()}
+    return "…"
 
 
 def _is_inside(path: str) -> bool:

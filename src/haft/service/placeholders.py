@@ -4,8 +4,11 @@ the directory of the file, `${WORKING_DIR}` the workspace."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
+
+from haft.contracts import says_secret, texts_in
 
 _PLACE: Final = re.compile(r"\$\{env:([^}]*)\}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -13,7 +16,53 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def has_placeholder(value: Any) -> bool:
     """Whether any text in it, however deep, asks for a variable."""
-    return any(_PLACE.search(text) for text in _texts(value))
+    return any(_PLACE.search(text) for text in texts_in(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """An entry of a setting that asks for a variable which is not set: what would use it is disabled."""
+
+    setting: str
+    entry: str
+    why: str
+    source: str
+    """The file, and the line where it can be told."""
+
+    def sentence(self) -> str:
+        return f"`{self.entry}` in `{self.setting}` ({self.source}) {self.why}"
+
+    def to_json(self) -> dict[str, str]:
+        return {"setting": self.setting, "entry": self.entry, "why": self.why, "source": self.source}
+
+
+def why_unfilled(value: Any, env: Mapping[str, str]) -> str | None:
+    """Why its placeholders cannot be filled; None where they can."""
+    try:
+        expanded(value, env)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def missing_in(value: Any, env: Mapping[str, str]) -> str | None:
+    """The first placeholder that cannot be filled, as it is written."""
+    places = (match for text in texts_in(value) for match in _PLACE.finditer(text))
+    return next((match[0] for match in places if match[1] not in env), None)
+
+
+def filled_secrets(value: Any, env: Mapping[str, str]) -> Iterator[str]:
+    """The values of the variables that `value` asks for and that are secret: by their own name, or by a name that they
+    are put under."""
+    left: list[tuple[Any, bool]] = [(value, False)]
+    while left:
+        one, is_secret = left.pop()
+        if isinstance(one, Mapping):
+            left += ((inner, is_secret or says_secret(str(name))) for name, inner in one.items())
+        elif isinstance(one, list):
+            left += ((inner, is_secret) for inner in one)
+        elif isinstance(one, str):
+            yield from (env[name] for name in _PLACE.findall(one) if name in env and (is_secret or says_secret(name)))
 
 
 def expanded(value: Any, env: Mapping[str, str]) -> Any:
@@ -43,17 +92,3 @@ def with_places(value: Any, places: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {name: with_places(one, places) for name, one in value.items()}
     return [with_places(one, places) for one in value] if isinstance(value, list) else value
-
-
-def _texts(value: Any) -> list[str]:
-    """Every text in it, without recursion."""
-    found, left = [], [value]
-    while left:
-        one = left.pop()
-        if isinstance(one, str):
-            found.append(one)
-        elif isinstance(one, dict):
-            left += one.values()
-        elif isinstance(one, list):
-            left += one
-    return found

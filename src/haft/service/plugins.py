@@ -42,6 +42,8 @@ class Plugins:
             config.values["plugin_policy.bash_timeout_seconds"],
             config.values["plugin_policy.stream_stderr"],
             config.values["config"],
+            config.secrets,
+            {one.entry: one.sentence() for one in config.unset if one.setting == "config"},
         )
         self.fetching: Fetching | None = None
         """For git plugins, where there are any."""
@@ -57,7 +59,7 @@ class Plugins:
             self._python = PythonPlugins(
                 lambda: list(self._entries()),
                 definitions,
-                self.policy.config,
+                self.policy,
                 self._workspace,
                 sessions,
                 self._why_disabled,
@@ -107,10 +109,11 @@ class Plugins:
     def _entries(self) -> Iterator[PluginEntry]:
         from haft.sources.python_plugin import entries_of
 
+        told = {**self.policy.config, **self.policy.unset}
         for reference in self.references:
             if reference.family == "python":
                 provenance, _within = self._standing(reference, reference.path or "")
-                yield from entries_of(reference, reference.path, provenance, self.policy.config)
+                yield from entries_of(reference, reference.path, provenance, told)
 
     def _files(self) -> Iterator[PluginFile]:
         for reference in self.references:

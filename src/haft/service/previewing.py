@@ -12,6 +12,7 @@ from haft.contracts import (
     Launcher,
     Limits,
     RunId,
+    Secrets,
     Stream,
     ThreadId,
     Tool,
@@ -39,6 +40,7 @@ class Nobody:
         who: str,
         cwd: str,
         config: Mapping[str, Any],
+        secrets: Secrets,
     ) -> None:
         self.workspace = workspace
         self.launcher = launcher
@@ -47,11 +49,12 @@ class Nobody:
         self.who = who
         self.cwd = cwd
         self.config = config
+        self.secrets = secrets
         self.env: Mapping[str, str] = {}
 
     def output(self, stream: Stream, data: bytes) -> None: ...
 
-    def aside(self, data: bytes) -> None: ...
+    def aside(self, data: bytes, stream: Stream = "stderr") -> None: ...
 
     def ended(self, children: Sequence[EndedChild]) -> None: ...
 
@@ -69,5 +72,7 @@ async def preview(tool: Tool, arguments: Mapping[str, Any], context: Nobody) -> 
         raise InvalidArguments(tool.spec.name, validator.problems(given))
     if (problem := why_not_json(given)) is not None:
         raise InvalidArguments(tool.spec.name, [problem])
-    call = Call(RunId(""), ToolName(tool.spec.name), given, context.who, context.thread, tool=tool)
+    call = Call(
+        RunId(""), ToolName(tool.spec.name), given, context.who, context.thread, tool=tool, secrets=context.secrets
+    )
     return await preview_of(call, context)

@@ -35,10 +35,12 @@ from haft.contracts import (
     Listing,
     RunId,
     Scope,
+    Secrets,
     ThreadId,
     ToolName,
     ToolSpec,
     grants_from,
+    named_secrets,
     near_miss,
     new_run_id,
     new_thread_id,
@@ -122,7 +124,8 @@ class ToolService:
         self.who = who or user_name()
         self.thread = ThreadId(thread) if thread else new_thread_id()
         self._approver = approver
-        self._secrets = set(secrets) | secret_values(os.environ) | kept_secret(self.config)
+        self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
+        self._unrecorded = {*declared, *secret_values(os.environ), *kept_secret(self.config)}
         self._pipeline: Pipeline | None = None
         self._history: History | None = None
         self._replies: set[asyncio.Task[Reply]] = set()
@@ -154,7 +157,7 @@ class ToolService:
         """A service, to be entered with `async with`.
 
         `home` is where state is kept (default: `HAFT_HOME`), `settings` are the strongest settings by their dotted
-        names, `secrets` are values to keep out of the record, `installed` takes in tools of installed packages.
+        names, `secrets` are values to mask in all that calls say, `installed` takes in tools of installed packages.
         """
         return cls(
             workspace,
@@ -188,7 +191,7 @@ class ToolService:
         """Take the lease, clean up after the dead, and put the pipeline together."""
         home, ending = self.home, self._ending
         home.prepare()
-        trail = Trail(home.audit, Redactor(self._secrets), self.workspace)
+        trail = Trail(home.audit, Redactor(self._unrecorded), self.workspace)
         ending.callback(trail.close)
         lease = Lease(home.hosts)
         ending.callback(lease.release)
@@ -346,8 +349,14 @@ class ToolService:
                 config=dict(config or {}),
                 grants=grants_from(grants),
                 trial=trial,
+                secrets=self._known(env or {}, config or {}),
             )
         )
+
+    def _known(self, *given: Mapping[str, Any]) -> Secrets:
+        """What is masked in all that is said of a call: what configuration and templates hold, and what is given."""
+        known = self._secrets | self.discovery.secrets
+        return known | Secrets(value for table in given for value in named_secrets(table)) if any(given) else known
 
     async def preview(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, config: Mapping[str, Any] | None = None
@@ -363,6 +372,7 @@ class ToolService:
             who=self.who,
             cwd=self._directory,
             config=dict(config or {}),
+            secrets=self._known(config or {}),
         )
         return await preview(self.catalogue.get(name, self.thread), arguments or {}, context)
 
@@ -491,6 +501,7 @@ class ToolService:
                 thread=self.thread,
                 tool=ChangesTool(verb, self._transactions),
                 decision=BY_NAME,
+                secrets=self._known(),
             )
         )
 

@@ -82,7 +82,8 @@ class AskedSource(ABC, Generic[P]):
                 why = UNWALLED if each.provenance in self._unasked else NOT_ASKED
                 yield Found(self.bare(each), None, "broken", why)
             elif "problem" in known:
-                yield Found(self.bare(each), None, "broken", f"{each.path}: {known['problem']}")
+                state: State = "needs-config" if known.get("needsConfig") else "broken"
+                yield Found(self.bare(each), None, state, f"{each.path}: {known['problem']}")
             else:
                 yield from self.tools_of(each, known)
 

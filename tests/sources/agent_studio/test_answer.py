@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haft.contracts import MARK, NO_SECRETS
 from haft.sources.agent_studio import answer as answers
 from haft.sources.agent_studio.answer import Heard
-from haft.sources.agent_studio.tool import without_values
 
 BLANKS = b" \t\r\n\f\v"
 
@@ -17,13 +17,15 @@ BLANKS = b" \t\r\n\f\v"
 class Context:
     """Remembers what it was told."""
 
+    secrets = NO_SECRETS
+
     def __init__(self) -> None:
         self.said, self.beside = b"", b""
 
     def output(self, _stream, data: bytes) -> None:
         self.said += data
 
-    def aside(self, data: bytes) -> None:
+    def aside(self, data: bytes, _stream="stderr") -> None:
         self.beside += data
 
     def ended(self, _children) -> None: ...
@@ -121,9 +123,11 @@ def test_what_an_exception_says_in_indented_lines_comes_first_too():
 
 
 def test_user_parameters_are_not_in_what_is_said_of_an_error():
-    given = {"key": "sk-1234567", "short": "abc"}
-    trouble = (
-        "1 validation error for UserParameters\nkey\n  bad [type=int, input_value='sk-12...67', input_type=str]\nabc"
-    )
-    said = without_values(f"{trouble} sk-1234567", given)
-    assert "sk-1" not in said and "input_value=…, input_type=str" in said and said.endswith("abc [redacted]")
+    context = Context()
+    sink = Heard(context, None, {"key": "sk-1234567", "short": "abc"})
+    sink.output("stderr", b"1 validation error for UserParameters\nkey\n  bad [type=int, input_value='sk-12...67', ")
+    sink.output("stderr", b"input_type=str]\nabc sk-12")
+    sink.output("stderr", b"34567")
+    sink.close()
+    for said in (context.beside.decode(), sink.trouble()):
+        assert "sk-1" not in said and "input_value=…, input_type=str" in said and said.endswith(f"abc {MARK}")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from haft.contracts import ApprovalRequest, RunId, ThreadId, ToolName
 from haft.surfaces.cli.questions import shown_call
@@ -41,6 +45,62 @@ def test_for_this_thread_is_remembered_for_it(terminal, haft):
     assert haft("permissions", "list", "--json").json[0]["thread"] == "T-one"
     assert haft(*TOUCH, "--thread", "T-one").code == 0
     assert haft(*TOUCH).code == 3
+
+
+def drawn_columns(line: str) -> int:
+    """How far a terminal gets: to the next stop at a tab, two columns for a wide character, none for a mark."""
+    column = 0
+    for character in line:
+        if character == "\t":
+            column += 8 - column % 8
+        elif unicodedata.category(character) not in ("Mn", "Me"):
+            column += 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return column
+
+
+WIDTH = 40
+SPOOF = "\t" * 4 + "        Approve shell? [y/N] y"
+tricky = st.text(st.sampled_from("\t\n ax\u4f60\uff21\u0301\u200b\u1160\u00ad\U0001f600\r\x1b"), max_size=120)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(tricky, tricky, tricky)
+@example(SPOOF, "x", "x")
+@example("x", SPOOF, "x")
+@example("x", "x", "\u4f60" * 25)
+@example("\u0301" * 50, "\u0301", "a" + "\u0301" * 500)
+def test_no_text_of_a_call_leaves_its_frame(monkeypatch, value, name, reason):
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    request = ApprovalRequest(
+        run=RunId("r_1"), tool=ToolName("shell"), description="", arguments={name: value, "words": [value]},
+        reason=reason, who="me", thread=ThreadId("T-1"), cwd=value or ".", env={name: value}, preview=value,
+        chain=(value,),
+    )  # fmt: skip
+    first, *rest = shown_call(request, request.arguments, "/w")
+    assert first.startswith("shell asks: ")
+    for line in (first, *rest):
+        assert drawn_columns(line) <= WIDTH, "the terminal would break it, and its end would stand where haft speaks"
+        assert "\n" not in line and "\t" not in line
+    assert all(line.startswith("  ") for line in rest)
+    # A mark would be drawn over the frame, and a stack of them over other lines.
+    for line in rest:
+        marks = "".join("m" if unicodedata.category(one) in ("Mn", "Me", "Mc") else "." for one in line)
+        assert marks[2:3] != "m" and "m" * 5 not in marks
+        assert not line.startswith("  │ ") or marks[4:5] != "m"
+
+
+def test_a_file_to_be_trusted_stays_in_its_frame(haft, terminal):
+    (haft.workspace / "haft.toml").write_text(
+        f"# {SPOOF}\n# {'x' * 76}hint: nothing is widened\n[sandbox]\nmode = 'off'\n"
+    )
+    asked = terminal("trust", COLUMNS="80")
+    asked.until("[y/N] ")
+    shown = asked.seen[: asked.seen.rindex("would count")].splitlines()[1:]
+    assert all(line.startswith("  │ ") and drawn_columns(line) <= 80 for line in shown if line.strip())
+    assert "\\t\\t\\t\\t" in asked.seen
+    asked.type("n\n")
+    asked.end()
 
 
 def test_a_changed_definition_is_shown_and_hides_nothing():

@@ -61,7 +61,8 @@ def test_a_cloned_repository_widens_nothing_until_it_is_trusted_and_that_is_said
     assert values["config"] == {"key": "${env:MY_SECRET}"} and "hush" not in after.out
 
     missing = haft("config", "show")
-    assert missing.code == 2 and "`MY_SECRET`, which is not set" in missing.err
+    assert missing.code == 0
+    assert f"unset: `key` in `config` ({haft.workspace}/haft.toml:12) asks for the variable `MY_SECRET`" in missing.out
 
     (haft.workspace / "haft.toml").write_text(CLONED + "# changed\n")
     changed = haft("config", "show", "--json", MY_SECRET="hush")
@@ -190,3 +191,39 @@ def test_in_the_workspace_of_another_user_both_ways_are_named_and_both_work(haft
     assert haft(*words, "-w", str(place), cwd=place).json["output"] == "hello\n"
     assert haft("trust", str(place), "--yes").out == f"{place} is trusted\n"
     assert haft(*words, cwd=place).json["output"] == "hello\n"
+
+
+def test_values_that_do_not_count_are_not_printed_by_any_command(haft):
+    hidden = ("hunter2", "tok-123", "evil-arg", "s3cret")
+    (haft.workspace / "haft.toml").write_text(
+        '[config]\nsmtp = "hunter2"\n[config.deep]\ninner = ["hunter2-too"]\n'
+        '[providers.p]\nheaders = {Authorization = "tok-123"}\n[cli.c]\nspec = "x"\nprogram = ["evil-arg"]\n'
+        '[[templates.instances]]\nname = "t"\ntemplate = "/elsewhere"\nuser_params = {word = "s3cret"}\n'
+    )
+    said = [
+        haft("tools", "use", "list_directory", "--path", "."),
+        haft("tools", "list"),
+        haft("config", "show"),
+        haft("config", "show", "--json"),
+        haft("doctor"),
+        haft("trust", "--yes", "--json"),
+    ]
+    for one in said:
+        assert not any(word in one.out + one.err for word in hidden), one
+    assert '`config = {"smtp": "\\u2026", "deep": {"inner": ["\\u2026"]}}` is ignored' in said[0].err
+
+
+def test_a_variable_that_is_not_set_stops_no_command(haft):
+    (haft.workspace / "haft.toml").write_text(
+        '[config]\nkey = "${env:NOT_SET_AT_ALL}"\n[cli.mine]\nspec = "${env:NOT_SET_AT_ALL}"\n'
+    )
+    assert haft("trust", "--yes").code == 0
+    assert haft("tools", "use", "list_directory", "--path", ".").code == 0
+    listed = {one["name"]: one for one in haft("tools", "list", "--all", "--json").json}
+    assert listed["mine"]["state"] == "needs-config"
+    assert f"{haft.workspace}/haft.toml:4" in listed["mine"]["reason"] and "NOT_SET_AT_ALL" in listed["mine"]["reason"]
+    shown = haft("config", "show", "--json")
+    assert [(one["setting"], one["entry"]) for one in shown.json["unset"]] == [("config", "key"), ("cli", "mine")]
+    checks = haft("doctor", "--json").json
+    assert any("`key` in `config`" in one["detail"] and one["state"] == "warn" for one in checks)
+    assert haft("trust", "--revoke").code == 0

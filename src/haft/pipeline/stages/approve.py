@@ -26,12 +26,12 @@ from haft.contracts import (
     ToolContext,
     Walls,
     grants_from,
-    own_copy,
     revised,
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.desk import Desk, request_of, to_answer
 from haft.pipeline.hooks import preview_of
+from haft.pipeline.masking import as_meant
 from haft.pipeline.run import Run
 from haft.pipeline.stages.confine import granted
 from haft.pipeline.stages.decide import Decide
@@ -117,7 +117,7 @@ class Approve:
             )
         call = revised(call, walls=walls)
         run.turn("blocked-on-user", call)
-        request = request_of(call, walls, decision.reason, parts=decision.parts)
+        request = request_of(call, walls, decision.reason)
         given = await self._desk.ask(call, replace(request, revise=functools.partial(self._revised, run, call)))
         answer = given.answer
         if answer.approved is not True:
@@ -129,7 +129,7 @@ class Approve:
     async def _revised(self, run: Run, call: Call, arguments: Mapping[str, Any]) -> ApprovalRequest:
         """The question that other arguments would raise. The call itself stays what it is."""
         try:
-            other = await self._validate.judge(revised(call, arguments=own_copy(arguments)))
+            other = await self._validate.judge(revised(call, arguments=as_meant(call, arguments)))
             other = await self._decide.judge(other)
             if await self._may_preview(other):
                 other = revised(other, preview=await preview_of(other, self._previewing(run)))
@@ -138,25 +138,28 @@ class Approve:
         assert other.decision is not None
         decision = other.decision
         reason = f"a rule rejects it: {decision.reason}" if decision.action == "reject" else decision.reason
-        return request_of(other, await self._walls(other, decision), reason, parts=decision.parts)
+        return request_of(other, await self._walls(other, decision), reason)
 
     async def _agreed(self, run: Run, call: Call, answer: ApprovalAnswer) -> Call:
         """The call as it was agreed to."""
         assert call.decision is not None
         try:
             _check(answer)
-            if grants_from(answer.grants).network and (await self._walls(call, call.decision)).never_network:
+            grants = grants_from(answer.grants)
+            if grants.network and (await self._walls(call, call.decision)).never_network:
                 raise ValueError("it grants the network, and `sandbox.network` is `never`")
-            call = revised(call, grants=call.grants | grants_from(answer.grants))
+            secrets = call.secrets | self._sandbox.granted_secrets(grants)
+            call = revised(call, grants=call.grants | grants, secrets=secrets)
         except ValueError as error:
             reason = f"the approver's answer cannot be followed: {error}"
             self._settle(run, call, "nobody", "reject", reason)
             raise Rejected(f"`{call.name}` was not approved: {reason}") from error
         said = answer.message or "the approver said yes"
-        if answer.arguments is None or answer.arguments == call.arguments:
+        wanted = call.arguments if answer.arguments is None else as_meant(call, answer.arguments)
+        if wanted == call.arguments:
             said = await self._remembered(call, answer, said)
             return self._settle(run, call, "person", "allow", said)
-        edited = revised(call, arguments=own_copy(answer.arguments))
+        edited = revised(call, arguments=wanted)
         edited = await self._decide.judge(await self._validate.judge(edited))
         if edited.decision is not None and edited.decision.action == "reject":
             return edited

@@ -23,6 +23,7 @@ from haft.contracts import (
     Delegation,
     EndedChild,
     HaftError,
+    MaskedStream,
     Outcome,
     RunId,
     Stream,
@@ -69,7 +70,11 @@ class Decide:
             decision = await self._tried(call, decision)
         elif decision.action == "try":
             decision = replace(decision, action="allow")
-        call = revised(call, decision=decision)
+        secrets = call.secrets | self._sandbox.granted_secrets(call.grants | decision.grants | spec.grants)
+        if secrets:  # A rule that is remembered is written down as it is.
+            offered = tuple(one for one in decision.to_allow if secrets.masked(one.to_json()) == one.to_json())
+            decision = replace(decision, to_allow=offered)
+        call = revised(call, decision=decision, secrets=secrets)
         self._live[call.run].call = call
         return call
 
@@ -100,7 +105,7 @@ class Decide:
         env = {"AGENT_TOOL_NAME": call.name, "AMP_THREAD_ID": call.thread, "AGENT_THREAD_ID": call.thread}
         readable = (os.path.abspath(program),) if os.sep in program else ()
         command = Command([program], env=env, stdin=json.dumps(dict(call.arguments)).encode(), readable=readable)
-        heard = _Heard()
+        heard = _Heard(call.secrets.stream())
         try:
             async with asyncio.timeout(DELEGATE_SECONDS):
                 end = await self._sandbox.launcher("read-only").run(command, heard)
@@ -141,15 +146,16 @@ class Decide:
 class _Heard:
     """What a delegate writes to stderr, its beginning."""
 
-    def __init__(self) -> None:
+    def __init__(self, masked: MaskedStream) -> None:
+        self._masked = masked
         self._data = b""
 
     @property
     def text(self) -> str:
-        return self._data.decode("utf-8", "replace")
+        return (self._data + self._masked.end())[:MOST_SAID].decode("utf-8", "replace")
 
     def output(self, stream: Stream, data: bytes) -> None:
         if stream == "stderr" and len(self._data) < MOST_SAID:
-            self._data += data[: MOST_SAID - len(self._data)]
+            self._data += self._masked.feed(data)
 
     def ended(self, children: Sequence[EndedChild]) -> None: ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import Mapping
 from typing import Literal
@@ -17,6 +18,7 @@ from haft.audit import Trail
 from haft.contracts import Bug, Call, Event, HaftError, HostId, Outcome, RunId, StorageFailed, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.ended import broken, cancelled, ended, failed
+from haft.pipeline.masking import masked_outcome
 from haft.pipeline.run import Run
 from haft.runs import Scribe, entry_of
 
@@ -126,6 +128,7 @@ class Record:
             duration=run.states[-1][1] - run.started_at,
             ended_children=tuple(run.ended_children),
         )
+        outcome = masked_outcome(outcome, run.call.secrets)
         try:
             self._put_down(run, outcome, record_now=_may_change_something(run))
         except StorageFailed as error:
@@ -156,7 +159,8 @@ class Record:
             "noted": [(event.seq, event.at, event.type, event.status, event.facts) for event in run.noted],
             "recorded": record_now,
         }
-        self._scribe.write(entry_of(run.id, record, rest, self._trail.redactor))
+        clean = functools.partial(self._trail.redactor, more=run.call.secrets)
+        self._scribe.write(entry_of(run.id, record, rest, clean))
         run.is_put_down = True
         run.noted.clear()
         if record_now and outcome is not None:

@@ -109,5 +109,5 @@ class Settle:
         assert call.decision is not None
         diff = await asyncio.to_thread(self._coverage.diff_text, call.run)
         reason = f"it was tried: this is what it changed ({call.decision.reason})"
-        request = request_of(call, outcome.walls, reason, parts=call.decision.parts, diff=diff, output=outcome.output)
+        request = request_of(call, outcome.walls, reason, diff=diff, output=outcome.output)
         return await self._desk.ask(call, request)

@@ -93,7 +93,7 @@ class Shape:
         return await explained(call, outcome, self._context(run), late, self._limits.max_output_bytes)
 
     def _show(self, run: RunId) -> ShownOutput:
-        return ShownOutput(self._limits.max_output_bytes, self._keep(run))
+        return ShownOutput(self._limits.max_output_bytes, self._keep(run), self._live[run].call.secrets)
 
     def _applied(self, seconds: float, *, in_process: bool) -> LimitsApplied:
         """The limits as the outcome shows them; most calls share one. Those on processes hold where there are any, and
@@ -148,10 +148,12 @@ class Shape:
     def _shaped(self, run: Run, outcome: Outcome) -> Outcome:
         """The outcome with its output bounded; what does not fit is kept whole."""
         if outcome.output:
+            outcome = revised(outcome, output=run.call.secrets.masked_text(outcome.output))
             data = outcome.output.encode("utf-8", "surrogateescape")
             if run.shown is None and len(data) <= self._limits.max_output_bytes:
                 return revised(outcome, output_bytes=len(data))
             run.output("stdout", data)
+        run.end_output()
         shown = run.shown
         if shown is None:
             return outcome

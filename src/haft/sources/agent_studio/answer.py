@@ -6,10 +6,11 @@ The key is looked for as the output comes, also where it is cut in two. What was
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import EndedChild, Stream, ToolContext
+from haft.contracts import EndedChild, Secrets, Stream, ToolContext, texts_in
 
 MOST_HELD: Final = 4_000_000
 """Bytes that wait for a key; what came before them is not waited for."""
@@ -17,17 +18,18 @@ LARGEST_RESULT: Final = 4_000_000
 MOST_TOLD: Final = 4_000
 LONGEST_LINE: Final = 100_000
 """Bytes of stderr that wait for the end of their line."""
+SHORTEST_SECRET: Final = 6
+_GIVEN: Final = re.compile(rb"input_value=.*?(?=, input_type=|\]|$)", re.MULTILINE)
 _BLANKS: Final = b" \t\r\n\f\v"
 
 
 class Heard:
     """The sink of one call."""
 
-    def __init__(
-        self, context: ToolContext, key: str | None, cleaned: Callable[[str], str] = lambda text: text
-    ) -> None:
-        """`cleaned` takes out of what is said on stderr what nobody shall read."""
-        self._cleaned = cleaned
+    def __init__(self, context: ToolContext, key: str | None, user: Mapping[str, Any] | None = None) -> None:
+        """Of `user`, the user parameters, nothing is said on stderr: neither those that are secret nor the others."""
+        self._masked = (context.secrets | Secrets(texts_in(user or {}), SHORTEST_SECRET)).stream()
+        self._is_quiet = bool(user)
         self._unclean = b""
         """The beginning of a line of stderr."""
         self._context = context
@@ -52,12 +54,12 @@ class Heard:
             self._look(data)
 
     def _hear(self, data: bytes, *, is_all: bool = False) -> None:
-        """Stderr, line by line: half of a secret would not be known for one."""
-        data = self._unclean + data
+        """Stderr, masked, and then line by line: pydantic prints what it was given, or a part of it."""
+        data = self._unclean + self._masked.feed(data) + (self._masked.end() if is_all else b"")
         end = len(data) if is_all or len(data) > LONGEST_LINE else data.rfind(b"\n") + 1
         self._unclean, whole = data[end:], data[:end]
         if whole:
-            said = self._cleaned(whole.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            said = _GIVEN.sub("input_value=…".encode(), whole) if self._is_quiet else whole
             self._last = (self._last + said)[-MOST_TOLD:]
             self._context.aside(said)
 
@@ -100,12 +102,12 @@ class Heard:
             before, after = self._held[:found], self._held[found + len(self._key) :]
             self._held, self._is_open = b"", True
             if before:
-                self._context.aside(before)
+                self._context.aside(before, "stdout")
             self._say(after)
         elif len(self._held) > 2 * MOST_HELD:
             gone, self._held = self._held[:-MOST_HELD], self._held[-MOST_HELD:]
             self._passed += len(gone)
-            self._context.aside(gone)
+            self._context.aside(gone, "stdout")
 
     def _say(self, data: bytes) -> None:
         """Part of the answer: without the blanks around it."""

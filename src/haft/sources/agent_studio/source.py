@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import Definitions, Environments, Found
+from haft.contracts import NO_SECRETS, Definitions, Environments, Found
 from haft.sources.agent_studio.finding import Instance, Place, Wanted, identity_of_template, instances
 from haft.sources.agent_studio.tool import TemplateTool, bare_spec, spec_of
 
@@ -43,6 +43,8 @@ class Templates:
         self._seen: list[Instance] = []
         self._kept: dict[str, dict[str, Known]] = {}
         self._unsaved: set[str] = set()
+        self.secrets = NO_SECRETS
+        """What is secret of the parameters of every tool."""
 
     def look(self) -> bool:
         """See what lies there now; whether that is anything else than before."""
@@ -63,6 +65,8 @@ class Templates:
         holders: dict[tuple[str | None, str], str] = {}
         for each in self._seen:
             one = self._found(each)
+            if isinstance(one.tool, TemplateTool):
+                self.secrets |= one.tool.secrets
             scope = each.workflow, one.spec.name
             if one.tool is not None and scope in holders:
                 among = "without a workflow" if each.workflow is None else f"in the workflow `{each.workflow}`"

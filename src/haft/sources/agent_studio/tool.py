@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,19 +15,20 @@ from haft.contracts import (
     Environments,
     Exit,
     Failure,
+    Secrets,
     ToolContext,
     ToolFailed,
     ToolName,
     ToolSpec,
     Warmth,
     clean_tool_name,
+    named_secrets,
+    texts_in,
 )
 from haft.sources.agent_studio.finding import Instance, identity_of_template
 from haft.sources.agent_studio.names import slug_of
 from haft.sources.agent_studio.template import sent_as
 
-SHORTEST_SECRET: Final = 6
-_GIVEN: Final = re.compile(r"input_value=.*?(?=, input_type=|\]|$)", re.MULTILINE)
 RUNNER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner.py")
 
 
@@ -41,6 +41,10 @@ class TemplateTool:
     known: Mapping[str, Any]
     environments: Environments
     is_warm: bool = True
+
+    @property
+    def secrets(self) -> Secrets:
+        return secrets_of(self.instance.user, self.known)
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         return arguments
@@ -67,7 +71,7 @@ class TemplateTool:
         )
         argv = [environment.python, RUNNER, plan]
         version = f"{self.known['digest']} {environment.mark}"
-        heard = Heard(context, self.known["outputKey"], lambda text: without_values(text, self.instance.user))
+        heard = Heard(context, self.known["outputKey"], self.instance.user)
         command = Command(
             argv,
             cwd=context.workspace.locate(context.cwd),
@@ -96,13 +100,25 @@ class TemplateTool:
         return f"`{self.spec.name}` {how}"
 
 
-def without_values(text: str, user: Mapping[str, Any]) -> str:
-    """What a template says of an error, without the user parameters: pydantic prints what it was given."""
-    text = _GIVEN.sub("input_value=…", text) if user else text
-    for value in user.values():
-        if isinstance(value, str) and len(value) >= SHORTEST_SECRET:
-            text = text.replace(value, "[redacted]")
-    return text
+def secrets_of(user: Mapping[str, Any], known: Mapping[str, Any]) -> Secrets:
+    """The user parameters that are secret: by their names, or because the template declares them so (`SecretStr`)."""
+    schemas = known["userSchema"].get("properties", {})
+    names = {name: one["name"] for one in known["userParameters"] for name in (one["name"], one["key"])}
+    fields = {one["name"]: one["key"] for one in known["userParameters"]}
+    declared = [
+        value
+        for name, value in user.items()
+        if any(_is_declared(schemas.get(each)) for each in (name, names.get(name), fields.get(name)))
+    ]
+    return Secrets((*named_secrets(user), *texts_in(declared)))
+
+
+def _is_declared(schema: Any) -> bool:
+    """Whether a schema says, anywhere in it, that a value is secret."""
+    if isinstance(schema, Mapping):
+        says = schema.get("format") == "password" or schema.get("writeOnly") is True
+        return says or any(_is_declared(one) for one in schema.values())
+    return isinstance(schema, list) and any(map(_is_declared, schema))
 
 
 def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:

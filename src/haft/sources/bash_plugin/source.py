@@ -54,6 +54,9 @@ class BashPlugins(AskedSource[PluginFile]):
 def as_found(known: Mapping[str, Any], each: PluginFile, policy: Policy) -> Found:
     """A tool from what is known of it."""
     spec = spec_of(known, each, policy)
+    unset = [policy.unset[key] for key in known["configKeys"] if key in policy.unset and each.takes_config]
+    if unset:
+        return Found(spec, None, "needs-config", "; ".join(unset))
     return Found(spec, BashPluginTool(spec, each, known, policy))
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from haft.contracts import (
+    NO_SECRETS,
     Answer,
     Command,
     EndedChild,
     Exit,
     Failure,
+    Secrets,
     Stream,
     ToolContext,
     ToolFailed,
@@ -37,6 +39,10 @@ class Policy:
     stream_stderr: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
     """Values that tools may declare to want."""
+    secrets: Secrets = NO_SECRETS
+    """Which of them are secret."""
+    unset: Mapping[str, str] = field(default_factory=dict)
+    """Names of values that there would be if a variable were set, and why there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,10 @@ class BashPluginTool:
     file: PluginFile
     known: Mapping[str, Any]
     policy: Policy
+
+    @property
+    def secrets(self) -> Secrets:
+        return self.policy.secrets
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         """Defaults are filled in before anything is checked; what cannot be passed is refused at once."""
@@ -116,19 +126,20 @@ class _Heard:
     def __init__(self, context: ToolContext, *, stream_stderr: bool) -> None:
         self._context = context
         self._stream_stderr = stream_stderr
+        self._masked = context.secrets.stream()
         self._last = b""
 
     @property
     def tail(self) -> str:
         from haft.sources.asking import tail_of
 
-        return tail_of(self._last)
+        return tail_of(self._last + self._masked.end())
 
     def output(self, stream: Stream, data: bytes) -> None:
         if stream == "stdout":
             self._context.output(stream, data)
             return
-        self._last = (self._last + data)[-MOST_SAID:]
+        self._last = (self._last + self._masked.feed(data))[-MOST_SAID:]
         if self._stream_stderr:
             self._context.output(stream, data)
         else:

@@ -33,7 +33,8 @@ def sentence_of(error: BaseException) -> str:
         message = str(error)
     except Exception:  # the tool's own exception class may be broken too
         message = "<its message cannot be shown>"
-    lines = [shortened(line, LONGEST_MESSAGE) for line in message[:LONGEST_MESSAGE].splitlines()]
+    message = message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…"
+    lines = [shortened(line, LONGEST_MESSAGE) for line in message.splitlines()]
     return f"{type(error).__name__}: {chr(10).join(lines)}" if lines else type(error).__name__
 
 

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 from haft.contracts import (
+    NO_SECRETS,
     Answer,
     EndedChild,
     Failure,
@@ -74,6 +75,7 @@ class WorkerContext:
         self.env: Mapping[str, str] = facts["env"]
         self.config: Mapping[str, Any] = facts["config"]
         self.limits = Limits(**facts["limits"])
+        self.secrets = NO_SECRETS
         self.cancelled = False
         self._root: str = facts["root"]
         self._workspace: Workspace | None = None
@@ -101,7 +103,7 @@ class WorkerContext:
         else:
             write_all(1, data)
 
-    def aside(self, data: bytes) -> None:
+    def aside(self, data: bytes, stream: Stream = "stderr") -> None:
         self.output("stderr", data)
 
     def ended(self, children: Sequence[EndedChild]) -> None:

@@ -91,6 +91,20 @@ def _loaded(request: Mapping[str, Any]) -> Any:
     return module
 
 
+class Settings(dict[str, Any]):
+    """The values of `[config]`. One that there is not, because a variable is not set, says so to whoever wants it."""
+
+    def __init__(self, values: Mapping[str, Any], unset: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self._unset = unset
+
+    def __missing__(self, name: str) -> Any:
+        raise LookupError(self._unset[name]) if name in self._unset else KeyError(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self or name in self._unset else default
+
+
 class _Plugin:
     """An object with `init`, `prepare`, `get_tool_schemas` and `execute_tool`, each sync or async."""
 
@@ -101,7 +115,7 @@ class _Plugin:
         asyncio.set_event_loop(self._loop)
         self._plugin = self._made(_loaded(request), request["class"])
         init = getattr(self._plugin, "init", None)
-        self._state = None if init is None else self._done(init(request["config"]))
+        self._state = None if init is None else self._done(init(Settings(request["config"], request["unset"])))
         prepare = getattr(self._plugin, "prepare", None)
         if prepare is not None:
             takes = len(inspect.signature(prepare).parameters)

@@ -16,6 +16,7 @@ from haft.contracts import (
     Effects,
     Found,
     Launcher,
+    Secrets,
     Session,
     SessionLauncher,
     ToolContext,
@@ -26,6 +27,7 @@ from haft.contracts import (
 )
 from haft.sources.answers import FAIR_SECONDS, Known
 from haft.sources.asked import AskedSource
+from haft.sources.bash_plugin.tool import Policy
 from haft.sources.python_plugin.entries import PluginEntry
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ class PluginTool:
     @property
     def session(self) -> Session | None:
         return self.worker.session
+
+    @property
+    def secrets(self) -> Secrets:
+        return self.worker.policy.secrets
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         return arguments
@@ -78,13 +84,13 @@ class PythonPlugins(AskedSource[PluginEntry]):
         self,
         entries: Callable[[], Sequence[PluginEntry]],
         definitions: Definitions,
-        config: Mapping[str, Any],
+        policy: Policy,
         root: str,
         sessions: SessionLauncher | None,
         why_disabled: Callable[[PluginEntry], str | None] = lambda _entry: None,
     ) -> None:
         super().__init__(entries, definitions, why_disabled)
-        self._config = config
+        self._policy = policy
         self._root = root
         self._sessions = sessions
         self._workers: dict[PluginEntry, PluginWorker] = {}
@@ -99,15 +105,16 @@ class PythonPlugins(AskedSource[PluginEntry]):
         from haft.sources.python_plugin.worker import Hearing, request_of, worker_command
 
         marker = new_marker()
-        request = request_of(file, marker, self._config, self._root, describe=True)
+        request = request_of(file, marker, self._policy, self._root, describe=True)
         said = await ask(worker_command(file, request), launcher, seconds=seconds)
         hearing = Hearing(marker)
         hearing.output("stdout", said.stdout)
         known: Known = {"identity": file.identity}
         ready = next((one["ready"] for one in hearing.said if isinstance(one.get("ready"), list)), None)
         if ready is not None and not said.is_flood:
-            return {**known, "tools": ready[:MOST_TOOLS]}
+            return {**known, "tools": self._policy.secrets.masked(ready[:MOST_TOOLS])}
         failed = next((str(one["failed"]) for one in hearing.said if "failed" in one), None)
+        stderr = self._policy.secrets.masked_bytes(said.stderr)
         if said.failure is not None:
             known["problem"] = f"it could not be asked what it is: {said.failure}"
         elif said.is_late:
@@ -115,7 +122,9 @@ class PythonPlugins(AskedSource[PluginEntry]):
         elif said.is_flood:
             known["problem"] = "it said more than anyone reads when asked what tools it has"
         else:
-            known["problem"] = f"it could not be loaded: {failed or tail_of(said.stderr) or 'it said nothing'}"
+            known["problem"] = f"it could not be loaded: {failed or tail_of(stderr) or 'it said nothing'}"
+            known["needsConfig"] = any(why in (failed or "") for why in self._policy.unset.values())
+        known["problem"] = self._policy.secrets.masked_text(known["problem"])
         known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
         return known
 
@@ -152,7 +161,7 @@ class PythonPlugins(AskedSource[PluginEntry]):
         if each not in self._workers:
             from haft.sources.python_plugin.worker import PluginWorker
 
-            self._workers[each] = PluginWorker(each, self._config, self._root, self._sessions)
+            self._workers[each] = PluginWorker(each, self._policy, self._root, self._sessions)
         return Found(spec, PluginTool(spec, self._workers[each]))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from haft.contracts import Answer, Command, EndedChild, Failure, Session, SessionLauncher, Stream, ToolContext
+from haft.sources.bash_plugin.tool import Policy
 from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
 from haft.sources.python.isolated import LARGEST_MESSAGE, search_path, worker_argv
 from haft.sources.python.results import to_json, to_text, valid_text
@@ -24,7 +25,7 @@ PROGRAM: Final = (
 """Its first line is read byte by byte: what follows is for whoever reads then."""
 
 
-def request_of(entry: PluginEntry, marker: bytes, config: Mapping[str, Any], root: str, *, describe: bool) -> bytes:
+def request_of(entry: PluginEntry, marker: bytes, policy: Policy, root: str, *, describe: bool) -> bytes:
     """The first line that a worker reads."""
     request = {
         "marker": marker.hex(),
@@ -33,7 +34,8 @@ def request_of(entry: PluginEntry, marker: bytes, config: Mapping[str, Any], roo
         "folder": entry.folder,
         "class": entry.class_name,
         "functions": entry.is_functions,
-        "config": to_json(dict(config)),
+        "config": to_json(dict(policy.config)),
+        "unset": dict(policy.unset),
         "root": root,
         "describe": describe,
     }
@@ -115,11 +117,9 @@ class Hearing:
 class PluginWorker:
     """One process for one plugin, started at its first call. Its calls come one after another."""
 
-    def __init__(
-        self, entry: PluginEntry, config: Mapping[str, Any], root: str, launcher: SessionLauncher | None
-    ) -> None:
+    def __init__(self, entry: PluginEntry, policy: Policy, root: str, launcher: SessionLauncher | None) -> None:
         self._entry = entry
-        self._config = config
+        self.policy = policy
         self._root = root
         self._launcher = launcher
         self._turn: asyncio.Lock | None = None
@@ -166,7 +166,7 @@ class PluginWorker:
         assert self._launcher is not None
         marker = new_marker()
         self._hearing = Hearing(marker)
-        first = request_of(self._entry, marker, self._config, self._root, describe=False)
+        first = request_of(self._entry, marker, self.policy, self._root, describe=False)
         grant = self._entry.reference.grant
         self._session = await self._launcher.start(worker_command(self._entry, first), self._hearing, grant)
         return self._session, self._hearing
@@ -191,6 +191,8 @@ class PluginWorker:
 
 def _answer(said: Mapping[str, Any]) -> Answer:
     if said.get("failure") is not None:
-        return Answer(failure=Failure("tool-failed", valid_text(str(said["failure"]))[:LONGEST_FAILURE]))
+        why = valid_text(str(said["failure"]))
+        why = why if len(why) <= LONGEST_FAILURE else f"{why[:LONGEST_FAILURE]}…"
+        return Answer(failure=Failure("tool-failed", why))
     result = to_json(said.get("result"))
     return Answer(text=to_text(result), result=None if isinstance(result, str) else result)

@@ -45,6 +45,7 @@ def show_config(said: Globals) -> None:
                 ],
                 "rules": [{"rule": rule.words, "origin": rule.origin, "source": rule.source} for rule in rules],
                 "ignored": [one.to_json() for one in config.ignored],
+                "unset": [one.to_json() for one in config.unset],
             }
         )
         return
@@ -52,6 +53,7 @@ def show_config(said: Globals) -> None:
     table([(one.name, _short(config.shown(one.name)), config.sources[one.name]) for one in SETTINGS], cut=False)
     lines(f"rule: {visible(rule.words)} ({visible(rule.source)})" for rule in rules)
     lines(f"ignored: {visible(one.sentence())}" for one in config.ignored)
+    lines(f"unset: {visible(one.sentence())}" for one in config.unset)
     if not said.quiet:
         if config.ignored:
             say(TRUST_HINT)

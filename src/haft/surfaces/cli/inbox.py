@@ -20,7 +20,7 @@ from haft.contracts import EXIT_CODES, BadUsage, Grants
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import recover, state_home, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.printing import complain, facts, lines, say, table
-from haft.surfaces.cli.terminal import one_line
+from haft.surfaces.cli.terminal import framed, one_line
 from haft.surfaces.cli.times import lasted
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _shown(waiting: Waiting) -> Iterator[str]:
     yield from shown_call(request, request.arguments, waiting.workspace, sys.stdout)
     if request.diff is not None:
         if request.output:
-            yield from (f"  │ {line}" for line in map(one_line, request.output.removesuffix("\n").split("\n")))
+            yield from framed(request.output.removesuffix("\n"))
         yield from shown_trial(request, request.diff, sys.stdout)
     yield from shown_choices(request.to_allow, "--thread or --always also allows")
 

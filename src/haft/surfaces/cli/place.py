@@ -61,6 +61,9 @@ def tell_ignored(config: Config, said: Globals) -> None:
     if not said.quiet:
         for ignored in config.ignored:
             warn(ignored.sentence())
+        for unset in config.unset:
+            if unset.setting in ("providers", "templates.paths", "toolbox.paths"):  # Elsewhere its tool says so.
+                warn(unset.sentence())
         if config.ignored:
             say(TRUST_HINT)
 

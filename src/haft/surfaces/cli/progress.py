@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from haft.contracts import Event
-from haft.surfaces.cli.terminal import is_terminal, one_line, width
+from haft.surfaces.cli.terminal import clipped, is_terminal, one_line, width
 
 _CLEAR: Final = "\r\x1b[2K"
 _MOST_A_SECOND: Final = 20
@@ -52,7 +52,7 @@ class Progress:
         now = time.monotonic()
         if may_draw and now - self._last_time >= 1 / _MOST_A_SECOND:
             self._last_words, self._last_time, self._drawn = words, now, True
-            sys.stderr.write(f"{_CLEAR}{words[: max(1, width() - 1)]}")
+            sys.stderr.write(f"{_CLEAR}{clipped(words, max(2, width() - 1))}")
             sys.stderr.flush()
 
     def clear(self) -> None:

@@ -7,14 +7,13 @@ seen. Differences are cut where they are long, and it is said where the rest is.
 from __future__ import annotations
 
 import sys
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from haft.contracts import Allowable, ApprovalRequest, DecidedPart, ToolName, Walls
 from haft.surfaces.cli.diff import coloured
 from haft.surfaces.cli.printing import to_json_text
-from haft.surfaces.cli.terminal import one_line, styled, visible, width
+from haft.surfaces.cli.terminal import framed, one_line, styled, visible
 from haft.surfaces.cli.walls import walls_words
 
 if TYPE_CHECKING:
@@ -36,22 +35,24 @@ def shown_call(
     """The call line by line: why it asks, its arguments, what was found in them, what it could reach. `arguments` may
     be others than those of the request; what was found in those is then not shown. `stream` is where it goes."""
     stream = stream or sys.stderr
-    yield styled(f"{one_line(request.tool)} {verb}: {one_line(request.reason)}", "bold", stream)
+    first, *more = framed(one_line(f"{request.tool} {verb}: {request.reason}"), "")
+    yield styled(first, "bold", stream)
+    yield from more
     if not arguments:
         yield "  (no arguments)"
     for name, value in arguments.items():
         text = value if isinstance(value, str) else to_json_text(value)
-        yield from _wrapped(visible(name).replace("\n", "\\n"), visible(text))
+        yield from _wrapped(one_line(name), text)
     if request.preview is not None and arguments == request.arguments:
         yield from _wrapped("its own words", one_line(request.preview))
     if request.cwd != ".":
-        yield f"  in: {visible(request.cwd)}"
+        yield from _wrapped("in", one_line(request.cwd))
     if request.env:
-        yield from _wrapped("with variables", visible(to_json_text(dict(request.env))))
+        yield from _wrapped("with variables", to_json_text(dict(request.env)))
     if request.timeout is not None:
         yield f"  ended after: {request.timeout:g} seconds"
     if request.chain:
-        yield f"  called by: {' → '.join(map(one_line, request.chain))}"
+        yield from _wrapped("called by", " → ".join(map(one_line, request.chain)))
     if arguments == request.arguments:
         yield from _parts(request)
     if request.definition_diff is not None:
@@ -91,11 +92,11 @@ def cut_diff(diff: str, stream: IO[Any], more_at: str) -> Iterator[str]:
 def shown_choices(to_allow: Sequence[Allowable], lead: str) -> Iterator[str]:
     """What could be allowed for good, numbered from 1 where there is a choice."""
     if len(to_allow) == 1:
-        yield from _wrapped(lead, visible(to_allow[0].label))
+        yield from _wrapped(lead, to_allow[0].label)
     elif to_allow:
         yield f"  {lead}, with its number:"
         for number, one in enumerate(to_allow, 1):
-            yield from _wrapped(f"  {number}", visible(one.label))
+            yield from _wrapped(f"  {number}", one.label)
 
 
 def request_in(waiting: Waiting) -> ApprovalRequest:
@@ -134,25 +135,10 @@ def _cut(line: str) -> str:
 
 
 def _wrapped(name: str, text: str) -> Iterator[str]:
-    """`name: text`, each line of the text broken to the terminal's width and marked with a bar."""
-    room = max(20, width() - 4)
-    parts = text.split("\n")
-    if len(parts) == 1 and len(name) + len(text) + 4 <= room:
-        yield f"  {name}: {text}"
+    """`name: text` on one line, or each line of the text broken to the terminal's width and marked with a bar."""
+    whole = list(framed(f"{name}: {text}", "  "))
+    if len(whole) == 1:
+        yield from whole
         return
-    yield f"  {name}:"
-    for part in parts:
-        yield from (f"  │ {line}" for line in _broken(part, room))
-
-
-def _broken(text: str, room: int) -> Iterator[str]:
-    """A line in pieces that fit: wide characters take two columns, and must not push the rest out of its bar."""
-    piece, used = "", 0
-    for character in text:
-        columns = 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        if used + columns > room:
-            yield piece
-            piece, used = "", 0
-        piece += character
-        used += columns
-    yield piece
+    yield from framed(f"{name}:", "  ")
+    yield from framed(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
 from typing import IO, Any, Final
 
 _SUSPECT: Final = re.compile(r"[^\n\t\x20-\x7e]")
@@ -21,6 +22,10 @@ _HIDDEN: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 """Characters that count as printable and show nothing."""
+
+
+MOST_MARKS: Final = 4
+"""Marks on one character, such as accents: languages need no more, and a stack of them covers other lines."""
 
 
 def visible(text: str) -> str:
@@ -38,6 +43,63 @@ def _escape(match: re.Match[str]) -> str:
     if character.isprintable() and not _HIDDEN.match(character):
         return character
     return character.encode("unicode_escape", "backslashreplace").decode()
+
+
+def columns(text: str) -> int:
+    """How many columns a visible text takes at most. Marks that are drawn over the character before them count one: no
+    terminal takes more."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    wide = "WFA" if _draws_ambiguous_wide() else "WF"
+    return sum(2 if unicodedata.east_asian_width(character) in wide else 1 for character in text)
+
+
+def _draws_ambiguous_wide() -> bool:
+    """Whether characters that are narrow in most places may be wide here."""
+    said = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
+    return said.startswith(("ja", "ko", "zh"))
+
+
+def clipped(text: str, room: int) -> str:
+    """The beginning of a visible text that fits into so many columns."""
+    return next(_pieces(text, room))
+
+
+BAR: Final = "  │ "
+
+
+def framed(text: str, first: str = BAR) -> Iterator[str]:
+    """A text in a frame that it cannot leave: every line behind a bar, the very first behind `first`, and broken before
+    the terminal breaks it. Tabs are written as escapes, since nobody knows how wide they are, and so are marks that
+    would be drawn over the frame."""
+    room = max(8, width() - max(columns(BAR), columns(first)))
+    for line in visible(text).replace("\t", "\\t").split("\n"):
+        for piece in _pieces(line, room):
+            yield f"{first}{piece}"
+            first = BAR
+
+
+def _pieces(text: str, room: int) -> Iterator[str]:
+    """A line in pieces that take at most `room` columns; a mark that begins one, or follows too many, is escaped."""
+    if text.isascii():
+        yield from (text[at : at + room] for at in range(0, max(1, len(text)), room))
+        return
+    import unicodedata
+
+    piece, used, marks = "", 0, MOST_MARKS
+    for character in text:
+        is_mark = unicodedata.category(character) in ("Mn", "Me", "Mc")
+        marks = marks + 1 if is_mark else 0
+        shown = character.encode("unicode_escape").decode() if marks > MOST_MARKS else character
+        taken = columns(shown)
+        if used + taken > room:
+            yield piece
+            piece, used, marks = "", 0, MOST_MARKS if is_mark else 0
+        piece += shown
+        used += taken
+    yield piece
 
 
 def is_terminal(stream: IO[Any] | None) -> bool:
@@ -72,4 +134,4 @@ def fitted(line: str) -> str:
     if not is_terminal(sys.stdout):
         return line
     room = width()
-    return line if len(line) <= room else line[: max(1, room - 1)] + "…"
+    return line if columns(line) <= room else clipped(line, max(2, room - 1)) + "…"

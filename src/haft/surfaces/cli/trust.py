@@ -17,7 +17,7 @@ from haft.contracts import BadUsage, Rejected
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.place import state_home, workspace_of
 from haft.surfaces.cli.printing import facts, lines, say
-from haft.surfaces.cli.terminal import is_terminal, styled, visible
+from haft.surfaces.cli.terminal import framed, is_terminal, styled, visible
 
 if TYPE_CHECKING:
     from haft.service.config_files import ConfigFile
@@ -112,8 +112,8 @@ def _ask(what: str, file: ConfigFile | None, widens: Sequence[Ignored], owner: s
 
     sys.stderr.write(styled(visible(what), "bold", sys.stderr) + "\n")
     text = "" if file is None else file.data.decode("utf-8", "backslashreplace").removesuffix("\n")
-    for line in text.split("\n") if text else ():
-        sys.stderr.write(f"  │ {visible(line)}\n")
+    for line in framed(text) if text else ():
+        sys.stderr.write(f"{line}\n")
     if owner is not None:
         say(owner)
     if changed:
