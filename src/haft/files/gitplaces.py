@@ -137,8 +137,10 @@ def _read(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, Setting]]
     seen: set[str] = set()
     while waiting and len(seen) < _MOST_FILES:
         path = waiting.pop()
+        if "\0" in path or not os.path.exists(path):
+            continue
         real = os.path.realpath(path)  # A person's own may be a link to where they keep such files.
-        if real in seen or "\0" in path:
+        if real in seen:
             continue
         seen.add(real)
         for each in settings(real):
