@@ -39,6 +39,8 @@ RULES = {
     ("socketcall", RECEIVE): (LET_THROUGH, LET_THROUGH),
     ("socketcall", 21): (NO_SUCH_CALL, NO_SUCH_CALL),
     ("clone3", 0): (NO_SUCH_CALL, NO_SUCH_CALL),
+    ("memfd_secret", 0): (NO_SUCH_CALL, NO_SUCH_CALL),
+    ("io_setup", 1): (NO_SUCH_CALL, NO_SUCH_CALL),
     ("clone", NEWUSER): (NOT_PERMITTED, NOT_PERMITTED),
     ("unshare", NEWUSER): (NOT_PERMITTED, NOT_PERMITTED),
     ("unshare", NEWNET): (NOT_PERMITTED, NOT_PERMITTED),
@@ -71,6 +73,8 @@ def test_each_rule_holds_for_programs_of_every_width(bits, host):
     way = tiny.of_width(bits)
     traces = DONE if host.abilities.tracing else NOT_PERMITTED
     rules = {**RULES, ("ptrace", tracing.TRACEME): (traces, NOT_PERMITTED)}
+    for call, allowed in {("memfd_create", 0): LET_THROUGH, ("vmsplice", 99): errno.EBADF}.items():
+        rules[call] = (allowed if "memory" in host.abilities.cgroups else NO_SUCH_CALL,) * 2
     expected = {}
     for call, results in rules.items():
         if call[0] in way.numbers:

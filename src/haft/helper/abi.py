@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 SINCE_424 = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
-    "clone3": 435, "mount_setattr": 442,
+    "clone3": 435, "mount_setattr": 442, "memfd_secret": 447,
 }  # fmt: skip
 """From 424 on a call has the same number everywhere."""
 
 GENERIC = {
-    "unshare": 97, "ptrace": 117, "socket": 198, "socketpair": 199, "add_key": 217, "request_key": 218, "keyctl": 219,
-    "clone": 220, "prlimit64": 261,
+    "io_setup": 0, "vmsplice": 75, "unshare": 97, "ptrace": 117, "socket": 198, "socketpair": 199, "add_key": 217,
+    "request_key": 218, "keyctl": 219, "clone": 220, "prlimit64": 261, "memfd_create": 279,
 }  # fmt: skip
 """The numbers that architectures since aarch64 share."""
 
@@ -37,18 +37,19 @@ FAMILIES: dict[str, tuple[Abi, ...]] = {
     "x86": (
         Abi(0xC000_003E, 64, SINCE_424 | {
             "socket": 41, "socketpair": 53, "clone": 56, "ptrace": 101, "add_key": 248, "request_key": 249,
-            "keyctl": 250, "unshare": 272, "prlimit64": 302,
+            "keyctl": 250, "unshare": 272, "prlimit64": 302, "io_setup": 206, "vmsplice": 278, "memfd_create": 319,
         }),
         Abi(0x4000_0003, 32, SINCE_424 | {
             "ptrace": 26, "socketcall": 102, "clone": 120, "add_key": 286, "request_key": 287, "keyctl": 288,
-            "unshare": 310, "prlimit64": 340, "socket": 359, "socketpair": 360,
+            "unshare": 310, "prlimit64": 340, "socket": 359, "socketpair": 360, "io_setup": 245, "vmsplice": 316,
+            "memfd_create": 356,
         }),
     ),
     "arm": (
         Abi(0xC000_00B7, 64, SINCE_424 | GENERIC),
         Abi(0x4000_0028, 32, SINCE_424 | {
             "ptrace": 26, "clone": 120, "socket": 281, "socketpair": 288, "add_key": 309, "request_key": 310,
-            "keyctl": 311, "unshare": 337, "prlimit64": 369,
+            "keyctl": 311, "unshare": 337, "prlimit64": 369, "io_setup": 243, "vmsplice": 343, "memfd_create": 385,
         }),
     ),
     "riscv": (Abi(0xC000_00F3, 64, SINCE_424 | GENERIC),),

@@ -182,6 +182,8 @@ class Init:
     def _filter_calls(self) -> None:
         if self._filter:
             seccomp.restrict(self._filter)
+            if self._group is None or not self._group.counts_memory:
+                seccomp.restrict(seccomp.for_uncounted_memory())
 
     def _count_alone(self, room: jail.Room) -> bool:
         """The kernel counts an ordinary user's processes by user namespace: one more, and this call has a count of its

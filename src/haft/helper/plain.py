@@ -101,6 +101,7 @@ def become(
         landlock.restrict(walls["places"], tcp=walls["network"], abi=abi)
         if steps := filters[walls["unasked"]]:
             seccomp.restrict(steps)
+            seccomp.restrict(seccomp.for_uncounted_memory())
     for target, descriptor in enumerate(streams):
         os.dup2(descriptor, target)
     os.execvpe(argv[0], argv, env)  # noqa: S606  this is the one place for it

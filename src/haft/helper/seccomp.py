@@ -42,9 +42,15 @@ were not there, and libraries go on with clone."""
 REFUSED = (
     "add_key", "request_key", "keyctl",
     "io_uring_setup", "io_uring_enter", "io_uring_register",
-    "clone3",
+    "clone3", "memfd_secret", "io_setup",
 )  # fmt: skip
-"""Refused whatever their arguments, wherever a way into the kernel has them."""
+"""Refused whatever their arguments, wherever a way into the kernel has them. No limit holds memory that is made secret,
+and the machine has only so many requests of io_setup for everyone."""
+
+UNCOUNTED = ("memfd_create", "vmsplice")
+"""Refused where no cgroup counts memory, since no process need have the memory that they take. A file of memfd_create
+can wait in a socket for nobody; a pipe keeps a huge page for one byte of it. Programs go on with a file in /dev/shm, or
+with write."""
 
 ON_OPEN_SOCKETS = tuple(number for number in range(2, 21) if number != 8)
 """What socketcall may do, by which 32-bit programs of x86 do everything with sockets: all but to open one or a pair. It
@@ -70,6 +76,19 @@ def written(*, tracing: bool) -> dict[bool, bytes]:
     if problem() is not None:
         return {True: b"", False: b""}
     return {unasked: packed(program(unasked=unasked, tracing=tracing)) for unasked in (True, False)}
+
+
+def for_uncounted_memory() -> bytes:
+    """One filter more, for where no cgroup counts memory; empty where there can be none."""
+    if problem() is not None:
+        return b""
+    steps = [(LOAD, 0, 0, AT_ARCHITECTURE)]
+    for way in ways_in():
+        part = [(LOAD, 0, 0, AT_NUMBER)]
+        for name in UNCOUNTED:
+            part += [(JUMP_EQUAL, 0, 1, way.numbers[name]), _refuse(errno.ENOSYS)]
+        steps += [(JUMP_EQUAL, 0, len(part) + 1, way.audit), *part, (RETURN, 0, 0, ALLOW)]
+    return packed([*steps, _refuse(errno.ENOSYS)])
 
 
 def packed(steps: Iterable[Step]) -> bytes:
