@@ -158,7 +158,13 @@ def test_files_that_others_make_are_not_the_calls(tmp_path, monkeypatch):
 
 
 def test_looks_are_far_apart_when_they_cost_much(monkeypatch):
-    found = Meter(NO_LIMITS, lambda: time.sleep(0.02) or [])
+    def work():
+        until = time.process_time() + 0.02
+        while time.process_time() < until:
+            pass
+        return []
+
+    found = Meter(NO_LIMITS, work)
     assert found.pause() == meter.SHORTEST_SECONDS
     found.look()
     assert 0.2 <= found.pause() <= meter.LONGEST_SECONDS

@@ -15,6 +15,8 @@ from typing import Any
 
 TASKS_PER_PROCESS = 2
 """The kernel counts threads: how many a process of a call may have on average."""
+CONNECTIONS = "memory.kmem.tcp"
+"""Where version 1 counts the memory of TCP and UDP, apart from all other."""
 
 
 class Hierarchy:
@@ -80,6 +82,8 @@ class Group:
                 _write(place, "memory.limit_in_bytes", str(amount or -1))
                 with contextlib.suppress(OSError):
                     _write(place, "memory.memsw.limit_in_bytes", str(amount or -1))
+                with contextlib.suppress(OSError):  # It counts from then on, and refuses nothing.
+                    _write(place, f"{CONNECTIONS}.limit_in_bytes", str(amount or -1))
         if "pids" in self._places:
             most = int(limits["max_processes"]) * TASKS_PER_PROCESS
             _write(self._places["pids"][1], "pids.max", str(most + 8) if most else "max")
@@ -95,10 +99,12 @@ class Group:
     def memory_used(self) -> int:
         """The most that was in use at one time, as far as the kernel says."""
         version, place = self._places["memory"]
-        name = "memory.peak" if version == 2 else "memory.max_usage_in_bytes"
-        with contextlib.suppress(OSError, ValueError):
-            return int(_read(place, name))
-        return 0
+        return _whole(place, "memory.peak" if version == 2 else "memory.max_usage_in_bytes")
+
+    def in_connections(self) -> int:
+        """What connections hold, where nothing else counts that."""
+        version, place = self._places["memory"]
+        return 0 if version == 2 else _whole(place, f"{CONNECTIONS}.usage_in_bytes")
 
     def left_behind(self) -> int:
         """Memory that is still charged when nobody of the call is left, page cache aside."""
@@ -133,6 +139,12 @@ def _read(place: int, name: str) -> bytes:
         return os.read(descriptor, 65536)
     finally:
         os.close(descriptor)
+
+
+def _whole(place: int, name: str) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        return int(_read(place, name))
+    return 0
 
 
 def _number(place: int, name: str, key: bytes) -> int:

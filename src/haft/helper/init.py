@@ -17,6 +17,7 @@ from typing import Any
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
 from haft.helper.meter import Meter, apply_rlimits, opened_own_io, rlimits
+from haft.helper.sockets import fullest
 from haft.helper.supervisor import Supervisor, wake_on_children
 from haft.helper.words import argv_and_env, failure, never_started, programs, read_request, tell
 
@@ -52,6 +53,7 @@ class Init:
         self._filter = b""
         self._is_root = os.geteuid() == 0
         self._own_io = opened_own_io()
+        self._full_sockets = fullest()
         self._last: Callable[[], None] | None = None
         """Once the command runs: makes the kernel kill this process after it, where memory runs out."""
 
@@ -244,6 +246,8 @@ class Init:
                 roots=room.disk_places(request["walls"]),
                 group=self._group,
                 own_io=self._own_io,
+                shares_network=room.has_network,
+                full_sockets=self._full_sockets,
             )
         name = " ".join(request["argv"])
         supervisor = Supervisor(control, main, name, everyone, meter, has_others=bool(others))

@@ -1,7 +1,7 @@
 """What a call uses: memory, processes, processor time, bytes written, files made. Looked at many times a second.
 
 Where a cgroup counts, it is asked; the rest is read from `/proc`. A look costs a few microseconds for each process, and
-the next one waits at least ten times as long as this one took.
+the next one waits at least ten times the processor time that this one took.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from haft.helper.cgroups import Group
+from haft.helper.memory import Memory
+from haft.helper.sockets import Sockets, fullest
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 TICK = os.sysconf("SC_CLK_TCK")
 SHORTEST_SECONDS = 0.01
 LONGEST_SECONDS = 0.5
@@ -24,7 +25,7 @@ CALM_AFTER = 2.0
 """Seconds after which a call is looked at less often."""
 CALM_SECONDS = 0.05
 MOST_SCANNED = 1_000_000
-RSS, UTIME, CSTIME = 21, 11, 14
+UTIME, CSTIME = 11, 14
 """Fields of /proc/PID/stat, counted after the name."""
 
 
@@ -40,7 +41,10 @@ class Meter:
         roots: Sequence[str] = (),
         group: Group | None = None,
         own_io: int | None = None,
+        shares_network: bool = True,
+        full_sockets: tuple[int, int] | None = None,
     ) -> None:
+        """`full_sockets`: what `fullest` said, where that was asked before."""
         self._limits = limits
         self._pids = pids
         self._scratch = scratch
@@ -51,7 +55,10 @@ class Meter:
         self._began_at = time.time()
         self._cost = 0.0
         self._files, self._bytes = self._on_disk()
-        self._available = _available()
+        self._memory: Memory | None = None
+        """Who counts it, where no cgroup does."""
+        if limits["memory_bytes"] and not (group is not None and group.counts_memory):
+            self._memory = Memory(scratch, Sockets(full_sockets or fullest(), shared=shares_network))
         self._own_io = opened_own_io() if own_io is None else own_io
         self._own_written = self._written_by_ended()
         self._ended_before = _ended_seconds()
@@ -64,11 +71,11 @@ class Meter:
 
     def look(self) -> tuple[str, float] | None:
         """The limit that is passed, and what was used; None while all is well."""
-        began = time.monotonic()
+        began = time.process_time()  # Where others keep the processors busy, looks are not to be rarer.
         try:
             return self._look()
         finally:
-            self._cost = time.monotonic() - began
+            self._cost = time.process_time() - began
 
     def _look(self) -> tuple[str, float] | None:
         limits = self._limits
@@ -78,13 +85,12 @@ class Meter:
                 return "max_processes", len(pids)
             if self._group is not None and (refused := self._group.refused_forks()):
                 return "max_processes", len(pids) + refused
-        memory, ticks = self._from_stat(pids)
-        if limits["memory_bytes"] and (used := self._memory(pids, memory)) is not None:
+        if limits["memory_bytes"] and (used := self._memory_above(pids)) is not None:
             return "memory_bytes", used
         if full := self.scratch_is_full():
             return "memory_bytes", full
         if limits["cpu_seconds"]:
-            seconds = ticks / TICK + _ended_seconds() - self._ended_before
+            seconds = sum(map(_ticks, pids)) / TICK + _ended_seconds() - self._ended_before
             if seconds > limits["cpu_seconds"]:
                 return "cpu_seconds", round(seconds, 2)
         if limits["max_written_bytes"]:
@@ -108,29 +114,16 @@ class Meter:
         """What those wrote that we have waited for: the kernel adds it to our own."""
         return 0 if self._own_io is None else _write_bytes(os.pread(self._own_io, 4096, 0))
 
-    def _from_stat(self, pids: list[int]) -> tuple[int, int]:
-        memory = ticks = 0
-        for pid in pids:
-            with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/stat", "rb") as file:
-                # The command's name stands in parentheses and may hold anything: split after the last one.
-                words = file.read().rsplit(b")", 1)[1].split()
-                memory += int(words[RSS]) * PAGE
-                ticks += sum(map(int, words[UTIME : CSTIME + 1]))
-        return memory, ticks
-
-    def _memory(self, pids: list[int], resident: int) -> int | None:
-        """Resident memory of the tree and of its scratch files, where it is too much. Pages that several processes
-        share count once."""
+    def _memory_above(self, pids: list[int]) -> int | None:
+        """How much it uses, where that is too much."""
         limit = int(self._limits["memory_bytes"])
-        if self._group is not None and self._group.counts_memory:
-            # The kernel keeps it below the limit, and says so when it had to kill for that.
-            return self._group.memory_used() if self._group.killed_for_memory() else None
-        scratch, _free = self._in_scratch()
-        if resident + scratch > limit:
-            resident = sum(map(_proportional, pids)) or resident
-        if self._available - _available() > resident + scratch + limit // 2:
-            resident += _held_unmapped(pids)  # Something takes memory that belongs to no process.
-        return resident + scratch if resident + scratch > limit else None
+        if self._memory is not None:
+            return self._memory.above(limit, pids)
+        assert self._group is not None
+        if self._group.killed_for_memory():  # The kernel keeps it below the limit, and says so when it had to kill.
+            return self._group.memory_used()
+        held = self._group.in_connections()
+        return held if held > limit else None
 
     def scratch_is_full(self) -> int:
         """How much the scratch places hold, where nothing more fits; else 0. They are nearly as large as the limit."""
@@ -170,7 +163,7 @@ class Meter:
         much = most_bytes and size - self._bytes > most_bytes * self._scan_past
         if not (many or much):
             return None
-        own = sum(map(_written, pids)) + self._written_by_ended() - self._own_written + _held(pids, nameless=True)
+        own = sum(map(_written, pids)) + self._written_by_ended() - self._own_written + _held(pids)
         far = (most_files and files - self._files > 2 * most_files) or (
             most_bytes and size - self._bytes > 2 * most_bytes
         )
@@ -182,7 +175,7 @@ class Meter:
         for root in self._roots:
             counted = changed_since(root, self._began_at, MOST_SCANNED)
             made, written = made + counted[0], written + counted[1]
-        written += _held(pids, nameless=True)
+        written += _held(pids)
         if most_files and made > most_files:
             return "max_changed_files", made
         if most_bytes and written > most_bytes:
@@ -215,38 +208,25 @@ def changed_since(root: str, since: float, most: int) -> tuple[int, int]:
     return found, size
 
 
-def _available() -> int:
-    """Memory that the machine has left."""
-    with contextlib.suppress(OSError, IndexError, ValueError), open("/proc/meminfo", "rb") as file:
-        return int(file.read().split(b"MemAvailable:", 1)[1].split(None, 1)[0]) * 1024
+def _ticks(pid: int) -> int:
+    """Processor time of a process, and of those it waited for."""
+    with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/stat", "rb") as file:
+        # The command's name stands in parentheses and may hold anything: split after the last one.
+        return sum(map(int, file.read().rsplit(b")", 1)[1].split()[UTIME : CSTIME + 1]))
     return 0
 
 
-def _held_unmapped(pids: list[int]) -> int:
-    """Memory in files that have no name and that nobody mapped, in segments that nobody is attached to, and in the
-    tables that say which memory is whose."""
-    segments = tables = 0
-    with contextlib.suppress(OSError, IndexError, ValueError), open("/proc/sysvipc/shm", "rb") as file:
-        head, *lines = (line.split() for line in file)
-        attached, resident = head.index(b"nattch"), head.index(b"rss")
-        segments = sum(int(words[resident]) for words in lines if words[attached] == b"0")
-    for pid in pids:
-        with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
-            tables += int(file.read().split(b"VmPTE:", 1)[1].split(None, 1)[0]) * 1024
-    return _held(pids, nameless=False) + segments + tables
-
-
-def _held(pids: list[int], *, nameless: bool) -> int:
-    """What lies in files that only descriptors hold: on disk, without a name any more, or in memory, never with one."""
+def _held(pids: list[int]) -> int:
+    """What lies on disk in files that only descriptors hold, without a name any more."""
     files: dict[tuple[int, int], int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
                     where = f"/proc/{pid}/fd/{name}"
-                    in_memory = os.readlink(where).startswith("/memfd:")
                     about = os.stat(where)
-                    if in_memory != nameless and about.st_nlink == 0 and stat.S_ISREG(about.st_mode):
+                    is_nameless = about.st_nlink == 0 and stat.S_ISREG(about.st_mode)
+                    if is_nameless and not os.readlink(where).startswith("/memfd:"):
                         files[about.st_dev, about.st_ino] = about.st_blocks * 512
     return sum(files.values())
 
@@ -268,13 +248,6 @@ def opened_own_io() -> int | None:
         return os.open("/proc/self/io", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
-
-
-def _proportional(pid: int) -> int:
-    """A process's share of memory: what it shares with others is divided between them."""
-    with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-        return int(file.read().split(b"\nPss:", 1)[1].split(None, 1)[0]) * 1024
-    return 0
 
 
 def rlimits(limits: dict[str, Any], *, user: bool, calls: int) -> dict[int, int]:

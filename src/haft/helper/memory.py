@@ -1,0 +1,249 @@
+"""How much memory a call holds, where no cgroup counts it.
+
+A look adds up bounds that are cheap to have. Only where they pass the limit, or the machine has lost more memory than
+the limit, is everything counted one by one. Shared memory counts once, whether it is mapped, open, or neither.
+
+Some memory has no owner that can be asked: a shared mapping of which one page is left, a message whose sender is gone.
+It counts as the call's when the call may hold it, and the machine has lost as much.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from haft.helper.sockets import Held, Sockets
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+FULL_PIPE = 2 * PAGE
+"""What a pipe holds of one who has many: above fs.pipe-user-pages-soft each has two pages."""
+STACK = max(16384, PAGE)
+"""What the kernel takes for a thread."""
+SEGMENTS = {"shm": {b"rss": 1}, "msg": {b"cbytes": 1, b"qnum": 64}, "sem": {b"nsems": 64}}
+"""What System V has of shared memory, messages and semaphores, by the columns that tell how many bytes they take."""
+MOST_DESCRIPTORS = 5000
+"""How many are looked at one by one. Each of the others counts as a pipe."""
+
+_NUMBERS = re.compile(rb"\n(FDSize|RssAnon|RssFile|RssShmem|VmPTE|HugetlbPages|Threads):\s+(\d+)")
+_HIDING = re.compile(rb"^\S+ \S+ \S+ (\S+) (\d+) +(?:/dev/zero \(deleted\)|\[anon_shmem:|/memfd:)", re.MULTILINE)
+_MAPPED = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ \S+ \S+ (\S+) (\d+) *(.*)$|^Pss: +(\d+)|^Anonymous: +(\d+)", re.MULTILINE)
+_IN_FLIGHT = re.compile(rb"^scm_fds:\s+(\d+)", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Process:
+    """What the kernel says of one process, in bytes."""
+
+    private: int
+    """Not shared memory: its own, and files."""
+    shared: int
+    kernel: int
+    """Page tables and stacks."""
+    descriptors: int
+
+
+@dataclass(slots=True)
+class Descriptors:
+    """What descriptors hold."""
+
+    files: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Bytes of files in memory that have no name, by device and inode."""
+    pipes: set[int] = field(default_factory=set)
+    sockets: dict[int, str] = field(default_factory=dict)
+    """By inode: where more is said of one."""
+    more: int = 0
+    """How many were not looked at."""
+    are_secret: bool = False
+    """Whether some may not be looked at."""
+
+    def are_on_their_way(self) -> bool:
+        """Whether a socket has descriptors to be received: any number of others may lie in it, and files in memory."""
+        found = (_IN_FLIGHT.search(_read(path) or b"") for path in self.sockets.values())
+        return any(sent is not None and int(sent[1]) > 0 for sent in found)
+
+
+class Memory:
+    """The memory of one call, from its beginning."""
+
+    def __init__(self, scratch: str | None, sockets: Sockets) -> None:
+        self._scratch = scratch
+        self._sockets = sockets
+        self._not_ours = {kind: frozenset(_segments(kind)) for kind in SEGMENTS}
+        self._most_available, self._least_shared = _of_machine()
+
+    def above(self, limit: int, pids: list[int]) -> int | None:
+        """How much it holds, where that is more than the limit."""
+        processes = {pid: found for pid in pids if (found := _process(pid)) is not None}
+        files = self._in_scratch() + self._in_segments()
+        rough = files + sum(each.private + each.shared + each.kernel for each in processes.values())
+        rough += self._sockets.made() * self._sockets.full
+        rough += sum(each.descriptors for each in processes.values()) * FULL_PIPE
+        available, shared = _of_machine()
+        # The best that was seen: what others give back hides nothing.
+        self._most_available = max(self._most_available, available)
+        self._least_shared = min(self._least_shared, shared)
+        lost = self._most_available - available
+        if self._scratch is None:
+            rough += shared  # Any of it may be the call's, in files that it has open.
+        if rough <= limit and lost <= limit:
+            return None
+        held = self._counted(processes, files, lost, shared - self._least_shared, limit)
+        return held if held > limit else None
+
+    def _counted(self, processes: dict[int, Process], files: int, lost: int, grown: int, limit: int) -> int:
+        """One by one, the cheapest first. More than the limit only where it is more, and exact only then."""
+        found = _descriptors(processes)
+        sockets = self._sockets.held(found.sockets.keys()) if found.sockets or self._sockets.made() else Held()
+        shared = files + sum(found.files.values())
+        certain = sockets.certain + (len(found.pipes) + found.more) * FULL_PIPE
+        certain += sum(each.kernel for each in processes.values())
+        if certain + shared > limit:
+            return certain + shared
+        counted = set(found.files)
+        is_hiding = (lost > limit and grown > shared) and (
+            found.are_secret or _hides(processes, counted) or found.are_on_their_way()
+        )
+        resident = sum(each.private + each.shared for each in processes.values())
+        hidden = min(lost, sockets.possible + grown * is_hiding)
+        if certain + shared + resident + hidden <= limit:
+            return certain + shared + resident
+        device = 0 if self._scratch is None else os.stat(self._scratch).st_dev
+        for pid, process in processes.items():
+            private, mapped = _proportional(pid, process, counted, device)
+            certain += private
+            shared += mapped
+        certain += shared
+        possible = sockets.possible + max(0, grown - shared) * is_hiding
+        return certain + max(0, min(possible, lost - certain))
+
+    def _in_scratch(self) -> int:
+        if self._scratch is not None:
+            with contextlib.suppress(OSError):
+                found = os.statvfs(self._scratch)
+                return (found.f_blocks - found.f_bfree) * found.f_frsize
+        return 0
+
+    def _in_segments(self) -> int:
+        """Of System V. They need no process."""
+        return sum(
+            held for kind in SEGMENTS for number, held in _segments(kind).items() if number not in self._not_ours[kind]
+        )
+
+
+def _segments(kind: str) -> dict[bytes, int]:
+    """The bytes of each of a kind, by its number."""
+    head, *lines = (_read(f"/proc/sysvipc/{kind}") or b"").splitlines() or [b""]
+    if not lines:
+        return {}
+    names = head.split()
+    columns = [(names.index(name), size) for name, size in SEGMENTS[kind].items()]
+    rows = (line.split() for line in lines)
+    return {row[1]: sum(int(row[at]) * size for at, size in columns) for row in rows}
+
+
+def _of_machine() -> tuple[int, int]:
+    """Memory that is available, and memory that is shared."""
+    words = _read("/proc/meminfo") or b""
+    with contextlib.suppress(ValueError, IndexError):
+        return _number(words, b"MemAvailable:"), _number(words, b"Shmem:")
+    return 0, 0
+
+
+def _number(words: bytes, name: bytes) -> int:
+    return int(words.split(name, 1)[1].split(None, 1)[0]) * 1024
+
+
+def _read(path: str) -> bytes | None:
+    """Nothing where it is gone, and None where we may not."""
+    try:
+        with io.FileIO(path) as file:
+            return file.readall()
+    except PermissionError:
+        return None
+    except OSError:
+        return b""
+
+
+def _process(pid: int) -> Process | None:
+    words = _read(f"/proc/{pid}/status")
+    if not words:
+        return None
+    found = {name: int(number) for name, number in _NUMBERS.findall(words)}
+    own = found.get(b"RssAnon", 0) + found.get(b"RssFile", 0) + found.get(b"HugetlbPages", 0)
+    kernel = found.get(b"VmPTE", 0) * 1024 + found.get(b"Threads", 0) * STACK
+    return Process(own * 1024, found.get(b"RssShmem", 0) * 1024, kernel, found.get(b"FDSize", 0))
+
+
+def _proportional(pid: int, process: Process, counted: set[tuple[int, int]], device: int) -> tuple[int, int]:
+    """A process's share of memory: its own, and shared memory that is not counted as files. What several processes have
+    is divided between them."""
+    # The kernel walks all its tables for that: who has little but tables is not asked.
+    words = None if process.kernel > process.private else _read(f"/proc/{pid}/smaps_rollup")
+    if words == b"":
+        return 0, 0  # It has ended meanwhile.
+    if words is None or b"Pss_Shmem:" not in words:
+        return process.private, process.shared
+    private = _number(words, b"Pss_Anon:") + _number(words, b"Pss_File:")
+    shared = _number(words, b"Pss_Shmem:")
+    if shared and (words := _read(f"/proc/{pid}/smaps")):
+        is_counted = False
+        for where, inode, name, share, own in _MAPPED.findall(words):
+            if where:
+                number = _device(where)
+                is_counted = number == device or (number, int(inode)) in counted or name.startswith(b"/SYSV")
+            elif is_counted:
+                shared += (int(own or 0) - int(share or 0)) * 1024
+    return private, max(0, shared)
+
+
+def _device(words: bytes) -> int:
+    """As maps write it."""
+    major, minor = words.split(b":")
+    return os.makedev(int(major, 16), int(minor, 16))
+
+
+def _hides(pids: Iterable[int], counted: set[tuple[int, int]]) -> bool:
+    """Whether someone maps shared memory that is no file of anyone: no more than what is mapped of it can be seen."""
+    return any(
+        (_device(where), int(inode)) not in counted
+        for pid in pids
+        for where, inode in _HIDING.findall(_read(f"/proc/{pid}/maps") or b"")
+    )
+
+
+def _descriptors(processes: dict[int, Process]) -> Descriptors:
+    found = Descriptors()
+    looked = 0
+    for pid in processes:
+        try:
+            names = os.listdir(f"/proc/{pid}/fd")
+        except PermissionError:
+            found.are_secret = True
+            continue
+        except OSError:
+            continue
+        some = names[: MOST_DESCRIPTORS - looked]
+        looked += len(some)
+        found.more += len(names) - len(some)
+        for name in some:
+            with contextlib.suppress(OSError, ValueError):
+                _add(found, pid, name)
+    return found
+
+
+def _add(found: Descriptors, pid: int, name: str) -> None:
+    where = f"/proc/{pid}/fd/{name}"
+    kind, _, rest = os.readlink(where).partition(":")
+    if kind == "pipe":
+        found.pipes.add(int(rest[1:-1]))
+    elif kind == "socket":
+        found.sockets[int(rest[1:-1])] = f"/proc/{pid}/fdinfo/{name}"
+    elif kind in ("/memfd", "/secretmem (deleted)"):
+        about = os.stat(where)
+        if stat.S_ISREG(about.st_mode) and about.st_nlink == 0:
+            found.files[about.st_dev, about.st_ino] = about.st_blocks * 512
