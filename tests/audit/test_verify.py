@@ -360,7 +360,7 @@ def test_a_write_that_was_announced_is_not_replaced_by_another(record):
     assert "not the one that was announced" in must_fail(record, "another write than announced")
     longer = announced[:200].split(b"{")[0] + b'{"run":"' + b"x" * 2000
     (record / "record.log").write_bytes(whole + longer)
-    assert "nobody announced them" in must_fail(record, "longer than announced")
+    assert "that haft did not write" in must_fail(record, "longer than announced")
 
 
 # After power loss: the log is on disk, the head is an older one.

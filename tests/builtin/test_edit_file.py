@@ -38,7 +38,7 @@ def test_the_mark_of_a_secret_is_not_written_over_the_secret(call, workspace):
             call(EditFile, path=".env", **edit)
     with pytest.raises(ToolFailed, match="not found") as caught:
         call(EditFile, path=".env", old_string=f"TOKEN={MARK}", new_string=f"TOKEN={MARK}\nPORT=2")
-    assert "the file holds the real value there" in caught.value.hint
+    assert "holds the real value there" in caught.value.hint
     assert (workspace / ".env").read_text() == before
 
 

@@ -93,3 +93,7 @@ def test_a_locale_of_another_encoding_than_utf8_reaches_no_call(value):
 @pytest.mark.parametrize("value", ["C", "POSIX", "C.UTF-8", "C.utf8", "zh_CN.UTF-8", "sr_RS.UTF-8@latin", ""])
 def test_the_locale_of_a_host_that_speaks_utf8_is_passed_on(value):
     assert built_environment({"PATH": "/usr/bin", "LC_ALL": value}, "/w", CLOSED)["LC_ALL"] == value
+
+
+def test_git_looks_for_its_repository_above_a_workspace_that_is_a_mount_of_its_own():
+    assert built_environment({}, "/w", CLOSED)["GIT_DISCOVERY_ACROSS_FILESYSTEM"] == "1"

@@ -139,7 +139,7 @@ class Walk:
         if self.torn_bytes is not None:
             is_announced = head.announced > self.seq and size <= head.announced_size
             if not (is_announced or older) or not self._is_beginning(self.torn_bytes, may_be_empty=older):
-                return f"{len(self.torn_bytes):_} bytes were added behind record {self.seq}, and nobody announced them"
+                return f"bytes that haft did not write were added behind record {self.seq}"
         if self.torn_bytes is not None or self.seq < head.announced:
             last = max(head.announced, self.seq + 1)
             self.interrupted = f"the write of record {last} was announced, and interrupted behind record {self.seq}"

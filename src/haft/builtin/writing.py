@@ -22,7 +22,7 @@ def require_size(path: str, size: int, context: ToolContext) -> None:
         raise LimitExceeded("max_file_bytes", limit, f"`{shown(path)}` would have {size:_} bytes")
 
 
-WHY_NO_MARK: Final = f"`{MARK}` stands for a secret that haft does not show: the file holds the real value there"
+WHY_NO_MARK: Final = f"haft shows `{MARK}` in place of a secret: a file that held the secret holds the real value there"
 
 
 def refuse_mark(tool: str, text: str) -> None:
@@ -31,7 +31,7 @@ def refuse_mark(tool: str, text: str) -> None:
     if MARK in text:
         raise InvalidArguments(
             tool,
-            [f"the text holds a mark, and would write it over the real value: {WHY_NO_MARK}"],
+            [f"the text holds a mark that could replace a real value: {WHY_NO_MARK}"],
             hint="change the lines around it with edit_file, and leave the line with the mark as it is",
         )
 

@@ -52,10 +52,12 @@ NEUTRAL: Final = {
 do without, and ask no server for updates."""
 
 QUIET: Final = {
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
     "RIPGREP_CONFIG_PATH": os.path.join(os.path.dirname(os.path.abspath(__file__)), "quiet.ripgreprc"),
 }
 """For every call, since a line that a rule allows in part passes as a whole: ripgrep does not print the lines of ignore
-files that it cannot read. One that is a link may lead anywhere."""
+files that it cannot read. One that is a link may lead anywhere. git looks for its repository above the workspace too,
+which is a mount of its own where a call works in a layer."""
 
 
 INSIDE: Final = "HAFT_INSIDE"

@@ -182,7 +182,8 @@ class Sandbox:
         if self._never_network:
             grants = replace(grants, network=False)
             if not abilities.network or not abilities.namespaces:
-                raise NetworkOpen("; ".join(abilities.missing()) or "there are no network namespaces")
+                off = "`sandbox.mode` is `off`" if self._mode == "off" else None
+                raise NetworkOpen(off or "; ".join(abilities.missing()) or "there are no network namespaces")
         if self._mode == "required" and (missing := abilities.missing()):
             raise Unconfined("; ".join(missing))
         if self._mode == "off" or not abilities.layers:

@@ -36,7 +36,9 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
 
 def never_granted(source: str) -> BadUsage:
     """For whoever asks for the network where no call gets it."""
-    return BadUsage(f"no call gets the network: `sandbox.network` is `never` ({source})", hint="do without `--network`")
+    return BadUsage(
+        f"no call gets the network: `sandbox.network` is `never` ({source})", hint="call it without `--network`"
+    )
 
 
 LONGEST_SECONDS = 10.0**9

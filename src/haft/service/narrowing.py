@@ -43,7 +43,7 @@ class Ignored:
 
     def assignment(self, most: int | None = None) -> str:
         """The name and the value, of which `most` characters."""
-        value = json.dumps(self.shown, default=str)
+        value = json.dumps(self.shown, default=str, ensure_ascii=False)
         value = value if most is None or len(value) <= most else f"{value[:most]}…"
         return f"`{self.name} = {value}`"
 

@@ -210,7 +210,7 @@ def test_values_that_do_not_count_are_not_printed_by_any_command(haft):
     ]
     for one in said:
         assert not any(word in one.out + one.err for word in hidden), one
-    assert '`config = {"smtp": "\\u2026", "deep": {"inner": ["\\u2026"]}}` is ignored' in said[0].err
+    assert '`config = {"smtp": "…", "deep": {"inner": ["…"]}}` is ignored' in said[0].err
 
 
 def test_a_variable_that_is_not_set_stops_no_command(haft):

@@ -40,7 +40,7 @@ def verify_record(context: click.Context) -> None:
     else:
         lines([f"{verdict.records} records {'intact' if verdict.intact else 'good before the first problem'}"])
         lines([f"head {verdict.head}"])
-    if verdict.torn and not said.quiet:
+    if verdict.torn and verdict.intact and not said.quiet:
         numbers = ", ".join(map(str, verdict.torn))
         say(f"records torn by a crash, vouched for by the next: {numbers}")
     if verdict.interrupted is not None and not said.quiet:
