@@ -4,12 +4,15 @@ import threading
 
 import pytest
 
+from haft.contracts import NO_SECRETS
+
 
 class Context:
     run, thread, who, cwd = "r_test", "T-test", "tester", "."
     workspace = launcher = limits = None
     env: dict = {}
     config: dict = {}
+    secrets = NO_SECRETS
     cancelled = False
 
     def __init__(self):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from haft.contracts import (
     NO_GRANTS,
+    NO_SECRETS,
     AskingLauncher,
     Command,
     Conflict,
@@ -115,9 +116,14 @@ class Sandbox:
                 _log.warning("calls are not fully confined here: %s", "; ".join(missing))
         return self._abilities
 
-    def granted_secrets(self, grants: Grants) -> Secrets:
+    def granted_secrets(self, *grants: Grants) -> Secrets:
         """The values of the variables that grants hand over, as far as their names say that they are secret."""
-        return Secrets(named_secrets({name: self._env[name] for name in grants.env if name in self._env}))
+        names = [name for each in grants for name in each.env]
+        return (
+            Secrets(named_secrets({name: self._env[name] for name in names if name in self._env}))
+            if names
+            else NO_SECRETS
+        )
 
     @property
     def loaded(self) -> int:

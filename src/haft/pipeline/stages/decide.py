@@ -70,7 +70,7 @@ class Decide:
             decision = await self._tried(call, decision)
         elif decision.action == "try":
             decision = replace(decision, action="allow")
-        secrets = call.secrets | self._sandbox.granted_secrets(call.grants | decision.grants | spec.grants)
+        secrets = call.secrets | self._sandbox.granted_secrets(call.grants, decision.grants, spec.grants)
         if secrets:  # A rule that is remembered is written down as it is.
             offered = tuple(one for one in decision.to_allow if secrets.masked(one.to_json()) == one.to_json())
             decision = replace(decision, to_allow=offered)
