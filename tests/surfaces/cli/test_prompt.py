@@ -68,6 +68,7 @@ tricky = st.text(st.sampled_from("\t\n ax\u4f60\uff21\u0301\u200b\u1160\u00ad\U0
 @example(SPOOF, "x", "x")
 @example("x", SPOOF, "x")
 @example("x", "x", "\u4f60" * 25)
+@example("x", "x", "a" * 28 + "\u0301")
 @example("\u0301" * 50, "\u0301", "a" + "\u0301" * 500)
 def test_no_text_of_a_call_leaves_its_frame(monkeypatch, value, name, reason):
     monkeypatch.setenv("COLUMNS", str(WIDTH))

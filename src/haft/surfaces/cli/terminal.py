@@ -42,6 +42,10 @@ def _escape(match: re.Match[str]) -> str:
     character = match[0]
     if character.isprintable() and not _HIDDEN.match(character):
         return character
+    return _written(character)
+
+
+def _written(character: str) -> str:
     return character.encode("unicode_escape", "backslashreplace").decode()
 
 
@@ -92,13 +96,14 @@ def _pieces(text: str, room: int) -> Iterator[str]:
     for character in text:
         is_mark = unicodedata.category(character) in ("Mn", "Me", "Mc")
         marks = marks + 1 if is_mark else 0
-        shown = character.encode("unicode_escape").decode() if marks > MOST_MARKS else character
-        taken = columns(shown)
-        if used + taken > room:
+        shown = _written(character) if marks > MOST_MARKS else character
+        if used + columns(shown) > room:
             yield piece
-            piece, used, marks = "", 0, MOST_MARKS if is_mark else 0
+            piece, used = "", 0
+            if is_mark:
+                shown, marks = _written(character), MOST_MARKS + 1
         piece += shown
-        used += taken
+        used += columns(shown)
     yield piece
 
 
