@@ -87,6 +87,20 @@ def test_a_change_of_attributes_alone_is_told_committed_undone_and_redone(worksp
     use(workspace, go, **{"changes.engine": engine})
 
 
+@pytest.mark.parametrize("engine", ["auto", "snapshot"])
+@pytest.mark.parametrize(
+    "command", ["chmod 751 .", f'{sys.executable} -c \'import os; os.setxattr(".", "user.new", b"3")\'']
+)
+def test_a_change_of_the_workspace_directory_itself_is_not_passed_over(workspace, engine, command):
+    async def go(service):
+        outcome = await service.call("shell", {"command": command})
+        assert outcome.status == "done", outcome.error
+        assert not outcome.changes.complete
+        assert "of the workspace directory itself" in outcome.changes.reason
+
+    use(workspace, go, **{"changes.engine": engine})
+
+
 def test_a_diff_names_the_attributes_that_came_and_went(workspace):
     with Tree(str(workspace)) as tree:
         before = look(tree, "a")

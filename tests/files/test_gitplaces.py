@@ -46,6 +46,8 @@ COMMANDS = {
     "trailer.t.command": "scripts/x.sh",
     "trailer.t.cmd": "scripts/x.sh",
     "interactive.diffFilter": "scripts/x.sh --color",
+    "url.ext::scripts/x.sh %S.insteadOf": "foo:",
+    "pager.show": "cd scripts && ./x.sh",
     "submodule.s.update": "!scripts/x.sh",
     "hook.h.command": "scripts/x.sh",
     "lfs.customtransfer.l.path": "scripts/x.sh",

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import os
 
 import pytest
 
@@ -239,6 +240,12 @@ def test_deeply_nested_json_is_an_error_and_no_crash(places):
 def test_a_workspace_that_contains_the_state_home_is_refused(tmp_path):
     with pytest.raises(BadConfig, match="contains the state home"):
         ToolService.open(tmp_path, home=tmp_path / "state")
+
+
+@pytest.mark.parametrize("place", [place for place in ("/proc", "/sys", "/dev/shm") if os.path.isdir(place)])
+def test_a_workspace_in_what_is_the_kernels_is_refused(place, tmp_path):
+    with pytest.raises(BadConfig, match="of which each call has its own"):
+        ToolService.open(place, home=tmp_path / "state")
 
 
 def test_a_workspace_that_is_no_directory_is_refused(tmp_path):

@@ -152,7 +152,7 @@ def _read(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, Setting]]
 def named_by(setting: Setting) -> list[str]:
     """The words of a setting that may be files which git runs: all of those in a command with a slash in them, and
     those that are handed to a program. A first word without a slash is looked for on PATH."""
-    value = setting.value.strip()
+    value = (setting.subsection or "" if setting.section == "url" else setting.value).strip()
     if not value or _is_harmless(setting) or len(value) > _LONGEST_VALUE:
         return []
     line = _HELPER.sub("", value.removeprefix("!").strip(), count=1)
@@ -161,7 +161,7 @@ def named_by(setting: Setting) -> list[str]:
     except ValueError:
         quoted = []
     broken = [word for word in _BREAKS.split(line) if word]
-    words = [line, *quoted, *broken]
+    words = [line, *quoted, *broken, *_after_cd(broken)]
     words += [found[1] for word in (*words,) if (found := _PUT_IN.match(word))]
     first = {each[0] for each in (quoted, broken) if each} | {line}
     return [
@@ -171,8 +171,20 @@ def named_by(setting: Setting) -> list[str]:
     ]
 
 
+def _after_cd(words: Sequence[str]) -> Iterator[str]:
+    """The words behind `cd DIR`, as they lie in that directory."""
+    place = ""
+    for before, word in zip(["", *words], words, strict=False):
+        if before == "cd":
+            place = os.path.join(place, word)
+        elif place and word != "cd":
+            yield os.path.join(place, word)
+
+
 def _is_harmless(setting: Setting) -> bool:
     section, name, value = setting.section, setting.name, setting.value
+    if section == "url":
+        return not _HELPER.match(setting.subsection or "")
     if section == "remote":
         return not (name in _OF_REMOTES or (name in _ADDRESSES and _HELPER.match(value)))
     if section == "submodule":

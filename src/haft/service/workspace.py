@@ -11,6 +11,7 @@ from haft.service.ownership import BROUGHT, Stranger, brings_something, stranger
 from haft.service.standing import WORKSPACE_FILES
 
 MARKS = (*WORKSPACE_FILES, ".git")
+KERNELS = ("/dev", "/proc", "/sys")
 
 
 def find_workspace(
@@ -65,6 +66,11 @@ def check_workspace(path: str, state_home: str) -> str:
         raise BadConfig(
             f"the workspace {path} contains the state home {state_home}: a tool could rewrite its own record",
             hint="set HAFT_HOME to a directory outside the workspace",
+        )
+    of_kernel = next((each for each in KERNELS if (os.path.realpath(path) + os.sep).startswith(each + os.sep)), None)
+    if of_kernel is not None:
+        raise BadConfig(
+            f"the workspace {path} lies in {of_kernel}, of which each call has its own", hint="take another directory"
         )
     masked = next(
         (each for each in secrets_of_root() if (os.path.realpath(path) + os.sep).startswith(each + os.sep)), None

@@ -30,6 +30,8 @@ OPENED = [
     "sed -n 1p pipe",
     "tail -n 1 pipe",
     "stat pipe",
+    "unzip -l pipe",
+    "zipinfo pipe",
     "cd src && head inner",
     'for each in *; do wc -l "$each"; done',
     'for each in pipe; do wc -l "$each"; done',
@@ -105,3 +107,9 @@ def test_a_device_is_a_reason_to_ask_too(workspace):
     except PermissionError:
         pytest.skip("this machine lets nobody make a device")
     assert "`endless` is a device" in analyse("cat endless", Ground(str(workspace))).parts[0].reason
+
+
+@pytest.mark.parametrize("line", ["grep -rD read x src", "grep --devices=read -r x .", "grep -D read x a.txt"])
+def test_grep_is_not_told_to_read_the_fifos_that_it_finds(workspace, line):
+    assert not analyse(line, Ground(str(workspace))).safe
+    assert analyse(line.replace("read", "skip"), Ground(str(workspace))).safe

@@ -14,6 +14,7 @@ from haft.changes.committing.area import identity
 from haft.changes.committing.entry import UNREADABLE
 from haft.changes.committing.manifest import Manifest
 from haft.changes.committing.places import Tree
+from haft.changes.engines import top
 from haft.changes.engines.layer import Capture, Captured, TooDeep, read_large, take_stamp
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
 from haft.contracts import Changes, Conflict, Layer, LimitExceeded, StorageFailed, ToolFailed
@@ -47,6 +48,7 @@ class OverlayTransaction:
         if (root.st_uid, root.st_gid) != (mine.st_uid, mine.st_gid) and os.geteuid() == 0:
             os.chown(self._upper, root.st_uid, root.st_gid)
         os.chmod(self._upper, stat.S_IMODE(root.st_mode))
+        self._top = top.state_of(self._upper)
         self._began = time.time()
         self._stamp = take_stamp(self._place)
         self.layer = Layer(name, layer_options())
@@ -71,10 +73,11 @@ class OverlayTransaction:
         doubt: str | None = None,
     ) -> Settled:
         """Look at what changed, and see it to its end."""
-        self._doubt = doubt
+        doubts = [doubt, None if top.state_of(self._upper) == self._top else top.LAYERED]
+        self._doubt = "; ".join(filter(None, doubts)) or None
         if self.is_untouched():
             self.drop()
-            return Settled(Changes("overlay", complete=doubt is None, reason=doubt))
+            return Settled(Changes("overlay", complete=self._doubt is None, reason=self._doubt))
         transactions = self._transactions
         try:
             if fate == "discard":

@@ -20,6 +20,7 @@ from haft.changes.committing.manifest import Manifest
 from haft.changes.committing.opened import Opened
 from haft.changes.committing.staging import Stage
 from haft.changes.committing.steps import as_latin
+from haft.changes.engines import top
 from haft.changes.snapshots.snapshot import OverBudget, Snapshot, Snapshots
 from haft.changes.snapshots.taken import difference
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, unfinished
@@ -56,6 +57,7 @@ class SnapshotTransaction:
         self._seq = 0
         self._left: Left | None = None
         self._between: list[str] = []
+        self._top: tuple[int, str | None] | None = None
         self._began = time.time()
 
     def begin(self, stopped: Callable[[], bool], tell: Callable[[str], None]) -> None:
@@ -63,6 +65,7 @@ class SnapshotTransaction:
         transactions = self._transactions
         self._lock = transactions.take_lock(stopped)
         try:
+            self._top = top.state_of(transactions.workspace)
             self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, tell)
             transactions.blobs.sync()
             self._look_between(self._before)
@@ -139,13 +142,14 @@ class SnapshotTransaction:
         assert before is not None
         found = self._snapshots.examine(before, transactions.workspace, self._budget, lambda: False)
         unread = [*dict.fromkeys([*before.unreadable, *found.unreadable])]
+        is_top_changed = top.state_of(transactions.workspace) != self._top
         manifest = Manifest(
             self._owner.run,
             transactions.workspace,
             "snapshot",
             tuple(found.altered),
-            complete=not unread,
-            reason=self._reason(unread),
+            complete=not unread and not is_top_changed,
+            reason=self._reason(unread, is_top_changed=is_top_changed),
             notes={
                 "began": self._began,
                 "owner": self._owner.to_json(),
@@ -186,8 +190,10 @@ class SnapshotTransaction:
             return Settled(manifest.changes("discarded"))
         return transactions.settle_held(self._owner, manifest, upper, reason, error=error)
 
-    def _reason(self, unread: Sequence[str]) -> str | None:
+    def _reason(self, unread: Sequence[str], *, is_top_changed: bool) -> str | None:
         reasons = [f"no overlay: {self._why}"] if self._why is not None else []
+        if is_top_changed:
+            reasons.append(top.IN_PLACE)
         if unread:
             reasons.insert(0, f"{', '.join(map(shown, unread[:3]))} could not be read")
         return "; ".join(reasons) or None

@@ -100,11 +100,11 @@ ARCHIVES: Final[dict[str, Program]] = {
     "unzip": Program(
         options="-l -t -v -Z -z -p -c -q -C",
         refused={"-d": _UNPACKS, "-o": _UNPACKS, "-n": _UNPACKS, "-j": _UNPACKS},
-        operands="words",
+        operands="paths",
         options_first=True,
         check=every(needs(("-l", "-t", "-v", "-Z", "-z", "-p", "-c"), "`unzip` unpacks files"), _zip),
     ),
-    "zipinfo": Program(options="-1 -2 -s -m -l -v -h -t -z -C -T", operands="words", options_first=True, check=_zip),
+    "zipinfo": Program(options="-1 -2 -s -m -l -v -h -t -z -C -T", operands="paths", options_first=True, check=_zip),
     "gzip": Program(
         options=f"-l --list -t --test {_TO_OUTPUT}",
         starts_others=True,

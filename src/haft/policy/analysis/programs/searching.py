@@ -22,12 +22,21 @@ _GREP: Final = """
     --after-context=word -C=word --context=word --group-separator=word --no-group-separator --color[=word]
     --colour[=word] -U --binary -u --unix-byte-offsets
 """
+
+
+def _devices(invocation: Invocation) -> str | None:
+    """By itself it passes by FIFOs and devices that it finds on its way."""
+    if all(value == "skip" for name, value in invocation.options if name in ("-D", "--devices")):
+        return None
+    return f"`{invocation.name}` is told to read devices and FIFOs that it finds"
+
+
 _GREP_ENTRY: Final = Program(
     options=_GREP,
     operands="pattern-paths",
     patterns=("-e", "--regexp", "-f", "--file", "-V", "--version", "--help"),
     tame=True,
-    check=by_links("-R", "--dereference-recursive"),
+    check=every(_devices, by_links("-R", "--dereference-recursive")),
     number_option=True,
 )
 
