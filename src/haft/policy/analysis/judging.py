@@ -13,7 +13,7 @@ from haft.policy.analysis.listings import Lister, Listing
 from haft.policy.analysis.naming import lists_names, why_not_named
 from haft.policy.analysis.options import TakenApart, Unlisted, taken_apart
 from haft.policy.analysis.places import Places
-from haft.policy.analysis.program import Argument, ByLinks, Program
+from haft.policy.analysis.program import Argument, ByLinks, ByLinksHere, Program
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.source import RESERVED
 from haft.policy.analysis.survey import Surveyor
@@ -159,7 +159,7 @@ class Judge:
             return Judgement(False, str(error), starts_others=entry.starts_others)
         name = found.invocation.name
         why = None if found.entry.check is None else found.entry.check(found.invocation)
-        if why is not None and not (isinstance(why, ByLinks) and self._stays_inside(found, scope)):
+        if why is not None and not (isinstance(why, ByLinks) and self._stays_inside(found, why, scope)):
             return Judgement(False, why, starts_others=found.starts_others)
         judge = why_not_read if are_followed else why_not_named
         outside = next(filter(None, (judge(each, scope, self.places) for each in found.paths)), None)
@@ -185,7 +185,7 @@ class Judge:
         starts = (self.places.resolved(directory, moved) for directory in here)
         return next(filter(None, (why_not_git(start, self.places) for start in starts if start is not None)), None)
 
-    def _stays_inside(self, found: TakenApart, scope: Scope) -> bool:
+    def _stays_inside(self, found: TakenApart, why: ByLinks, scope: Scope) -> bool:
         """Whether a program that follows links finds none that leads out."""
         directory = only(scope)
         if directory is None or found.invocation.has("-C", "--base-directory"):
@@ -195,7 +195,7 @@ class Judge:
             if not each.literal and each.paths is None:
                 return False
             roots += (each.text,) if each.literal else each.paths or ()
-        if not _are_given(found):
+        if not _are_given(found) or isinstance(why, ByLinksHere):
             roots.append(".")
         return self.surveyor.stays_inside(directory, roots)
 

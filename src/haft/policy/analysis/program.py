@@ -33,6 +33,12 @@ class ByLinks(str):
     __slots__ = ()
 
 
+class ByLinksHere(ByLinks):
+    """The same for a program that may open files beside those that it is given."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One word of a command as far as it is known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from haft.policy.analysis.program import ByLinks, Invocation, Program
+from haft.policy.analysis.program import ByLinksHere, Invocation, Program
 from haft.policy.analysis.programs.judging import UNKNOWN, every, leads_out, needs, texts
 
 _OLD_STYLE: Final = re.compile(r"[tvzjJaf]+")
@@ -62,7 +62,7 @@ def _zip(invocation: Invocation) -> str | None:
         return f"`{invocation.name}` is given an option behind the archive, or a place elsewhere"
     if words and not _ZIPPED.fullmatch(words[0]):
         return f"`{invocation.name}` looks by itself for what `{words[0]}` matches"
-    return ByLinks(f"`{invocation.name}` may open another file than it is given, with an ending") if words else None
+    return ByLinksHere(f"`{invocation.name}` may open another file than it is given, with an ending") if words else None
 
 
 _TO_OUTPUT: Final = (
