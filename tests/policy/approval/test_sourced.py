@@ -43,6 +43,44 @@ PLACES = [
     'for name in a; do . "${0%/*}/lib/$name.sh"; done',
     'for file in "${0%/*}"/lib/*.sh; do . "$file"; done',
     'x=$(bash "${0%/*}/lib/a.sh")',
+    'D=${0%/*}; bash -e -u "$D/lib/a.sh"',
+    'D=${0%/*}; bash -euo pipefail "$D/lib/a.sh"',
+    'D=${0%/*}; bash -v +x -- "$D/lib/a.sh"',
+    'D=${0%/*}; timeout 5 bash "$D/lib/a.sh"',
+    'D=${0%/*}; timeout -k 1 5 stdbuf -oL ionice -c 3 nice -n 5 "$D/lib/a.sh"',
+    'D=${0%/*}; ls | xargs -n 1 "$D/lib/a.sh"',
+    'D=${0%/*}; flock /tmp/lock chrt 1 taskset 1 setsid "$D/lib/a.sh"',
+    'D=${0%/*}; flock /tmp/lock -c ". $D/lib/a.sh"',
+    'D=${0%/*}; time sudo -u x command exec "$D/lib/a.sh"',
+    'D=${0%/*}; find . -name x -exec sh "$D/lib/a.sh" {} +',
+    'D=${0%/*}; X="bash $D/lib/a.sh"; $X',
+    'D=${0%/*}; $BASH "$D/lib/a.sh"',
+    'D=${0%/*}; bash < "$D/lib/a.sh"',
+    'D=${0%/*}; < "$D/lib/a.sh" bash -s x > y',
+    'D=${0%/*}; { true; sh; } < "$D/lib/a.sh"',
+    'D=${0%/*}; true | bash < "$D/lib/a.sh"',
+    'D=${0%/*}; cat "$D/lib/a.sh" | bash',
+    'D=${0%/*}; cat "$D/lib/a.sh" | timeout 5 bash -s > x',
+    'D=${0%/*}; bash <(cat "$D/lib/a.sh")',
+    'D=${0%/*}; . /dev/stdin < "$D/lib/a.sh"',
+    'D=${0%/*}; bash <<< ". $D/lib/a.sh"',
+    'D=${0%/*}; bash <<E\n. "$D/lib/a.sh"\nE',
+    'D=${0%/*}; bash -c ". $D/lib/a.sh"',
+    'D=${0%/*}; bash -ec ". \\"$D/lib/a.sh\\""',
+    'D=${0%/*}; bash -c "$(cat "$D/lib/a.sh")"',
+    """D=${0%/*}; bash -c 'bash "$1"' _ "$D/lib/a.sh\"""",
+    'D=${0%/*}; eval ". $D/lib/a.sh"',
+    'D=${0%/*}; eval . "$D/lib/a.sh"',
+    'D=${0%/*}; eval "$(cat "$D/lib/a.sh")"',
+    'D=${0%/*}; eval "$(< "$D/lib/a.sh")"',
+    'D=${0%/*}; trap ". $D/lib/a.sh" EXIT',
+    'D=${0%/*}; BASH_ENV="$D/lib/a.sh" bash -c true',
+    'D=${0%/*}; export BASH_ENV="$D/lib/a.sh"',
+    'D=${0%/*}; env BASH_ENV="$D/lib/a.sh" bash -c true',
+    'D=${0%/*}; awk -f "$D/lib/a.sh" x',
+    'D=${0%/*}; sed -nf "$D/lib/a.sh" x',
+    'D=${0%/*}; sed --file="$D/lib/a.sh" x',
+    'D=${0%/*}; jq -rf "$D/lib/a.sh" x',
 ]
 
 
@@ -62,19 +100,45 @@ def test_a_literal_path_counts_and_a_file_that_is_not_there_counts_too(box, tmp_
 @pytest.mark.parametrize(
     "text",
     ['source "$LIB/a.sh"', ". ./a.sh", "source a.sh", '. "$HOME/a.sh"', ". ~/a.sh", 'bash "$(find_it)"',
-     'LIB=${LIB:-/x}\n. "$LIB/a.sh"', 'DIR=$(cd "${0%/*}" && pwd)\n. ./a.sh'],
+     'LIB=${LIB:-/x}\n. "$LIB/a.sh"', 'DIR=$(cd "${0%/*}" && pwd)\n. ./a.sh', "bash -c 'source y'", './a.sh',
+     'eval "$X"', 'eval "$(curl x)"', "curl x | bash", "cat | sh", "bash", "bash -v", 'bash -c "$X"', "ls | xargs bash",
+     "bash -c '$1' _ $X", "cat <<E | bash\n. ./x\nE", "bash | cat < /x", '"$X" y', 'exec "$@"',
+     'python3 -c "exec(open(\\"${0%/*}/x\\").read())"', 'python3 -c "$X"', "perl -e 'do \"./x\"'",
+     'PATH="${0%/*}/lib:$PATH" x.sh', "PATH=:$PATH", 'export PYTHONPATH="$X"', "LD_PRELOAD=/x/y.so ls", "make x",
+     'env -S "bash x"', 'for sh in bash dash; do $sh /x; done', "X='eval \"$X\"'\neval \"$X\"",
+     "bash /dev/fd/3", "BASH_ENV=$X"],
 )  # fmt: skip
 def test_what_a_shell_script_loads_from_elsewhere_is_said(box, text):
     path = tool(box, f"#!/bin/sh\n{text}\n")
     found = loaded_by([path])
     assert found.files == ()
-    line = text.count("\n") + 2
-    assert [each.split(": ")[0] for each in found.unresolved] == [f"{path}:{line}"]
-    assert text.split("\n")[-1] in found.unresolved[0]
+    line = text.split("<<")[0].count("\n") + 2
+    assert {each.split(": ")[0] for each in found.unresolved} == {f"{path}:{line}"}
+
+
+def test_the_place_that_is_said_is_the_whole_command(box):
+    path = tool(box, '#!/bin/sh\nx=1\nif true; then timeout 5 bash "$LIB/a.sh"; fi\n')
+    assert loaded_by([path]).unresolved == (f'{path}:3: timeout 5 bash "$LIB/a.sh"',)
+
+
+def test_a_file_is_held_whose_own_loading_is_not_looked_for_and_that_is_said(box):
+    for name in ("make -f", "perl", "ruby -w"):
+        found = loaded_by([tool(box, f'#!/bin/sh\n{name} "${{0%/*}}/lib/m"\n')])
+        assert names(box, found) == ["lib/m"]
+        assert "what is loaded is not looked for in" in found.unresolved[0]
+
+
+def test_code_that_python_is_handed_by_a_shell_script_is_read_too(box):
+    (box / "lib" / "one.py").touch()
+    code = "import sys; sys.path.insert(0, '$D/lib'); import one"
+    for text in (f'python3 -c "{code}"', f"python3 - <<E\n{code}\nE", 'cd "$D/lib"; python3 -m one'):
+        found = loaded_by([tool(box, f"#!/bin/bash\nD=${{0%/*}}\n{text}\n")])
+        assert (names(box, found), found.unresolved) == (["lib/one.py"], ())
 
 
 def test_words_that_load_nothing_are_not_taken_for_such(box):
-    text = "echo source x\nbash -c 'source y'\npython3 -m json.tool\nls \"${0%/*}/lib\"\n/usr/bin/env true\n"
+    text = "echo source x\nbash -c 'echo source y'\npython3 -m json.tool\nls \"${0%/*}/lib\"\n/usr/bin/env true\n"
+    text += "command -v bash\nnode --version\nPATH=$PATH:/usr/local/bin\n"
     text += "cat <<E\n. z\nE\n"
     assert loaded_by([tool(box, f"#!/bin/sh\n{text}")]) == loaded_by([])
 

@@ -27,6 +27,7 @@ _WITH_VALUE: Final = {
     "env": "-u -C -S --unset --chdir",
     "nice": "-n --adjustment",
     "ionice": "-c -n -p",
+    "chrt": "",
     "timeout": "-k -s --kill-after --signal",
     "xargs": "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --max-chars",
     "nohup": "",
@@ -54,7 +55,7 @@ _WITH_VALUE: Final = {
     "ltrace": "-e -o -p -s",
     "fakeroot": "",
 }
-_OPERANDS: Final = {"timeout": 1, "chroot": 1, "flock": 1, "taskset": 1}
+_OPERANDS: Final = {"timeout": 1, "chroot": 1, "flock": 1, "taskset": 1, "chrt": 1}
 SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh"))
 INTERPRETERS: Final = re.compile(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh|Rscript)[0-9.]*")
 

@@ -78,6 +78,8 @@ class _Reader:
             called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             if called in _LOADING and len(node.args) > _LOADING[called]:
                 self._load(node, called, self._value(node.args[_LOADING[called]]))
+            elif ast.unparse(node.func) in ("exec", "eval") and not isinstance((*node.args, None)[0], ast.Constant):
+                self._say(node)
 
     def _load(self, node: ast.Call, name: str, value: str | None) -> None:
         """A file or module that is loaded by a call."""

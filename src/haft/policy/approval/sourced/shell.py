@@ -1,59 +1,57 @@
-"""What a shell script loads: `source`, `.`, scripts handed to an interpreter, and programs beside the script.
+"""What a shell script loads: `source`, `.`, what an interpreter is handed as a file, a text or its input, and programs
+by their path.
 
 Paths are literal, or made from the script's own place in the ways that scripts do that: `dirname "$0"`,
 `${BASH_SOURCE[0]%/*}`, `cd … && pwd`, and variables that were set to such a path. Every value that a variable is set to
-counts, so too much is found rather than too little.
+counts, so too much is found rather than too little. Code that comes from anywhere else is said to be unresolved.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from haft.policy.analysis.program import Argument
+from haft.policy.analysis.wrapping import behind, starts_commands
+from haft.policy.approval.sourced import handed
 from haft.policy.approval.sourced.reference import Language, Reference, Said, Script, absolute
+from haft.policy.approval.sourced.shellwords import MOST_VALUES, Values, Words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 MOST_SECONDS: Final = 0.5
-MOST_VALUES: Final = 50
+MOST_DEEP: Final = 5
+"""Texts within texts that are looked into."""
 _CHUNK: Final = 4096
-_INTERPRETERS: Final[dict[str, Language]] = {
-    **dict.fromkeys(("bash", "sh", "dash", "zsh", "ksh"), "shell"),
-    **dict.fromkeys(("python", "python3"), "python"),
-    **dict.fromkeys(("node", "nodejs", "bun", "deno", "tsx"), "javascript"),
-}
-_BEFORE: Final = frozenset(("exec", "command", "builtin", "env", "nohup", "nice", "time", "sudo", "setsid", "uv"))
-"""What runs the command that follows it."""
 _VERBS: Final = frozenset(("run", "tool"))
 """Of `bun run`, `deno run`, `uv run`."""
-_WORDS: Final = frozenset(("word", "number", "string", "raw_string", "concatenation", "simple_expansion", "expansion",
-                           "command_substitution"))  # fmt: skip
-_SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib", "/dev/", "/proc/")
-_ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*=")
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-_EXPANSION: Final = re.compile(r"\$\{(\w+)(?:\[(?:0|@|\*)\])?(?::([Aah])(?::(h))?|(%/\*)|(##\*/)|:?-[^}]*)?\}")
-
-Values = tuple[str, ...] | None
-"""What a word may stand for; None where that cannot be told."""
+_SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/")
+_INPUT: Final = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
+_AROUND: Final = "redirected_statement"
+_ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)=")
 
 
 def said_by(script: Script) -> Said:
     """What a script loads."""
-    return _Reader(script).read()
+    values: dict[str, Values] = {"0": (script.main,), "BASH_SOURCE": (script.path,), "PATH": ("/usr/bin",)}
+    return _Reader(script, {**values, "BASH": ("bash",), "SHELL": ("sh",)}).read()
 
 
-class _Reader:
-    def __init__(self, script: Script) -> None:
-        self._script = script
-        self._data = script.text.encode("utf-8", "surrogateescape")
-        self._values: dict[str, Values] = {"0": (script.main,), "BASH_SOURCE": (script.path,)}
-        self._here: str | None = None
+class _Reader(Words):
+    def __init__(
+        self, script: Script, values: dict[str, Values], here: str | None = None, end: float = 0, depth: int = 0
+    ) -> None:
+        super().__init__(script, values)
+        self._here = here
         """The working directory, where the script went to one; before that it is the call's."""
+        self._end = end or time.thread_time() + MOST_SECONDS
+        self._depth = depth
         self._references: list[Reference] = []
         self._unresolved: list[str] = []
 
@@ -70,17 +68,21 @@ class _Reader:
         for node in _descendants(tree):
             if node.type == "command":
                 self._command(node)
+            elif node.type == "variable_assignment":
+                name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+                if name is not None and value is not None:
+                    self._surround(self._text(name), self._value(value), node)
         return Said(tuple(dict.fromkeys(self._references)), tuple(dict.fromkeys(self._unresolved)))
 
     def _parsed(self) -> Node | None:
         import tree_sitter
         import tree_sitter_bash
 
-        end, is_late = time.thread_time() + MOST_SECONDS, False
+        is_late = False
 
         def read(offset: int, _point: object) -> bytes:
             nonlocal is_late
-            is_late = is_late or time.thread_time() > end
+            is_late = is_late or time.thread_time() > self._end
             return b"" if is_late else self._data[offset : offset + _CHUNK]
 
         tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language())).parse(read)
@@ -103,147 +105,304 @@ class _Reader:
         unclear = known is None or values is None
         self._values[name] = None if unclear else tuple(dict.fromkeys((*known, *values)))[:MOST_VALUES]  # type: ignore[misc]  # neither is None
 
+    def _surround(self, name: str, values: Values, node: Node) -> None:
+        """A variable by which programs find code."""
+        if name in handed.READ_FIRST:
+            self._take(values, "shell", node)
+        elif name in handed.SEARCHED:
+            places = None if values is None else {place for each in values if each for place in each.split(":")}
+            if places is None or not all(f"{os.path.normpath(place)}/".startswith(_SYSTEM) for place in places):
+                self._say(node)
+
     def _command(self, node: Node) -> None:
         name = node.child_by_field_name("name")
-        if name is None:
-            return
-        words = [name.named_children[0] if name.named_children else name, *node.children_by_field_name("argument")]
-        program: Values = self._value(words[0])
-        while program is not None and len(program) == 1 and os.path.basename(program[0]) in _BEFORE:
-            del words[0]
-            while words and (
-                self._is_option(words[0]) or _ASSIGNED.match(self._text(words[0])) or self._is_verb(words)
-            ):
-                del words[0]
-            if not words:
-                return
-            program = self._value(words[0])
-        self._run(program, words)
+        if name is not None:
+            first = name.named_children[0] if name.named_children else name
+            self._start([first, *node.children_by_field_name("argument")], node)
 
-    def _run(self, program: Values, words: list[Node]) -> None:
-        called = os.path.basename(program[0]) if program is not None and len(program) == 1 else ""
-        files = [word for word in words[1:] if not self._is_option(word)]
+    def _start(self, words: Sequence[Node], node: Node) -> None:
+        """A command, also behind others that start it."""
+        before = ""
+        while (called := _called(self._value(words[0]))) == "uv" or starts_commands(called):
+            rest = self._behind(called, words)
+            if not rest:
+                if called == "env" and len(words) > 1:
+                    self._say(node)
+                return
+            before, words = called, rest
+        is_spaced = re.search(r"\s", self._plain(words[0])) is not None
+        if is_spaced and words[0].type in ("simple_expansion", "expansion"):
+            self._eval(words, node)
+        elif is_spaced and before in handed.TAKES_TEXT:
+            self._code(words[0], "shell", node)
+        elif before == "xargs" and len(words) == 1 and handed.language_of(called) is not None:
+            self._say(node)
+        else:
+            self._run(called, words, node)
+
+    def _behind(self, called: str, words: Sequence[Node]) -> Sequence[Node]:
+        texts = [self._plain(word) for word in words[1:]]
+        if called == "command" and texts and re.fullmatch("-[pvV]*[vV]", texts[0]):
+            return ()
+        if called == "uv":
+            at = 1
+            while at < len(words) and (self._is_option(words[at]) or self._is_verb(words[at:])):
+                at += 1
+            return words[at:]
+        started = behind(called, [Argument(text) for text in texts]) or ()
+        at = len(words) - len(started)
+        for word in words[1:at]:
+            if (found := _ASSIGNED.match(self._text(word).lstrip("\"'"))) is not None:
+                values = self._value(word)
+                cut = None if values is None else tuple(each.partition("=")[2] for each in values)
+                self._surround(found[1], cut, word)
+        return words[at:]
+
+    def _run(self, called: str, words: Sequence[Node], node: Node) -> None:
+        operands = [word for word in words[1:] if not self._is_option(word)]
         if called == "cd":
-            if _is_in_subshell(words[0]):
-                return
-            found = self._value(files[0]) if files else None
-            self._here = absolute(found[0], self._here) if found is not None and len(found) == 1 else None
+            if not _is_in_subshell(words[0]):
+                found = self._value(operands[0]) if operands else None
+                self._here = absolute(found[0], self._here) if found is not None and len(found) == 1 else None
         elif called in ("source", "."):
-            self._load(files[:1], "shell", is_started=False)
-        elif called in _INTERPRETERS:
-            if self._is_inline(words[1:]):
-                return
-            files = files[1:2] if self._is_verb(files) else files[:1]
-            self._load(files, _INTERPRETERS[called], is_started=True)
-        elif program is None or any("/" in each for each in program):
-            self._start(words[0], program)
+            self._load(operands[:1], "shell", node, is_started=False)
+        elif called in handed.CODE_FILE:
+            self._code_files(called, words[1:], node)
+        elif (language := handed.language_of(called)) is not None:
+            self._interpret(called, language, words[1:], node)
+        elif called in handed.RUNS_TEXT:
+            self._run_text(called, words, operands, node)
+        else:
+            self._begin(words[0], node)
 
-    def _load(self, files: list[Node], language: Language, *, is_started: bool) -> None:
-        for word in files:
-            if self._text(word) == "-" or self._text(word).startswith("/dev/"):
+    def _run_text(self, called: str, words: Sequence[Node], operands: Sequence[Node], node: Node) -> None:
+        if called == "eval":
+            self._eval(operands, node)
+        elif called == "trap":
+            for text in operands[:1] if len(operands) > 1 else ():
+                self._code(text, "shell", node)
+        elif called == "find":
+            for at, word in enumerate(words):
+                if self._plain(word) in ("-exec", "-execdir", "-ok", "-okdir") and words[at + 1 :]:
+                    self._start(words[at + 1 :], node)
+        else:
+            for option, text in itertools.pairwise(words):
+                if re.fullmatch(r"-\w*c|--command", self._plain(option)):
+                    self._code(text, "shell", node)
+
+    def _begin(self, word: Node, node: Node) -> None:
+        """A program by its path. One of the system is not the tool's."""
+        program = self._value(word)
+        if program is None:
+            self._say(node)
+        for each in program or ():
+            path = absolute(each, self._here) if "/" in each else ""
+            if path is None or (len(program or ()) > 1 and handed.is_known(os.path.basename(each))):
+                self._say(node)
+            elif path and not path.startswith(_SYSTEM):
+                self._references.append(Reference(path, None, True))
+
+    # Code that a program is handed.
+
+    def _interpret(self, called: str, language: handed.Spoken, words: Sequence[Node], node: Node) -> None:
+        known = None if language == "other" else language
+        if self._is_verb(words):
+            words = words[1:]
+        options, files = self._options(language, words)
+        texts = [text for text, _value in options]
+        form = handed.FORMS[language]
+        is_done = False
+        for text, value in options:
+            if value is not None and form.text.fullmatch(text):
+                is_done = True
+                self._code(value, known, node)
+            elif value is not None and form.file.fullmatch(text):
+                self._load([value], known, node, is_started=False)
+            elif value is not None and form.module.fullmatch(text):
+                is_done = True
+                self._module(value, node)
+            elif "/" in text or "$" in text:
+                self._say(node)
+        if is_done or "--version" in texts or "--help" in texts or (texts in (["-v"], ["-V"]) and language != "shell"):
+            return
+        if files and any(map(form.text_follows.fullmatch, texts)):
+            self._code(files[0], known, node, files[1:])
+        elif not files or any(map(form.input_follows.fullmatch, texts)):
+            self._input(node, known)
+        else:
+            self._load(files[:1], known, node, is_started=True)
+            if known is None:
+                self._unresolved.append(f"{_line(node)}: what is loaded is not looked for in a script of {called}")
+
+    def _options(
+        self, language: handed.Spoken, words: Sequence[Node]
+    ) -> tuple[list[tuple[str, Node | None]], Sequence[Node]]:
+        """The options before the first operand, with the word that is their value; and the operands."""
+        options: list[tuple[str, Node | None]] = []
+        at = 0
+        while at < len(words) and handed.OPTION.match(text := self._plain(words[at])):
+            at += 1
+            if text == "--":
+                break
+            has_value = at < len(words) and handed.FORMS[language].with_value.fullmatch(text) is not None
+            options.append((text, words[at] if has_value else None))
+            at += has_value
+        return options, words[at:]
+
+    def _module(self, word: Node, node: Node) -> None:
+        """`python -m`. In the call's directory, modules are the workspace's."""
+        names = self._value(word)
+        if names is None:
+            self._say(node)
+        for name in names or () if self._here is not None else ():
+            path = os.path.join(self._here or "", *name.split("."))
+            self._references += [
+                Reference(each, "python", True, True) for each in (path, os.path.join(path, "__main__"))
+            ]
+
+    def _code_files(self, called: str, words: Sequence[Node], node: Node) -> None:
+        for at, word in enumerate(words):
+            text = self._plain(word)
+            if (found := handed.CODE_FILE[called].match(text)) is None:
                 continue
-            found = self._value(word)
-            paths = [None] if found is None else [absolute(each, self._here) for each in found]
-            self._references += [Reference(path, language, is_started) for path in paths if path is not None]
-            if None in paths:
-                self._say(word)
+            if text[found.end() :]:
+                values = self._value(word)
+                self._take(None if values is None else tuple(each[found.end() :] for each in values), None, node)
+            else:
+                self._load(words[at + 1 : at + 2], None, node, is_started=False)
+        if called in ("make", "gmake"):
+            self._say(node, "what is loaded is not looked for in")
 
-    def _start(self, word: Node, program: Values) -> None:
-        """A program that lies where the script says by its own place. One of the system is not the tool's."""
-        if program is not None and ("$" in self._text(word) or self._here is not None):
-            paths = [path for each in program if (path := absolute(each, self._here)) is not None]
-            self._references += [Reference(path, None, True) for path in paths if not path.startswith(_SYSTEM)]
+    def _eval(self, words: Sequence[Node], node: Node) -> None:
+        if len(words) == 1:
+            self._code(words[0], "shell", node)
+        elif words:
+            values = [self._value(word) for word in words]
+            known = [value[0] for value in values if value is not None and len(value) == 1]
+            self._texts((" ".join(known),) if len(known) == len(words) else None, "shell", node)
 
-    def _say(self, word: Node) -> None:
-        self._unresolved.append(f"{word.start_point[0] + 1}: {' '.join(self._text(word.parent or word).split())[:200]}")
+    def _code(self, word: Node, language: Language | None, node: Node, arguments: Sequence[Node] | None = None) -> None:
+        """Text that is run, with the arguments that a shell of its own gets."""
+        inner = word.named_children[0] if word.type == "string" and len(word.named_children) == 1 else word
+        if inner.type in ("command_substitution", "process_substitution"):
+            whole = self._text(word).strip('"')
+            if whole == self._text(inner) and self._printed(inner, language, node):
+                return
+        values = None
+        if arguments is not None:
+            values = {name: value for name, value in self._values.items() if name not in ("0", "BASH_SOURCE")}
+            values |= {str(at): self._value(each) for at, each in enumerate(arguments)}
+        self._texts(self._value(word), language, node, values)
 
-    def _is_option(self, word: Node) -> bool:
-        return self._text(word).startswith("-") and self._text(word) != "-"
+    def _texts(
+        self, texts: Values, language: Language | None, node: Node, values: dict[str, Values] | None = None
+    ) -> None:
+        if texts is None or self._depth >= MOST_DEEP or time.thread_time() > self._end:
+            self._say(node)
+            return
+        for text in texts:
+            script = dataclasses.replace(self._script, text=text)
+            if language == "shell":
+                known = dict(self._values if values is None else values)
+                said = _Reader(script, known, self._here, self._end, self._depth + 1).read()
+            elif language is not None:
+                said = handed.said_by(script, language)
+            else:
+                said = Said((), ("",) if handed.LOADS.search(text) else ())
+            self._references += said.references
+            if said.unresolved:
+                self._say(node)
 
-    def _is_verb(self, words: list[Node]) -> bool:
+    def _input(self, node: Node, language: Language | None) -> None:
+        """Code that a program reads from its input: a file, a text, or what another command prints."""
+        one = node
+        if self._is_redirected(one, language, node):
+            return
+        while (above := one.parent) is not None and above.type != "heredoc_redirect":
+            if above.type == "pipeline":
+                at = above.named_children.index(one)
+                around = above.parent if above.parent is not None and above.parent.type == _AROUND else None
+                # The redirections of the last command stand around all of them.
+                is_last = around is not None and one == above.named_children[-1]
+                if is_last and self._is_redirected(around or above, language, node):
+                    return
+                if at:
+                    if not self._printed(above.named_children[at - 1], language, node):
+                        self._say(node)
+                    return
+                one = around or above
+            elif self._is_redirected(above, language, node):
+                return
+            else:
+                one = above
+        self._say(node)
+
+    def _is_redirected(self, around: Node, language: Language | None, node: Node) -> bool:
+        redirects = reversed(around.children_by_field_name("redirect"))
+        return any(self._redirected(redirect, language, node) for redirect in redirects)
+
+    def _redirected(self, redirect: Node, language: Language | None, node: Node) -> bool:
+        if redirect.type == "herestring_redirect" and redirect.named_children:
+            self._code(redirect.named_children[-1], language, node)
+            return True
+        if redirect.type == "heredoc_redirect":
+            body = next((each for each in redirect.named_children if each.type == "heredoc_body"), None)
+            text = None if body is None else self._joined(body, body.start_byte, body.end_byte)
+            self._texts(("",) if body is None else text, language, node)
+            return True
+        to = redirect.child_by_field_name("destination")
+        if redirect.type == "file_redirect" and to is not None and re.match(r"0?<(?![(&>])", self._text(redirect)):
+            self._load([to], language, node, is_started=False)
+            return True
+        return False
+
+    def _printed(self, node: Node, language: Language | None, to: Node) -> bool:
+        """Takes the files that `cat` prints, or `$(< FILE)`, and says whether it is such a command."""
+        if node.type in ("command_substitution", "process_substitution"):
+            if self._text(node).startswith(">") or len(node.named_children) != 1:
+                return False
+            if (inner := node.named_children[0]).type == "file_redirect":
+                return self._redirected(inner, language, to)
+            return self._printed(inner, language, to)
+        name = node.child_by_field_name("name") if node.type == "command" else None
+        files = [each for each in node.children_by_field_name("argument") if not self._is_option(each)]
+        if name is None or not files or self._text(name) not in ("cat", "/bin/cat", "/usr/bin/cat"):
+            return False
+        self._load(files, language, to, is_started=False)
+        return True
+
+    def _load(self, files: Sequence[Node], language: Language | None, node: Node, *, is_started: bool) -> None:
+        for word in files:
+            text = self._plain(word)
+            if text in _INPUT:
+                self._input(node, language)
+            elif word.type == "process_substitution":
+                if not self._printed(word, language, node):
+                    self._say(node)
+            elif text != "/dev/null":
+                self._take(self._value(word), language, node, is_started=is_started)
+
+    def _take(self, found: Values, language: Language | None, node: Node, *, is_started: bool = False) -> None:
+        paths = [None] if found is None else [absolute(each, self._here) for each in found if each]
+        paths = [None if path is None or path.startswith(("/dev/", "/proc/")) else path for path in paths]
+        self._references += [Reference(path, language, is_started) for path in paths if path is not None]
+        if None in paths:
+            self._say(node)
+
+    def _say(self, node: Node, why: str = "") -> None:
+        words = " ".join(self._text(node).split())[:200]
+        self._unresolved.append(f"{_line(node)}: {why}{why and ' '}{words}")
+
+    def _is_verb(self, words: Sequence[Node]) -> bool:
         return len(words) > 1 and self._text(words[0]) in _VERBS
 
-    def _is_inline(self, words: list[Node]) -> bool:
-        """Whether an interpreter is handed its program as text, or by the name of a module."""
-        options = itertools.takewhile(self._is_option, words)
-        return any(re.fullmatch(r"-[a-zA-Z]*[cem]|--eval|--print", self._text(word)) for word in options)
 
-    # Words.
+def _called(program: Values) -> str:
+    return os.path.basename(program[0]) if program is not None and len(program) == 1 else ""
 
-    def _text(self, node: Node) -> str:
-        return self._data[node.start_byte : node.end_byte].decode("utf-8", "surrogateescape")
 
-    def _value(self, node: Node) -> Values:
-        text = self._text(node)
-        match node.type:
-            case "word" | "number":
-                return None if text.startswith("~") or "{" in text else (_ESCAPE.sub(r"\1", text),)
-            case "raw_string":
-                return (text[1:-1],)
-            case "string_content":
-                return (re.sub(r"\\([$`\"\\\n])", r"\1", text),)
-            case "string":
-                return self._joined(node, node.start_byte + 1, node.end_byte - 1)
-            case "concatenation":
-                return self._joined(node, node.start_byte, node.end_byte)
-            case "simple_expansion":
-                return self._values.get(text[1:])
-            case "expansion":
-                return self._expanded(text)
-            case "command_substitution":
-                return self._substituted(node)
-            case _:
-                return None
-
-    def _joined(self, node: Node, start: int, end: int) -> Values:
-        """The pieces of a word one behind the other, with what the parser leaves out between them."""
-        pieces: list[Values] = []
-        for child in node.named_children:
-            pieces.append((self._data[start : child.start_byte].decode("utf-8", "surrogateescape"),))
-            pieces.append(self._value(child))
-            start = child.end_byte
-        pieces.append((self._data[start:end].decode("utf-8", "surrogateescape"),))
-        if any(piece is None for piece in pieces):
-            return None
-        every = itertools.product(*(piece for piece in pieces if piece is not None))
-        return tuple(dict.fromkeys("".join(each) for each in itertools.islice(every, MOST_VALUES)))
-
-    def _expanded(self, text: str) -> Values:
-        found = _EXPANSION.fullmatch(text)
-        values = None if found is None else self._values.get(found[1])
-        if found is None or values is None:
-            return None
-        _name, real, head, above, last = found.groups()
-        if real is not None:
-            values = tuple(self._script.real(each) if real in "Aa" else os.path.dirname(each) for each in values)
-        if above is not None or head is not None:
-            values = tuple(os.path.dirname(each) if "/" in each else each for each in values)
-        return tuple(map(os.path.basename, values)) if last is not None else values
-
-    def _substituted(self, node: Node) -> Values:
-        """What the commands print that scripts find their own place with."""
-        here: Values = None
-        printed: Values = None
-        for command in _commands(node):
-            name, *words = _words(command)
-            values = [self._value(word) for word in words if not self._is_option(word)]
-            first = values[0] if values else None
-            match self._text(name):
-                case "cd":
-                    here = first
-                case "pwd":
-                    printed = here
-                case "dirname":
-                    printed = None if first is None else tuple(os.path.dirname(each) or "." for each in first)
-                case "basename":
-                    printed = None if first is None or len(values) > 1 else tuple(map(os.path.basename, first))
-                case "realpath" | "readlink":
-                    printed = None if first is None else tuple(map(self._script.real, first))
-                case "echo":
-                    printed = first if len(values) == 1 else None
-                case _:
-                    return None
-        return printed
+def _line(node: Node) -> int:
+    return node.start_point[0] + 1
 
 
 def _descendants(node: Node) -> Iterator[Node]:
@@ -259,17 +418,3 @@ def _is_in_subshell(node: Node | None) -> bool:
     while node is not None and node.type not in ("subshell", "command_substitution", "process_substitution"):
         node = node.parent
     return node is not None
-
-
-def _commands(node: Node) -> Iterator[Node]:
-    """The simple commands of a substitution, not of those in it."""
-    for child in node.named_children:
-        if child.type == "command":
-            yield child
-        elif child.type in ("list", "redirected_statement"):
-            yield from _commands(child)
-
-
-def _words(command: Node) -> list[Node]:
-    return [child.named_children[0] if child.type == "command_name" and child.named_children else child
-            for child in command.named_children if child.type == "command_name" or child.type in _WORDS]  # fmt: skip

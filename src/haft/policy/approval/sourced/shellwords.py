@@ -1,0 +1,129 @@
+"""What a word of a shell script stands for, where that can be told."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from haft.policy.approval.sourced.reference import Script
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MOST_VALUES: Final = 50
+_WORDS: Final = frozenset(("word", "number", "string", "raw_string", "concatenation", "simple_expansion", "expansion",
+                           "command_substitution"))  # fmt: skip
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_EXPANSION: Final = re.compile(r"\$\{(\w+)(?:\[(?:0|@|\*)\])?(?::([Aah])(?::(h))?|(%/\*)|(##\*/)|:?-[^}]*)?\}")
+
+Values = tuple[str, ...] | None
+"""What a word may stand for; None where that cannot be told."""
+
+
+class Words:
+    """The words of one text, and what its variables are set to."""
+
+    def __init__(self, script: Script, values: dict[str, Values]) -> None:
+        self._script = script
+        self._data = script.text.encode("utf-8", "surrogateescape")
+        self._values = values
+
+    def _plain(self, word: Node) -> str:
+        """What a word stands for, or how it is written where that cannot be told."""
+        values = self._value(word)
+        return values[0] if values else self._text(word).lstrip("\"'")
+
+    def _is_option(self, word: Node) -> bool:
+        return len(text := self._plain(word)) > 1 and text.startswith("-")
+
+    def _text(self, node: Node) -> str:
+        return self._data[node.start_byte : node.end_byte].decode("utf-8", "surrogateescape")
+
+    def _value(self, node: Node) -> Values:
+        text = self._text(node)
+        match node.type:
+            case "word" | "number":
+                return None if text.startswith("~") or "{" in text else (_ESCAPE.sub(r"\1", text),)
+            case "raw_string":
+                return (text[1:-1],)
+            case "string_content" | "heredoc_content":
+                return (re.sub(r"\\([$`\"\\\n])", r"\1", text),)
+            case "string":
+                return self._joined(node, node.start_byte + 1, node.end_byte - 1)
+            case "concatenation":
+                return self._joined(node, node.start_byte, node.end_byte)
+            case "simple_expansion":
+                return self._values.get(text[1:])
+            case "expansion":
+                return self._expanded(text)
+            case "command_substitution":
+                return self._substituted(node)
+            case _:
+                return None
+
+    def _joined(self, node: Node, start: int, end: int) -> Values:
+        """The pieces of a word one behind the other, with what the parser leaves out between them."""
+        pieces: list[Values] = []
+        for child in node.named_children:
+            pieces.append((self._data[start : child.start_byte].decode("utf-8", "surrogateescape"),))
+            pieces.append(self._value(child))
+            start = child.end_byte
+        pieces.append((self._data[start:end].decode("utf-8", "surrogateescape"),))
+        if any(piece is None for piece in pieces):
+            return None
+        every = itertools.product(*(piece for piece in pieces if piece is not None))
+        return tuple(dict.fromkeys("".join(each) for each in itertools.islice(every, MOST_VALUES)))
+
+    def _expanded(self, text: str) -> Values:
+        found = _EXPANSION.fullmatch(text)
+        values = None if found is None else self._values.get(found[1])
+        if found is None or values is None:
+            return None
+        _name, real, head, above, last = found.groups()
+        if real is not None:
+            values = tuple(self._script.real(each) if real in "Aa" else os.path.dirname(each) for each in values)
+        if above is not None or head is not None:
+            values = tuple(os.path.dirname(each) if "/" in each else each for each in values)
+        return tuple(map(os.path.basename, values)) if last is not None else values
+
+    def _substituted(self, node: Node) -> Values:
+        """What the commands print that scripts find their own place with."""
+        here: Values = None
+        printed: Values = None
+        for command in _commands(node):
+            name, *words = _words(command)
+            values = [self._value(word) for word in words if not self._is_option(word)]
+            first = values[0] if values else None
+            match self._text(name):
+                case "cd":
+                    here = first
+                case "pwd":
+                    printed = here
+                case "dirname":
+                    printed = None if first is None else tuple(os.path.dirname(each) or "." for each in first)
+                case "basename":
+                    printed = None if first is None or len(values) > 1 else tuple(map(os.path.basename, first))
+                case "realpath" | "readlink":
+                    printed = None if first is None else tuple(map(self._script.real, first))
+                case "echo":
+                    printed = first if len(values) == 1 else None
+                case _:
+                    return None
+        return printed
+
+
+def _commands(node: Node) -> Iterator[Node]:
+    """The simple commands of a substitution, not of those in it."""
+    for child in node.named_children:
+        if child.type == "command":
+            yield child
+        elif child.type in ("list", "redirected_statement"):
+            yield from _commands(child)
+
+
+def _words(command: Node) -> list[Node]:
+    return [child.named_children[0] if child.type == "command_name" and child.named_children else child
+            for child in command.named_children if child.type == "command_name" or child.type in _WORDS]  # fmt: skip
