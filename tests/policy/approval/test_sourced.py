@@ -80,6 +80,9 @@ PLACES = [
     'D=${0%/*}; awk -f "$D/lib/a.sh" x',
     'D=${0%/*}; sed -nf "$D/lib/a.sh" x',
     'D=${0%/*}; sed --file="$D/lib/a.sh" x',
+    'D=${0%/*}; coproc bash "$D/lib/a.sh"',
+    'D=${0%/*}; alias x=". $D/lib/a.sh"',
+    'D=${0%/*}; enable -f "$D/lib/a.sh" x',
     'D=${0%/*}; jq -rf "$D/lib/a.sh" x',
 ]
 
@@ -105,7 +108,7 @@ def test_a_literal_path_counts_and_a_file_that_is_not_there_counts_too(box, tmp_
      "bash -c '$1' _ $X", "cat <<E | bash\n. ./x\nE", "bash | cat < /x", '"$X" y', 'exec "$@"',
      'python3 -c "exec(open(\\"${0%/*}/x\\").read())"', 'python3 -c "$X"', "perl -e 'do \"./x\"'",
      'PATH="${0%/*}/lib:$PATH" x.sh', "PATH=:$PATH", 'export PYTHONPATH="$X"', "LD_PRELOAD=/x/y.so ls", "make x",
-     'env -S "bash x"', 'for sh in bash dash; do $sh /x; done', "X='eval \"$X\"'\neval \"$X\"",
+     'env -S "bash x"', 'env -S "bash x" ls', 'for sh in bash dash; do $sh /x; done', "X='eval \"$X\"'\neval \"$X\"",
      "bash /dev/fd/3", "BASH_ENV=$X"],
 )  # fmt: skip
 def test_what_a_shell_script_loads_from_elsewhere_is_said(box, text):
@@ -119,6 +122,7 @@ def test_what_a_shell_script_loads_from_elsewhere_is_said(box, text):
 def test_the_place_that_is_said_is_the_whole_command(box):
     path = tool(box, '#!/bin/sh\nx=1\nif true; then timeout 5 bash "$LIB/a.sh"; fi\n')
     assert loaded_by([path]).unresolved == (f'{path}:3: timeout 5 bash "$LIB/a.sh"',)
+    assert loaded_by([tool(box, "#!/bin/sh\ncurl x | sh\n")]).unresolved == (f"{path}:2: curl x | sh",)
 
 
 def test_a_file_is_held_whose_own_loading_is_not_looked_for_and_that_is_said(box):

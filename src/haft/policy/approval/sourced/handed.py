@@ -47,12 +47,14 @@ FORMS: Final[dict[Spoken, Form]] = {
 OPTION: Final = re.compile(r"[-+].")
 TAKES_TEXT: Final = frozenset(("flock", "watch", "parallel"))
 """Start a program, or run a text."""
-RUNS_TEXT: Final = frozenset(("eval", "trap", "find", "su", "runuser", "script", "sg"))
+RUNS_TEXT: Final = frozenset(("eval", "trap", "alias", "find", "su", "runuser", "script", "sg"))
 """Run their operands, or the text behind `-c`."""
 CODE_FILE: Final[dict[str, re.Pattern[str]]] = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), re.compile(r"-[fiE]|--(?:file|include|exec)(?:=|$)")),
     **dict.fromkeys(("sed", "gsed"), re.compile(r"-[nErsuz]*f|--file(?:=|$)")),
     **dict.fromkeys(("make", "gmake"), re.compile(r"-[a-zA-Z]*f|--(?:make)?file(?:=|$)")),
+    "enable": re.compile(r"-f"),
+    "java": re.compile(r"(?:-jar|-cp|-classpath|--class-path)$"),
     "jq": re.compile(r"-[a-zA-Z]*f|--from-file(?:=|$)"),
 }
 """The options that name a file of code, for programs that otherwise take code as an argument."""
@@ -80,7 +82,7 @@ def language_of(program: str) -> Spoken | None:
     for pattern, language in _SPOKEN:
         if pattern.fullmatch(program):
             return language
-    return "other" if is_interpreter(program) else None
+    return "other" if is_interpreter(program) or program in ("expect", "wish") else None
 
 
 def is_known(program: str) -> bool:

@@ -13,24 +13,23 @@ import itertools
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.wrapping import behind, starts_commands
 from haft.policy.approval.sourced import handed
 from haft.policy.approval.sourced.reference import Language, Reference, Said, Script, absolute
-from haft.policy.approval.sourced.shellwords import MOST_VALUES, Values, Words
+from haft.policy.approval.sourced.shellwords import Values, Words, descendants
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MOST_SECONDS: Final = 0.5
 MOST_DEEP: Final = 5
 """Texts within texts that are looked into."""
-_CHUNK: Final = 4096
 _VERBS: Final = frozenset(("run", "tool"))
 """Of `bun run`, `deno run`, `uv run`."""
+_VERBED: Final = frozenset(("uv", "coproc"))
 _SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/")
 _INPUT: Final = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 _AROUND: Final = "redirected_statement"
@@ -47,10 +46,9 @@ class _Reader(Words):
     def __init__(
         self, script: Script, values: dict[str, Values], here: str | None = None, end: float = 0, depth: int = 0
     ) -> None:
-        super().__init__(script, values)
+        super().__init__(script, values, end)
         self._here = here
         """The working directory, where the script went to one; before that it is the call's."""
-        self._end = end or time.thread_time() + MOST_SECONDS
         self._depth = depth
         self._references: list[Reference] = []
         self._unresolved: list[str] = []
@@ -59,13 +57,8 @@ class _Reader(Words):
         tree = self._parsed()
         if tree is None:
             return Said((), ("1: it takes too long to parse",))
-        # Functions stand before what their variables are set to.
-        for node in _descendants(tree):
-            if node.type == "variable_assignment":
-                self._assign(node)
-            elif node.type == "for_statement":
-                self._loop(node)
-        for node in _descendants(tree):
+        self._learn(tree)
+        for node in descendants(tree):
             if node.type == "command":
                 self._command(node)
             elif node.type == "variable_assignment":
@@ -74,36 +67,7 @@ class _Reader(Words):
                     self._surround(self._text(name), self._value(value), node)
         return Said(tuple(dict.fromkeys(self._references)), tuple(dict.fromkeys(self._unresolved)))
 
-    def _parsed(self) -> Node | None:
-        import tree_sitter
-        import tree_sitter_bash
-
-        is_late = False
-
-        def read(offset: int, _point: object) -> bytes:
-            nonlocal is_late
-            is_late = is_late or time.thread_time() > self._end
-            return b"" if is_late else self._data[offset : offset + _CHUNK]
-
-        tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language())).parse(read)
-        return None if is_late or tree is None else tree.root_node
-
     # Statements.
-
-    def _assign(self, node: Node) -> None:
-        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-        if name is not None and name.type == "variable_name":
-            self._set(self._text(name), ("",) if value is None else self._value(value))
-
-    def _loop(self, node: Node) -> None:
-        name = node.child_by_field_name("variable")
-        for value in node.children_by_field_name("value") if name is not None else ():
-            self._set(self._text(name), self._value(value))  # type: ignore[arg-type]  # not None, by the line above
-
-    def _set(self, name: str, values: Values) -> None:
-        known = self._values.get(name, ())
-        unclear = known is None or values is None
-        self._values[name] = None if unclear else tuple(dict.fromkeys((*known, *values)))[:MOST_VALUES]  # type: ignore[misc]  # neither is None
 
     def _surround(self, name: str, values: Values, node: Node) -> None:
         """A variable by which programs find code."""
@@ -123,11 +87,10 @@ class _Reader(Words):
     def _start(self, words: Sequence[Node], node: Node) -> None:
         """A command, also behind others that start it."""
         before = ""
-        while (called := _called(self._value(words[0]))) == "uv" or starts_commands(called):
-            rest = self._behind(called, words)
-            if not rest:
-                if called == "env" and len(words) > 1:
-                    self._say(node)
+        while (called := _called(self._value(words[0]))) in _VERBED or starts_commands(called):
+            if called == "env" and any(self._plain(word).startswith(("-S", "--split")) for word in words):
+                self._say(node)
+            if not (rest := self._behind(called, words)):
                 return
             before, words = called, rest
         is_spaced = re.search(r"\s", self._plain(words[0])) is not None
@@ -144,7 +107,7 @@ class _Reader(Words):
         texts = [self._plain(word) for word in words[1:]]
         if called == "command" and texts and re.fullmatch("-[pvV]*[vV]", texts[0]):
             return ()
-        if called == "uv":
+        if called in _VERBED:
             at = 1
             while at < len(words) and (self._is_option(words[at]) or self._is_verb(words[at:])):
                 at += 1
@@ -181,6 +144,10 @@ class _Reader(Words):
         elif called == "trap":
             for text in operands[:1] if len(operands) > 1 else ():
                 self._code(text, "shell", node)
+        elif called == "alias":
+            for word in operands:
+                values = self._value(word)
+                self._texts(None if values is None else tuple(each.partition("=")[2] for each in values), "shell", node)
         elif called == "find":
             for at, word in enumerate(words):
                 if self._plain(word) in ("-exec", "-execdir", "-ok", "-okdir") and words[at + 1 :]:
@@ -328,7 +295,7 @@ class _Reader(Words):
                     return
                 if at:
                     if not self._printed(above.named_children[at - 1], language, node):
-                        self._say(node)
+                        self._say(above)
                     return
                 one = around or above
             elif self._is_redirected(above, language, node):
@@ -403,15 +370,6 @@ def _called(program: Values) -> str:
 
 def _line(node: Node) -> int:
     return node.start_point[0] + 1
-
-
-def _descendants(node: Node) -> Iterator[Node]:
-    """All of them, as they are written."""
-    stack = [node]
-    while stack:
-        one = stack.pop()
-        yield one
-        stack += reversed(one.named_children)
 
 
 def _is_in_subshell(node: Node | None) -> bool:

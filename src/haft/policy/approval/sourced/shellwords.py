@@ -1,10 +1,11 @@
-"""What a word of a shell script stands for, where that can be told."""
+"""A shell script's text, what its variables are set to, and what a word stands for where that can be told."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import re
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MOST_VALUES: Final = 50
+MOST_SECONDS: Final = 0.5
+_CHUNK: Final = 4096
 _WORDS: Final = frozenset(("word", "number", "string", "raw_string", "concatenation", "simple_expansion", "expansion",
                            "command_substitution"))  # fmt: skip
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -26,10 +29,48 @@ Values = tuple[str, ...] | None
 class Words:
     """The words of one text, and what its variables are set to."""
 
-    def __init__(self, script: Script, values: dict[str, Values]) -> None:
+    def __init__(self, script: Script, values: dict[str, Values], end: float = 0) -> None:
         self._script = script
         self._data = script.text.encode("utf-8", "surrogateescape")
         self._values = values
+        self._end = end or time.thread_time() + MOST_SECONDS
+
+    def _parsed(self) -> Node | None:
+        import tree_sitter
+        import tree_sitter_bash
+
+        is_late = False
+
+        def read(offset: int, _point: object) -> bytes:
+            nonlocal is_late
+            is_late = is_late or time.thread_time() > self._end
+            return b"" if is_late else self._data[offset : offset + _CHUNK]
+
+        tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language())).parse(read)
+        return None if is_late or tree is None else tree.root_node
+
+    def _learn(self, tree: Node) -> None:
+        """What variables are set to, anywhere: functions stand before that."""
+        for node in descendants(tree):
+            if node.type == "variable_assignment":
+                self._assign(node)
+            elif node.type == "for_statement":
+                self._loop(node)
+
+    def _assign(self, node: Node) -> None:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is not None and name.type == "variable_name":
+            self._set(self._text(name), ("",) if value is None else self._value(value))
+
+    def _loop(self, node: Node) -> None:
+        name = node.child_by_field_name("variable")
+        for value in node.children_by_field_name("value") if name is not None else ():
+            self._set(self._text(name), self._value(value))  # type: ignore[arg-type]  # not None, by the line above
+
+    def _set(self, name: str, values: Values) -> None:
+        known = self._values.get(name, ())
+        unclear = known is None or values is None
+        self._values[name] = None if unclear else tuple(dict.fromkeys((*known, *values)))[:MOST_VALUES]  # type: ignore[misc]  # neither is None
 
     def _plain(self, word: Node) -> str:
         """What a word stands for, or how it is written where that cannot be told."""
@@ -113,6 +154,15 @@ class Words:
                 case _:
                     return None
         return printed
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    """All of them, as they are written."""
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        yield one
+        stack += reversed(one.named_children)
 
 
 def _commands(node: Node) -> Iterator[Node]:
