@@ -49,7 +49,13 @@ def _dark(command: str, reason: str) -> Analysis:
 
 
 def _parts(
-    command: str, ground: Ground, programs: Mapping[str, Program], depth: int, deadline: Deadline | None = None
+    command: str,
+    ground: Ground,
+    programs: Mapping[str, Program],
+    depth: int,
+    deadline: Deadline | None = None,
+    *,
+    is_fed: bool = False,
 ) -> list[Part]:
     if is_too_long(command):
         raise NotUnderstood(f"it is longer than {MOST_BYTES // 1024} KB")
@@ -62,30 +68,31 @@ def _parts(
 
     looked_into = 0
 
-    known: dict[str, Dangers] = {}
+    known: dict[tuple[str, bool], Dangers] = {}
 
-    def inner(text: str, at: int) -> Dangers:
+    def inner(text: str, at: int, is_fed: bool) -> Dangers:
         nonlocal looked_into
-        if text in known:
-            return known[text]
+        if (text, is_fed) in known:
+            return known[text, is_fed]
         looked_into += 1
         if at > _DEEPEST or looked_into > _MOST_INNER:
             return _UNREAD
         try:
             source.deadline.check()
-            parts = _parts(text, ground, programs, at, source.deadline)
+            parts = _parts(text, ground, programs, at, source.deadline, is_fed=is_fed)
         except NotUnderstood:
             return _UNREAD
         named = ordered(danger for part in parts for danger in part.dangers)
-        known[text] = Dangers(named, ordered(danger for part in parts for danger in part.possible))
-        return known[text]
+        found = Dangers(named, ordered(danger for part in parts for danger in part.possible))
+        known[text, is_fed] = found
+        return found
 
     source = parsed(command, deadline)
     check_locales(source)
     places = Places(ground, source.deadline)
     commands = Commands(source, Judge(programs, places, Surveyor(places)), DangerFinder(places, inner, depth))
     start = places.start()
-    Walk(source, commands).run(Scope(None if start is None else frozenset((start,))))
+    Walk(source, commands).run(Scope(None if start is None else frozenset((start,)), is_fed=is_fed))
     if not commands.parts:
         return [Part("syntax", command, (), True, "there is nothing in it to run")]
     return commands.parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -13,19 +14,20 @@ from haft.policy.analysis.handing import xargs
 from haft.policy.analysis.judging import Judge, Judgement, only
 from haft.policy.analysis.listings import Listing
 from haft.policy.analysis.pipes import stages_before, stages_of
-from haft.policy.analysis.possible import PossibleFinder, evaluates, names_commands
+from haft.policy.analysis.possible import PossibleFinder, evaluates, holds_subscript, names_commands
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.redirections import redirected
 from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name
 from haft.policy.analysis.source import RESERVED, Source, shown
 from haft.policy.analysis.texts import has_pattern, prints_no_pattern
-from haft.policy.analysis.verdict import DANGERS, EVALUATED, Danger, Part
+from haft.policy.analysis.verdict import DANGERS, Danger, Part
 from haft.policy.analysis.words import Word, WordReader, is_name, outermost, value_of, word_at
 from haft.policy.analysis.wrapping import SHELLS
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_QUOTES: Final = re.compile(r"[\"'\\]")
 _MOST_PARTS: Final = 300
 _LONGEST_REASON: Final = 400
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
@@ -112,7 +114,7 @@ class Commands:
         judgement = self._judged(node, arguments, scope, before, fed is not False)
         if arguments[0].text == "time" and (assigned or before is not None or words[0].raw != "time"):
             judgement = Judgement(False, "`time` is a program here, and no word of the shell")
-        is_hidden = False
+        possible: set[Danger] = set()
         for each in assigned:
             name, value, problem = self._assignment(each)
             is_for_read = name == "IFS" and arguments[0].literal and arguments[0].text == "read"
@@ -121,7 +123,7 @@ class Commands:
                 reason = f"`{name}` may change what `{arguments[0].text}` does"
                 judgement = Judgement(False, reason, starts_others=judgement.starts_others)
             inner += self._inside(each, value)
-            is_hidden = is_hidden or EVALUATED.fullmatch(name) is not None
+            possible |= self._possible(scope).of_variable(name, value.literal)
         program = arguments[0]
         dangers = Dangers() if judgement.is_safe else self._dangers(arguments, judgement, scope, fed, words)
         if program.text in _CHANGES_THE_SHELL and not judgement.is_safe:
@@ -138,7 +140,7 @@ class Commands:
                 is_literal and all(self._assignment(each)[1].literal is not None for each in assigned),
                 program.text if program.literal and written[0] == program.text else None,
                 judgement.starts_others,
-                tuple(DANGERS) if is_hidden else dangers.possible,
+                ordered((*possible, *dangers.possible)),
             )
         )
         return inner
@@ -204,17 +206,21 @@ class Commands:
         fed = shown(fed) if isinstance(fed, str) else fed
         directories = sorted(scope.here) if scope.here else (None,)
         for directory in directories:
-            named += self.finder.found(arguments, directory, is_fed=fed is True).named
+            is_within = scope.is_fed and fed is False
+            named += self.finder.found(arguments, directory, is_fed=fed is True, is_within=is_within).named
             if not judgement.is_safe and arguments[0].text not in ("[", "test"):
                 named += self.finder.outside(arguments, directory)
         if any(piece.kind == "substitution" for piece in words[0].pieces):
             named.append("fetch-and-run")
         if isinstance(fed, str) and arguments[0].text.rpartition("/")[2] in SHELLS:
-            named += self.finder.inner(fed, self.finder.depth + 1).named
+            named += self.finder.inner(fed, self.finder.depth + 1, False).named
         if any(word.trouble is not None and evaluates(word.trouble) for word in words):
             return Dangers(ordered(named), tuple(DANGERS))
-        possible = PossibleFinder(self.finder).found(arguments, directories[0], fed=fed)
+        possible = self._possible(scope).found(arguments, directories[0], fed=fed)
         return Dangers(ordered(named), ordered(possible))
+
+    def _possible(self, scope: Scope) -> PossibleFinder:
+        return PossibleFinder(self.finder, is_within=scope.is_fed, is_in_loop=scope.is_fed_loop)
 
     def assignment(self, node: Node, scope: Scope) -> Iterable[Node]:
         """A variable that is set for the rest of the line; answers with the substitutions in it."""
@@ -232,8 +238,9 @@ class Commands:
         text = self.source.shown(node)
         reason = problem or "it only sets a variable of the line"
         is_evaluated = value.trouble is not None and evaluates(value.trouble)
-        is_hidden = problem is not None and (is_evaluated or EVALUATED.fullmatch(name) is not None)
-        possible = tuple(DANGERS) if is_hidden else ()
+        is_hidden = (problem is not None and is_evaluated) or holds_subscript(value.literal or "")
+        found = () if problem is None else self._possible(scope).of_variable(name, value.literal)
+        possible = tuple(DANGERS) if is_hidden else ordered(found)
         is_literal = value.literal is not None
         self.add(Part("command", text, (text,), problem is None, reason, literal=is_literal, possible=possible))
         return self._inside(node, value)
@@ -315,11 +322,14 @@ class Commands:
             at = reader.at
         return words
 
-    def declaration(self, node: Node) -> None:
+    def declaration(self, node: Node, scope: Scope) -> None:
         """`export` and its like, which change what programs do that come after."""
         text = self.source.shown(node)
         words = tuple(text.split())
-        self.add(Part("command", text, words, False, f"`{words[0]}` changes what the rest does", (), False, words[0]))
+        raw = [self.source.of(child) for child in node.children[1:]]
+        found = self._possible(scope).of_declaration(words[0], [(_QUOTES.sub("", each), "'" in each) for each in raw])
+        part = Part("command", text, words, False, f"`{words[0]}` changes what the rest does", (), False, words[0])
+        self.add(replace(part, possible=ordered(found)))
 
     def redirection(self, node: Node, target: Word | None, scope: Scope) -> Iterable[Node]:
         """A redirection to or from a file; answers with the substitutions in its target."""

@@ -46,7 +46,10 @@ _DEVICE: Final = re.compile(
 )
 _FORKING: Final = re.compile(r"\bfork\b.*\bwhile\b|\bwhile\b.*\bfork\b|os\.fork", re.DOTALL)
 _CODE: Final = re.compile(r"-[A-Za-z]*[ce]|--eval|--exec|-p|-r|--command")
-DELETES_IN_CODE: Final = re.compile(r"shutil\.rmtree|rmSync|rimraf|rm_rf|remove_tree|FileUtils\.rm_r")
+DELETES_IN_CODE: Final = re.compile(
+    r"shutil\.rmtree|\brmtree\s*\(|import[^;\n]*\brmtree\b|rmSync|rimraf|rm_rf|remove_tree|FileUtils\.rm_r"
+    r"|FileUtils\.remove_(?:dir|entry)|\brm(?:dir)?(?:Sync)?\([^;]*\brecursive\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +66,22 @@ class DangerFinder:
     """Names what a command endangers, on one ground."""
 
     places: Places
-    inner: Callable[[str, int], Dangers]
-    """The dangers of a line that a shell is given as text, at a depth."""
+    inner: Callable[[str, int, bool], Dangers]
+    """The dangers of a line that a shell is given as text, at a depth; and whether something leads into that shell."""
     depth: int
 
-    def found(self, arguments: list[Argument], directory: str | None, *, is_fed: bool) -> Dangers:
-        """The dangers of a command: its program, then what it is given; `is_fed` where a pipe leads into it."""
+    def found(
+        self, arguments: list[Argument], directory: str | None, *, is_fed: bool, is_within: bool = False
+    ) -> Dangers:
+        """The dangers of a command: its program, then what it is given.
+
+        `is_fed` where a pipe leads into it; `is_within` where one leads into what stands around it.
+        """
         named: list[Danger] = []
         for _ in range(_MOST_WRAPPERS):
             name = arguments[0].text.rpartition("/")[2]
             rest = arguments[1:]
-            named += self._of(name, rest, directory, is_fed=is_fed)
+            named += self._of(name, rest, directory, is_fed=is_fed, is_within=is_within)
             following = behind(name, rest)
             if not following:
                 break
@@ -92,15 +100,17 @@ class DangerFinder:
                     return ("outside-workspace",)
         return ()
 
-    def _of(self, name: str, rest: list[Argument], directory: str | None, *, is_fed: bool) -> list[Danger]:
+    def _of(
+        self, name: str, rest: list[Argument], directory: str | None, *, is_fed: bool, is_within: bool = False
+    ) -> list[Danger]:
         texts = [each.text for each in rest]
         named = self.of_program(name, rest, directory)
         if name == "eval" or (name in ("source", ".") and any(not each.literal for each in rest)):
             named.append("fetch-and-run")
         if is_interpreter(name):
-            named += self._interpreted(name, rest, is_fed=is_fed)
+            named += self._interpreted(name, rest, is_fed=is_fed, is_within=is_within)
         if name == "eval" and all(each.literal for each in rest):
-            named += self.inner(" ".join(texts), self.depth + 1).named
+            named += self.inner(" ".join(texts), self.depth + 1, is_fed or is_within).named
         if name == "find":
             named += self._started_by_find(rest, directory)
         return named
@@ -143,7 +153,7 @@ class DangerFinder:
                 named += self.places.written(directory, text)
         return named
 
-    def _interpreted(self, name: str, rest: list[Argument], *, is_fed: bool) -> list[Danger]:
+    def _interpreted(self, name: str, rest: list[Argument], *, is_fed: bool, is_within: bool) -> list[Danger]:
         named: list[Danger] = []
         code = next((at for at, each in enumerate(rest) if _CODE.fullmatch(each.text)), None)
         if any("<(" in each.text and not each.literal for each in rest):
@@ -153,14 +163,14 @@ class DangerFinder:
             if not given.literal:
                 named.append("fetch-and-run")
             elif name in SHELLS:
-                named += self.inner(given.text, self.depth + 1).named
+                named += self.inner(given.text, self.depth + 1, is_fed or is_within).named
             if _FORKING.search(given.text) and INTERPRETERS.fullmatch(name):
                 named.append("fork-bomb")
             if DELETES_IN_CODE.search(given.text):
                 named.append("recursive-delete")
-        elif is_fed and "-m" not in [each.text for each in rest]:
+        elif (is_fed or is_within) and "-m" not in [each.text for each in rest]:
             operands = [each for each in rest if not each.text.startswith("-")]
-            if not operands or "-s" in [each.text for each in rest] or name in SHELLS:
+            if not operands or "-s" in [each.text for each in rest] or (is_fed and name in SHELLS):
                 named.append("fetch-and-run")
         return named
 
@@ -205,12 +215,33 @@ def deletes_trees(name: str, texts: list[str]) -> bool:
     if name == "find":
         return "-delete" in texts
     if name == "tar":
-        return "--remove-files" in texts
+        return any(
+            _is_short_for(each, "--rem", "ove-files") or _is_short_for(each, "--recursive", "-unlink") for each in texts
+        )
+    if name == "zip":
+        return any(_has_letter(each, "m") or _is_short_for(each, "--mo", "ve") for each in texts)
+    if name == "7z":
+        return "-sdel" in texts
     if name == "rsync":
         return any(each.startswith("--del") or each == "--remove-source-files" for each in texts)
     if name == "git":
-        return "clean" in texts and any(_has_letter(each, "fdxX") or each == "--force" for each in texts)
+        return _git_deletes_trees(texts)
     return name in ("rimraf", "trash", "srm")
+
+
+def _git_deletes_trees(texts: list[str]) -> bool:
+    pairs = [*itertools.pairwise(each for each in texts if not each.startswith("-"))]
+    if ("worktree", "remove") in pairs or ("submodule", "deinit") in pairs:
+        return True
+    return "clean" in texts and any(
+        _has_letter(each, "fdxX") or _is_short_for(each, "--f", "orce") or "clean.requireforce" in each.lower()
+        for each in texts
+    )
+
+
+def _is_short_for(text: str, least: str, more: str) -> bool:
+    """Whether a word is a long option, or so much of it that it is no other."""
+    return text.startswith(least) and (least + more).startswith(text)
 
 
 def _has_letter(text: str, letters: str) -> bool:

@@ -10,13 +10,14 @@ This errs on the side of naming, and is only asked of commands that are not know
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from haft.policy.analysis.dangers import DELETES_IN_CODE, DELETING, DangerFinder, deletes_trees
 from haft.policy.analysis.program import Argument
-from haft.policy.analysis.verdict import DANGERS, Danger
+from haft.policy.analysis.verdict import DANGERS, EVALUATED, Danger
 from haft.policy.analysis.wrapping import SHELLS, behind, is_interpreter, starts_commands
 
 EVERY: Final[frozenset[Danger]] = frozenset(DANGERS)
@@ -33,15 +34,37 @@ _EVALUATES_NAMES: Final = frozenset((
     "readarray", "getopts", "wait",
 ))  # fmt: skip
 """Commands of the shell that evaluate the names of variables that they are given, and commands in them."""
+_READS_INPUT: Final = frozenset(("at", "batch", "su", "sudo", "doas", "chroot", "newgrp", "nsenter", "unshare"))
+"""Programs that take their input for commands, where they are given none."""
+_INPUT: Final = re.compile(r"/dev/stdin|/dev/fd/[0-9]+|/proc/[^/]+/fd/[0-9]+")
 _RENAMES: Final = frozenset(("eval", "let", "alias", "hash", "coproc"))
 """Commands of the shell after which, or by which, something runs that stands nowhere as a command."""
 _EDITORS: Final = frozenset((
     "awk", "gawk", "mawk", "nawk", "sed", "gsed", "vi", "vim", "nvim", "ex", "ed", "emacs", "gdb",
 ))  # fmt: skip
 """Programs with a language of their own in which others can be started."""
-_COMMAND_IN_CODE: Final = re.compile(r"\brm\b[^;|&]*?[\s'\",]-(?:[A-Za-z]*[rR]|-recursive)")
+_COMMAND_IN_CODE: Final = re.compile(r"(?:(?<![-\w])|^-[A-Za-z])rm\b[^;|&]*?[\s'\",]-(?:[A-Za-z]*[rR]|-recursive)")
+_RUN_BY_OTHERS: Final = re.compile(
+    r"(?:GIT_|MAN)?(?:PAGER|EDITOR)|VISUAL|BROWSER|GIT_(?:SSH|SSH_COMMAND|EXTERNAL_DIFF|SEQUENCE_EDITOR|ASKPASS)"
+    r"|GIT_PROXY_COMMAND|(?:SSH|SUDO)_ASKPASS|SUDO_EDITOR|LESSOPEN|LESSCLOSE|RSYNC_RSH"
+)
+"""Variables whose value another program takes for a command."""
+_DECLARES: Final = frozenset(("declare", "typeset", "local", "export", "readonly", "unset"))
+_DIGITS: Final = re.compile(r"-?[0-9]*")
+_WORD: Final = re.compile(r"\w*", re.ASCII)
+_SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
+_TAKES_TEXT: Final = frozenset((
+    "echo", "printf", "test", "[", "read", "cat", "tee", "grep", "egrep", "fgrep", "rg", "ag", "ack", "jq", "curl",
+    "gh", "glab", "hg", "svn", "jj", "notify-send",
+))  # fmt: skip
+"""Programs for which a command in a word is only text."""
+_GIT_TAKES_TEXT: Final = frozenset(("commit", "tag", "notes", "merge", "stash", "log", "show", "shortlog", "branch"))
+_GIT_WITH_VALUE: Final = frozenset(("-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
 _SUBSTITUTION: Final = re.compile(r"\$\(|`|\$\{")
 _RUNS_COMMANDS: Final = re.compile(r"\[|@[A-Za-z]|\$\{!|\$\(\(|\$\{\w+:(?![-+=?])", re.ASCII)
+_LINE: Final = re.compile(r"[\s$`]")
+_OPTION: Final = re.compile(r"--[a-z-]+=|-[A-Za-z]*?c(?=\S)")
+_SPLIT: Final = re.compile(r"-[iv0]*S|--s[a-z-]*=?")
 _STARTS: Final = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 _OPTIONS: Final = tuple(map(Argument, ("-r", "-i", "-delete", "--delete", "clean", "-f", "u+s", "stop", "-9", "-1")))
 """Words that make known programs dangerous: with them it is tried what an unknown word may do."""
@@ -58,11 +81,20 @@ def evaluates(expansion: str) -> bool:
     return _RUNS_COMMANDS.search(expansion) is not None
 
 
+def holds_subscript(value: str) -> bool:
+    """Whether a text would run a command where arithmetic evaluates it, which a later word may bring about."""
+    return _SUBSCRIPT.search(value) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class PossibleFinder:
     """Names them, on the ground of a `DangerFinder`."""
 
     finder: DangerFinder
+    is_within: bool = False
+    """Whether a pipe or a file leads into what stands around the command."""
+    is_in_loop: bool = False
+    """Whether that is a loop, which reads names from there as a rule."""
 
     def found(
         self, arguments: list[Argument], directory: str | None, *, fed: bool | str, depth: int = 0
@@ -76,31 +108,70 @@ class PossibleFinder:
             if not program.literal or (is_handed and ("{" in name or name == ":::")):
                 return EVERY
             given = [*rest, _ANYTHING] if is_handed else rest
+            if name in DELETING and (is_handed or (self.is_in_loop and not all(each.literal for each in rest))):
+                named.add("recursive-delete")
             named |= self._of(name, given, directory, fed, depth)
+            following = behind(name, rest)
+            if _hands_over(name, rest[: len(rest) - len(following or ())]):
+                named.add("recursive-delete")
             if named >= EVERY:
                 return EVERY
-            following = behind(name, rest)
             if not following:
+                is_fed = fed is not False or self.is_within
                 is_open = name == "parallel" or (is_handed and starts_commands(name))
+                is_open = is_open or (is_fed and name in _READS_INPUT)
                 return EVERY if is_open else frozenset(named)
             is_handed = is_handed or name in ("xargs", "parallel")
             arguments = following
         return EVERY
 
+    def of_variable(self, name: str, value: str | None) -> set[Danger]:
+        """Of a variable that is set for other programs; None for a value that is not known."""
+        is_run = _RUN_BY_OTHERS.fullmatch(name) is not None
+        if EVALUATED.fullmatch(name) or (is_run and value is None):
+            return {*EVERY}
+        named = self._inside(value.lstrip("|-"), is_fed=False) if is_run and value else set()
+        if value is not None and _COMMAND_IN_CODE.search(value):
+            named.add("recursive-delete")
+        return named
+
+    def of_declaration(self, name: str, words: list[tuple[str, bool]]) -> set[Danger]:
+        """Of `export` and its like: words without quotes, and whether one was such that the shell left it alone."""
+        options = "".join(text[1:] for text, _ in words if text.startswith("-"))
+        has_attributes = name not in ("export", "unset")
+        named: set[Danger] = set()
+        for text, is_left_alone in words:
+            variable, equals, value = text.partition("=")
+            is_hidden = "$" in variable or "`" in variable or (is_left_alone and holds_subscript(value))
+            if has_attributes and equals:
+                is_hidden = is_hidden or ("i" in options and not _DIGITS.fullmatch(value))
+                is_hidden = is_hidden or ("n" in options and not _WORD.fullmatch(value))
+            if is_hidden:
+                return {*EVERY}
+            if equals:
+                is_known = is_left_alone or not ("$" in value or "`" in value)
+                named |= self.of_variable(variable.removesuffix("+"), value if is_known else None)
+        return named
+
     def _of(
         self, name: str, rest: list[Argument], directory: str | None, fed: bool | str, depth: int
     ) -> frozenset[Danger] | set[Danger]:
         literal = [each.text for each in rest if each.literal]
-        if name in _RENAMES or (name in ("source", ".") and fed is not False):
+        is_from_input = any(_INPUT.fullmatch(each) for each in literal)
+        if name in _RENAMES or (name in ("source", ".") and (fed is not False or is_from_input)):
             return EVERY
         if name in _EVALUATES_NAMES and names_commands(literal):
             return EVERY
         named: set[Danger] = set()
+        if name in _DECLARES:
+            named |= self.of_declaration(name, [(each.text, each.literal) for each in rest])
+        if name == "env":
+            pairs = (each.text.partition("=") for each in rest if each.literal)
+            named |= {danger for key, _, value in pairs for danger in self.of_variable(key, value)}
         for line in _lines(name, rest):
             if line is None:
                 return EVERY
-            inner = self.finder.inner(line, self.finder.depth + 1)
-            named |= {*inner.named, *inner.possible}
+            named |= self._inside(line, is_fed=fed is not False)
         if is_interpreter(name) or name in _EDITORS:
             named |= self._of_code(name, rest, fed)
         else:
@@ -123,13 +194,22 @@ class PossibleFinder:
         if is_interpreter(name) and any(map(_may_be_anything, rest[:operand])):
             return EVERY
         named: set[Danger] = set()
-        if isinstance(fed, str) and name in SHELLS:
-            inner = self.finder.inner(fed, self.finder.depth + 1)
-            named |= {*inner.named, *inner.possible}
+        if name in SHELLS:
+            if any(_INPUT.fullmatch(each.text) for each in rest):
+                return EVERY
+            script = _script(rest)
+            if script is not None:
+                named |= self._inside(script.text, is_fed=fed is not False) if script.literal else EVERY
+            if isinstance(fed, str):
+                named |= self._inside(fed, is_fed=False)
         code = [each.text for each in rest] + ([fed] if isinstance(fed, str) else [])
         if any(_COMMAND_IN_CODE.search(each) or DELETES_IN_CODE.search(each) for each in code):
             named.add("recursive-delete")
         return named
+
+    def _inside(self, line: str, *, is_fed: bool) -> set[Danger]:
+        inner = self.finder.inner(line, self.finder.depth + 1, is_fed or self.is_within)
+        return {*inner.named, *inner.possible}
 
     def _tried(self, name: str, rest: list[Argument], directory: str | None) -> set[Danger]:
         """What unknown words may do to a program that is known to be dangerous."""
@@ -155,14 +235,31 @@ def _may_be_anything(argument: Argument) -> bool:
     return is_open and (argument.may_be_option or argument.splits)
 
 
+def _script(rest: list[Argument]) -> Argument | None:
+    """The text that a shell is given behind `-c`, among or after its other options."""
+    is_text = is_value = False
+    for each in rest:
+        if is_value:
+            is_value = False
+        elif each.literal and each.text[:1] in ("-", "+") and each.text != "--":
+            is_short = not each.text.startswith("--")
+            is_text = is_text or (is_short and "c" in each.text)
+            is_value = each.text in ("--rcfile", "--init-file") or (is_short and each.text[-1:] in ("o", "O"))
+        elif each.text != "--":
+            return each if is_text else None
+    return None
+
+
 def _lines(name: str, rest: list[Argument]) -> Iterator[str | None]:
     """The words that a program takes for lines of commands; None for one that is not known."""
     if name in _READS_LINES:
         for each in rest:
-            is_line = any(map(str.isspace, each.text)) or (name == "trap" and not each.text.startswith("-"))
+            is_line = bool(_LINE.search(each.text)) or (name == "trap" and not each.text.startswith("-"))
             if not each.literal or is_line:
-                yield each.text if each.literal else None
-    options = {"env": ("-S", "--split-string"), "git": ("-c",)}.get(name, ())
+                yield _OPTION.sub("", each.text, count=1) if each.literal else None
+    if name == "env":
+        yield from _split(rest)
+    options = {"git": ("-c",), "npx": ("-c", "--call"), "npm": ("-c", "--call")}.get(name, ())
     for at, each in enumerate(rest):
         option = next((option for option in options if each.text.startswith(option)), None)
         if option is None:
@@ -172,6 +269,37 @@ def _lines(name: str, rest: list[Argument]) -> Iterator[str | None]:
         if value is not None:
             text = value.text.partition("=")[2].removeprefix("!") if name == "git" else value.text
             yield text if value.literal else None
+
+
+def _split(rest: list[Argument]) -> Iterator[str | None]:
+    """The line that `env -S` makes of a word and of all that follow."""
+    for at, each in enumerate(rest):
+        found = _SPLIT.match(each.text)
+        if found is not None:
+            after = [Argument(each.text[found.end() :], each.literal), *rest[at + 1 :]]
+            if after[0].literal and not after[0].text:
+                del after[0]
+            if after:
+                is_known = not any(map(_may_be_anything, after)) and after[0].literal
+                words = " ".join([after[0].text, *(shlex.quote(word.text) for word in after[1:])])
+                yield f"env {words}" if is_known else None
+            return
+        if not each.text.startswith("-") and "=" not in each.text:
+            return
+
+
+def _hands_over(name: str, words: list[Argument]) -> bool:
+    """Whether one of the words of a program deletes whole directories, were it taken for a command."""
+    if name in _TAKES_TEXT:
+        return False
+    texts = [each.text for each in words if each.literal]
+    if name == "git":
+        at = 0
+        while at < len(texts) and texts[at].startswith("-"):
+            at += 2 if texts[at] in _GIT_WITH_VALUE else 1
+        if "".join(texts[at : at + 1]) in _GIT_TAKES_TEXT:
+            texts = texts[:at]
+    return any(map(_COMMAND_IN_CODE.search, texts))
 
 
 def _started(name: str, rest: list[Argument]) -> Iterator[list[Argument]]:

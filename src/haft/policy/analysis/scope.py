@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 _MOST_DIRECTORIES: Final = 8
@@ -48,12 +48,17 @@ class Scope:
     is_fed_names: bool = False
     """Whether names are read from its input one by one: what reads from there too would leave parts of names."""
 
+    is_fed: bool = False
+    """Whether a pipe or a file may lead into what runs here, since it leads into what stands around it."""
+    is_fed_loop: bool = False
+    """Whether it is in a loop into which something leads: a line at a time, as a rule."""
+
     patterns: frozenset[str] = frozenset()
     """Variables that may hold a pattern of file names, where nothing is known of them."""
 
     def copy(self) -> Scope:
         """For a level below, whose changes are not seen above."""
-        return Scope(self.here, self.failed, dict(self.known), self.is_plain, self.is_fed_names, self.patterns)
+        return replace(self, known=dict(self.known))
 
     def widen(self, others: frozenset[str] | None = frozenset()) -> None:
         """Go on as if what came before had failed or not, or as if others had been the case."""

@@ -28,6 +28,10 @@ _COUNTS: Final = re.compile(
     r"for \(\(\s*(\w+)\s*=\s*\d+\s*;\s*\1\s*[<>]=?\s*\d+\s*;\s*\1\s*(?:\+\+|--|[+-]=\s*\d+)\s*\)\)", re.ASCII
 )
 """A loop that counts from one number to another: its arithmetic evaluates nothing that was set elsewhere."""
+_EXEC: Final = re.compile(r"(?:(?:command|builtin)\s+)*\\?exec\b")
+_JOINS: Final = frozenset(("command", "list", "pipeline", "redirected_statement"))
+"""Statements that hand on themselves what leads into them."""
+_LOOPS: Final = frozenset(("while_statement", "for_statement"))
 _SKIPPED: Final = frozenset(("comment", "heredoc_body", "heredoc_end", "heredoc_start"))
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
 _STATEMENTS: Final = frozenset((
@@ -95,10 +99,31 @@ class Walk:
         visit = self._visits.get(node.type)
         if not self._is_certain(node):
             self._then([lambda start=scope.here: self._may_be_left_out(node, scope, start)])  # type: ignore[misc]  # bound early
+        self._feed(node, scope, before)
         if visit is None:
             self._dark(node, scope, f"`{self._source.shown(node)[:60]}` is syntax that is not looked into")
         else:
             visit(node, scope, before)
+
+    def _feed(self, node: Node, scope: Scope, before: Node | None) -> None:
+        """What leads into a statement leads into all that runs in it."""
+        if node.type in _JOINS:
+            return
+        start = scope.is_fed, scope.is_fed_loop
+        is_fed = before is not None or self._is_fed_otherwise(node)
+        is_fed_loop = node.type in _LOOPS and (is_fed or scope.is_fed)
+
+        def end() -> None:
+            scope.is_fed, scope.is_fed_loop = start
+
+        if is_fed or is_fed_loop:
+            self._then([end])
+            scope.is_fed = True
+            scope.is_fed_loop = scope.is_fed_loop or is_fed_loop
+
+    def _is_fed_otherwise(self, node: Node) -> bool:
+        redirects = self._redirects.get(node.id, ())
+        return any(is_input(each) and not cannot_fail(self._source, each) for each in redirects)
 
     def _is_certain(self, node: Node) -> bool:
         """Whether no redirection can fail, which would leave a statement out."""
@@ -246,10 +271,12 @@ class Walk:
                 scope.here = None
         return heredoc.body if heredoc.is_literal else True
 
-    def _then_inner(self, nodes: Iterable[Node], scope: Scope) -> None:
+    def _then_inner(self, nodes: Iterable[Node], scope: Scope, *, is_fed: bool = False) -> None:
         """Judge what stands in substitutions: each in a level of its own."""
         for node in nodes:
-            self._sequence(node.children, scope.copy())
+            inside = scope.copy()
+            inside.is_fed = is_fed or inside.is_fed or node.children[0].type == ">("
+            self._sequence(node.children, inside)
 
     def _command(self, node: Node, scope: Scope, before: Node | None) -> None:
         redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
@@ -258,7 +285,9 @@ class Walk:
         fed = self._with_redirects(node, scope) or before is not None or is_fed_otherwise
         more = self._more_words.pop(node.id, [])
         inner = self._commands.command(node, more, scope, fed, None if is_fed_otherwise else before)
-        self._then_inner(inner, scope)
+        if is_fed_otherwise and _EXEC.match(self._source.of(node)):
+            scope.is_fed = True
+        self._then_inner(inner, scope, is_fed=before is not None)
 
     def _assignments(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
@@ -384,7 +413,9 @@ class Walk:
             self._commands.syntax(shown, "the function starts itself again and again", "fork-bomb")
         else:
             self._commands.syntax(shown, f"`{self._source.shown(name)}` then means something else than the program")
-        self._visit(body, Scope(scope.here, patterns=scope.patterns))
+        # What leads into it is known only where it is called.
+        self._visit(body, Scope(scope.here, patterns=scope.patterns, is_fed=True))
+        scope.is_fed = scope.is_fed or "exec" in called
         scope.forget()
 
     def _test(self, node: Node, scope: Scope, _before: Node | None) -> None:
@@ -400,7 +431,7 @@ class Walk:
 
     def _declaration(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
-        self._commands.declaration(node)
+        self._commands.declaration(node, scope)
         scope.forget()
         self._then_inner(outermost(node, _SUBSTITUTIONS).values(), scope)
 

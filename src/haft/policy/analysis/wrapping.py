@@ -46,7 +46,7 @@ _WITH_VALUE: Final = {
     "caffeinate": "-t",
     "flock": "-w",
     "parallel": "-j",
-    "npx": "-p --package",
+    "npx": "-p --package -c --call",
     "bunx": "",
     "pnpx": "",
     "uvx": "--from --with",
@@ -56,6 +56,8 @@ _WITH_VALUE: Final = {
     "fakeroot": "",
 }
 _OPERANDS: Final = {"timeout": 1, "chroot": 1, "flock": 1, "taskset": 1, "chrt": 1}
+_RUNNERS: Final = {"npm": ("exec", "x"), "pnpm": ("dlx", "exec"), "yarn": ("dlx", "exec"), "bun": ("x",)}
+"""Programs that start what follows a word of theirs, with the options of `npx`."""
 SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh"))
 INTERPRETERS: Final = re.compile(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh|Rscript)[0-9.]*")
 
@@ -103,6 +105,11 @@ def _command_at(name: str, texts: list[str]) -> int | None:
 
 def behind(name: str, arguments: list[Argument]) -> list[Argument] | None:
     """What a program would start, as well as it can be told; None where it starts nothing."""
+    if name in _RUNNERS:
+        operand = next((at for at, each in enumerate(arguments) if not each.text.startswith("-")), None)
+        if operand is None or arguments[operand].text not in _RUNNERS[name]:
+            return None
+        return behind("npx", arguments[operand + 1 :])
     options = _WITH_VALUE.get(name)
     if options is None:
         return None
