@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from haft.policy.analysis.builtin import simple_test
-from haft.policy.analysis.commands import Commands
+from haft.policy.analysis.commands import Commands, tests_unknown_name
 from haft.policy.analysis.judging import Judgement
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope
@@ -35,7 +35,9 @@ def double_bracket(source: Source, node: Node, scope: Scope, commands: Commands)
     if why is None:
         commands.tested(node, words, Judgement(True, "`[[` only compares"), scope)
     else:
-        commands.syntax(source.shown(node), why, is_hidden="evaluates" in why or why == _UNCLEAR)
+        commands.syntax(
+            source.shown(node), why, is_hidden="evaluates" in why or why == _UNCLEAR or tests_unknown_name(words)
+        )
     return [each for word in words for each in word.inner]
 
 

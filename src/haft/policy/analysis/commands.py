@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -14,10 +15,10 @@ from haft.policy.analysis.handing import xargs
 from haft.policy.analysis.judging import Judge, Judgement, only
 from haft.policy.analysis.listings import Listing
 from haft.policy.analysis.pipes import stages_before, stages_of
-from haft.policy.analysis.possible import PossibleFinder, evaluates, holds_subscript, names_commands
+from haft.policy.analysis.possible import PossibleFinder, evaluates, has_open_subscript, holds_subscript, names_commands
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.redirections import redirected
-from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name
+from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name, is_numeric
 from haft.policy.analysis.source import RESERVED, Source, shown
 from haft.policy.analysis.texts import has_pattern, prints_no_pattern
 from haft.policy.analysis.verdict import DANGERS, Danger, Part
@@ -27,7 +28,10 @@ from haft.policy.analysis.wrapping import SHELLS
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_LEFT_ALONE: Final = re.compile(r"'|^(?:\"\w+\+?=|\w+\+?=\")\(")
 _QUOTES: Final = re.compile(r"[\"'\\]")
+_OPEN_ITEM: Final = re.compile(r"=\((?:.*\s)?\[[^\]\s]*[$`][^=]*\]\+?=", re.DOTALL)
+_COUNTER: Final = re.compile(r"\w+\[\$?\{?(\w+)\}?\]", re.ASCII)
 _MOST_PARTS: Final = 300
 _LONGEST_REASON: Final = 400
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
@@ -239,11 +243,17 @@ class Commands:
         reason = problem or "it only sets a variable of the line"
         is_evaluated = value.trouble is not None and evaluates(value.trouble)
         is_hidden = (problem is not None and is_evaluated) or holds_subscript(value.literal or "")
+        is_hidden = is_hidden or (has_open_subscript(name) and not self._is_counter(name, scope))
+        is_hidden = is_hidden or _OPEN_ITEM.search(self.source.of(node)) is not None
         found = () if problem is None else self._possible(scope).of_variable(name, value.literal)
         possible = tuple(DANGERS) if is_hidden else ordered(found)
         is_literal = value.literal is not None
         self.add(Part("command", text, (text,), problem is None, reason, literal=is_literal, possible=possible))
         return self._inside(node, value)
+
+    def _is_counter(self, name: str, scope: Scope) -> bool:
+        found = _COUNTER.fullmatch(name)
+        return found is not None and found[1] in scope.known and is_numeric(scope.known[found[1]])
 
     def _assignment(self, node: Node) -> tuple[str, Word, str | None]:
         """A variable's name, what is assigned, and what is wrong with it."""
@@ -302,7 +312,9 @@ class Commands:
         text, reason = self.source.shown(node), judgement.reason
         if written[0] != "[":
             written = ["[[", *written, "]]"]
-        is_hidden = not judgement.is_safe and names_commands(word.literal or "" for word in words)
+        is_hidden = not judgement.is_safe and (
+            names_commands(word.literal or "" for word in words) or tests_unknown_name(words)
+        )
         possible = tuple(DANGERS) if is_hidden else ()
         part = Part("command", text, tuple(written), judgement.is_safe, reason, (), is_literal, written[0])
         self.add(replace(part, possible=possible))
@@ -327,7 +339,9 @@ class Commands:
         text = self.source.shown(node)
         words = tuple(text.split())
         raw = [self.source.of(child) for child in node.children[1:]]
-        found = self._possible(scope).of_declaration(words[0], [(_QUOTES.sub("", each), "'" in each) for each in raw])
+        found = self._possible(scope).of_declaration(
+            words[0], [(_QUOTES.sub("", each), _LEFT_ALONE.search(each) is not None) for each in raw]
+        )
         part = Part("command", text, words, False, f"`{words[0]}` changes what the rest does", (), False, words[0])
         self.add(replace(part, possible=ordered(found)))
 
@@ -339,3 +353,8 @@ class Commands:
         if part is not None:
             self.add(part)
         return () if target is None else target.inner
+
+
+def tests_unknown_name(words: list[Word]) -> bool:
+    """Whether a test asks for a variable whose name is put together, and may hold a subscript."""
+    return any(word.literal == "-v" and after.literal is None for word, after in itertools.pairwise(words))

@@ -210,6 +210,7 @@ def _by_name(name: str, texts: list[str]) -> Iterable[Danger]:
 
 def deletes_trees(name: str, texts: list[str]) -> bool:
     """Whether a program, with these words, deletes whole directories."""
+    name = {"grm": "rm", "gfind": "find", "gtar": "tar", "bsdtar": "tar"}.get(name, name)
     if name == "rm":
         return any(_has_letter(each, "rR") or ("--recursive".startswith(each) and len(each) > 2) for each in texts)
     if name == "find":
@@ -223,7 +224,7 @@ def deletes_trees(name: str, texts: list[str]) -> bool:
     if name == "7z":
         return "-sdel" in texts
     if name == "rsync":
-        return any(each.startswith("--del") or each == "--remove-source-files" for each in texts)
+        return any(each.startswith("--del") or _is_short_for(each, "--remov", "e-source-files") for each in texts)
     if name == "git":
         return _git_deletes_trees(texts)
     return name in ("rimraf", "trash", "srm")

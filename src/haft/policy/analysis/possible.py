@@ -9,6 +9,7 @@ This errs on the side of naming, and is only asked of commands that are not know
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterable, Iterator
@@ -34,7 +35,9 @@ _EVALUATES_NAMES: Final = frozenset((
     "readarray", "getopts", "wait",
 ))  # fmt: skip
 """Commands of the shell that evaluate the names of variables that they are given, and commands in them."""
-_READS_INPUT: Final = frozenset(("at", "batch", "su", "sudo", "doas", "chroot", "newgrp", "nsenter", "unshare"))
+_READS_INPUT: Final = frozenset(
+    ("at", "batch", "crontab", "su", "sudo", "doas", "chroot", "newgrp", "nsenter", "unshare")
+)
 """Programs that take their input for commands, where they are given none."""
 _INPUT: Final = re.compile(r"/dev/stdin|/dev/fd/[0-9]+|/proc/[^/]+/fd/[0-9]+")
 _RENAMES: Final = frozenset(("eval", "let", "alias", "hash", "coproc"))
@@ -52,6 +55,8 @@ _RUN_BY_OTHERS: Final = re.compile(
 _DECLARES: Final = frozenset(("declare", "typeset", "local", "export", "readonly", "unset"))
 _DIGITS: Final = re.compile(r"-?[0-9]*")
 _WORD: Final = re.compile(r"\w*", re.ASCII)
+_QUOTED_ARRAY: Final = re.compile(r"\w+\+?=\(.*[$`]", re.DOTALL)
+_OPEN_SUBSCRIPT: Final = re.compile(r"[\"']?\w+\[[^\]]*[$`]")
 _SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
 _TAKES_TEXT: Final = frozenset((
     "echo", "printf", "test", "[", "read", "cat", "tee", "grep", "egrep", "fgrep", "rg", "ag", "ack", "jq", "curl",
@@ -79,6 +84,11 @@ def names_commands(words: Iterable[str]) -> bool:
 def evaluates(expansion: str) -> bool:
     """Whether an expansion that is not known to be harmless may run a command: a subscript, arithmetic, `${x@P}`."""
     return _RUNS_COMMANDS.search(expansion) is not None
+
+
+def has_open_subscript(variable: str) -> bool:
+    """Whether the subscript of a variable is put together: arithmetic evaluates it."""
+    return _OPEN_SUBSCRIPT.match(variable) is not None
 
 
 def holds_subscript(value: str) -> bool:
@@ -143,6 +153,7 @@ class PossibleFinder:
         for text, is_left_alone in words:
             variable, equals, value = text.partition("=")
             is_hidden = "$" in variable or "`" in variable or (is_left_alone and holds_subscript(value))
+            is_hidden = is_hidden or (_QUOTED_ARRAY.match(text) is not None and is_left_alone)
             if has_attributes and equals:
                 is_hidden = is_hidden or ("i" in options and not _DIGITS.fullmatch(value))
                 is_hidden = is_hidden or ("n" in options and not _WORD.fullmatch(value))
@@ -160,7 +171,7 @@ class PossibleFinder:
         is_from_input = any(_INPUT.fullmatch(each) for each in literal)
         if name in _RENAMES or (name in ("source", ".") and (fed is not False or is_from_input)):
             return EVERY
-        if name in _EVALUATES_NAMES and names_commands(literal):
+        if name in _EVALUATES_NAMES and (names_commands(literal) or _takes_unknown_name(name, rest)):
             return EVERY
         named: set[Danger] = set()
         if name in _DECLARES:
@@ -233,6 +244,15 @@ _ANYTHING: Final = Argument("", literal=False, may_be_option=True, splits=True)
 def _may_be_anything(argument: Argument) -> bool:
     is_open = not argument.literal and argument.paths is None and not argument.is_number
     return is_open and (argument.may_be_option or argument.splits)
+
+
+def _takes_unknown_name(name: str, rest: list[Argument]) -> bool:
+    """Whether a command of the shell is given the name of a variable that is put together."""
+    unknown = [each for each in rest if not each.literal]
+    option = {"test": "-v", "[": "-v", "printf": "-v", "wait": "-p"}.get(name)
+    is_option_open = any(each.text == option and not after.literal for each, after in itertools.pairwise(rest))
+    is_open = is_option_open or (name == "getopts" and bool(unknown))
+    return is_open or any(_OPEN_SUBSCRIPT.match(each.text) for each in unknown)
 
 
 def _script(rest: list[Argument]) -> Argument | None:

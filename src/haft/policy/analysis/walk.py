@@ -29,6 +29,7 @@ _COUNTS: Final = re.compile(
 )
 """A loop that counts from one number to another: its arithmetic evaluates nothing that was set elsewhere."""
 _EXEC: Final = re.compile(r"(?:(?:command|builtin)\s+)*\\?exec\b")
+_LISTS: Final = re.compile(r"(?:\$\(|`)\s*(?:find|fd|fdfind|ls|git|tree|rg)\b")
 _JOINS: Final = frozenset(("command", "list", "pipeline", "redirected_statement"))
 """Statements that hand on themselves what leads into them."""
 _LOOPS: Final = frozenset(("while_statement", "for_statement"))
@@ -111,15 +112,20 @@ class Walk:
             return
         start = scope.is_fed, scope.is_fed_loop
         is_fed = before is not None or self._is_fed_otherwise(node)
-        is_fed_loop = node.type in _LOOPS and (is_fed or scope.is_fed)
+        is_fed_loop = node.type in _LOOPS and (is_fed or scope.is_fed or self._goes_through_names(node))
 
         def end() -> None:
             scope.is_fed, scope.is_fed_loop = start
 
         if is_fed or is_fed_loop:
             self._then([end])
-            scope.is_fed = True
+            scope.is_fed = scope.is_fed or is_fed
             scope.is_fed_loop = scope.is_fed_loop or is_fed_loop
+
+    def _goes_through_names(self, node: Node) -> bool:
+        """Whether a loop goes through what a program lists."""
+        values = [self._source.of(child) for child in node.children_by_field_name("value")]
+        return any(map(_LISTS.search, values))
 
     def _is_fed_otherwise(self, node: Node) -> bool:
         redirects = self._redirects.get(node.id, ())

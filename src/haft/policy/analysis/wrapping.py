@@ -56,8 +56,17 @@ _WITH_VALUE: Final = {
     "fakeroot": "",
 }
 _OPERANDS: Final = {"timeout": 1, "chroot": 1, "flock": 1, "taskset": 1, "chrt": 1}
-_RUNNERS: Final = {"npm": ("exec", "x"), "pnpm": ("dlx", "exec"), "yarn": ("dlx", "exec"), "bun": ("x",)}
-"""Programs that start what follows a word of theirs, with the options of `npx`."""
+_RUNNERS: Final = {
+    "npm": ("exec", "x"),
+    "pnpm": ("dlx", "exec"),
+    "yarn": ("dlx", "exec"),
+    "bun": ("x",),
+    "uv": ("run",),
+    "poetry": ("run",),
+    "pipenv": ("run",),
+    "bundle": ("exec",),
+}
+"""Programs that start what follows a word of theirs, read as if its options were those of `npx`."""
 SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh"))
 INTERPRETERS: Final = re.compile(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh|Rscript)[0-9.]*")
 
