@@ -59,6 +59,9 @@ class _Reader(Words):
             return Said((), ("1: it takes too long to parse",))
         self._learn(tree)
         for node in descendants(tree):
+            if time.thread_time() > self._end:
+                self._unresolved.append(f"{_line(node)}: it takes too long to read from here on")
+                break
             if node.type == "command":
                 self._command(node)
             elif node.type == "variable_assignment":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MOST_VALUES: Final = 50
-MOST_SECONDS: Final = 0.5
+MOST_SECONDS: Final = 1.0
 _CHUNK: Final = 4096
 _WORDS: Final = frozenset(("word", "number", "string", "raw_string", "concatenation", "simple_expansion", "expansion",
                            "command_substitution"))  # fmt: skip
