@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from haft.changes.committing.area import known_areas, remove
-from haft.changes.committing.commit import OUT, PASSING, resume, undo_unsound, write_journal
+from haft.changes.committing.commit import OUT, resume, undo_unsound, write_journal
 from haft.changes.committing.manifest import Manifest
-from haft.changes.committing.opened import OPENED, left_open
+from haft.changes.committing.opened import OPENED, PASSING, left_open
 from haft.changes.committing.places import Tree, set_mode
 from haft.changes.transactions import UNSYNCED, Owner, Transactions, boot
 from haft.contracts import StorageFailed

@@ -156,9 +156,24 @@ class Transactions:
             _quietly(self._sync)
             if self._uncleared or self._host in self._left():
                 _quietly(lambda: os.close(self.take_lock()))
-            if self._host not in self._left():
+            if self._is_owing():
+                _quietly(self._mend_own)
+            if self._host not in self._left() and not self._is_owing():
                 remove(self.live)
         self.ledger.close()
+
+    def _is_owing(self) -> bool:
+        """Whether a mode could not be given back while the disk failed. Only to be asked when no call runs any more."""
+        with contextlib.suppress(OSError):
+            return any(name.endswith(OPENED) for name in os.listdir(self.live))
+        return False
+
+    def _mend_own(self) -> None:
+        with self.locked():
+            self.mend(self)
+            for name in os.listdir(self.live):
+                if name.endswith(OPENED):
+                    os.unlink(os.path.join(self.live, name))
 
     # The lock.
 

@@ -7,7 +7,6 @@ while that lies under `live`, the commit is not over, and whoever holds the lock
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from haft.changes.committing.copying import copy
 from haft.changes.committing.entry import UNREADABLE, Entry
 from haft.changes.committing.looking import look
 from haft.changes.committing.manifest import MANIFEST, TAKEN_BACK, Manifest
-from haft.changes.committing.opened import Opened
+from haft.changes.committing.opened import PASSING, Opened
 from haft.changes.committing.places import Tree, is_bound_by_modes, rename, set_mode
 from haft.changes.committing.steps import INSIDE, Ground, Interfered, Step, as_latin, from_latin
 from haft.files.syncing import sync_filesystem
@@ -29,10 +28,6 @@ Mark = Literal["held", "commit"]
 OUT: Final = "out"
 _OPENED: Final = "opened"
 _UNSOUND: Final = "unsound"
-
-
-PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""What a machine says that has no room or no rest at the moment."""
 
 
 class Unfinished(Exception):

@@ -64,7 +64,11 @@ def _widened(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
     try:
         yield
     finally:
-        set_mode(tree, path, stat.S_IMODE(status.st_mode))
+        try:
+            set_mode(tree, path, stat.S_IMODE(status.st_mode))
+        except OSError as error:
+            tree.missed(error)
+            raise
 
 
 def _look_into(

@@ -7,11 +7,14 @@ something is only looked at.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Iterator
 from typing import Final
 
+PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What a machine says that has no room or no rest at the moment."""
 OPENED: Final = ".opened"
 """How the names of notes end, where transactions are under way."""
 
@@ -23,6 +26,7 @@ class Opened:
         """`directory` is the place of the host's transactions."""
         self._directory = directory
         self._place: str | None = None
+        self._is_owed = False
         self.insists = True
         """Whether what cannot be noted is not to be done. Taking back goes on without: a full disk must not keep it."""
 
@@ -37,12 +41,16 @@ class Opened:
             if self.insists:
                 raise
 
+    def missed(self, error: OSError) -> None:
+        """A mode could not be given back. Where the disk is to blame, the note stays for whoever comes after."""
+        self._is_owed = self._is_owed or error.errno in PASSING
+
     def clear(self) -> None:
-        """Everything is as it was."""
-        if self._place is not None:
-            with contextlib.suppress(FileNotFoundError):  # There was no room for it.
+        """Everything is as it was, but for what was `missed`."""
+        if self._place is not None and not self._is_owed:
+            with contextlib.suppress(OSError):  # There may have been no room for it.
                 os.unlink(self._place)
-            self._place = None
+        self._place, self._is_owed = None, False
 
 
 def _append(place: str, line: bytes) -> None:

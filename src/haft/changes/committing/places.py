@@ -57,10 +57,12 @@ class Tree:
         widened = [path for path in self.let_in if not beneath or path.startswith(f"{beneath}/")]
         for path in sorted(widened, reverse=True):
             mode, inode = self.let_in.pop(path)
-            with contextlib.suppress(OSError):
+            try:
                 found = self.status(path)
                 if found is not None and found.st_ino == inode:
                     set_mode(self, path, mode)
+            except OSError as error:
+                self.missed(error)
         if widened:
             self.forget()  # What was reached through them cannot be any more.
 
@@ -121,6 +123,11 @@ class Tree:
         """Before a mode is widened for a moment."""
         if self._opened is not None:
             self._opened.note(self.path, path, stat.S_IMODE(found.st_mode), found.st_ino)
+
+    def missed(self, error: OSError) -> None:
+        """A mode that was widened could not be given back."""
+        if self._opened is not None:
+            self._opened.missed(error)
 
     def insist_no_more(self) -> None:
         """From here on a mode is widened even where there is no room for a note."""

@@ -330,7 +330,8 @@ def _movable(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
         set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o200)
     try:
         yield
-    except OSError:
+    except OSError as error:
         if closed:
+            tree.missed(error)  # Whoever finds the note puts it right, where this does not.
             set_mode(tree, path, stat.S_IMODE(status.st_mode))
         raise

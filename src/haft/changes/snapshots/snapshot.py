@@ -90,7 +90,11 @@ class Snapshots:
     def _noting(self) -> Iterator[None]:
         try:
             yield
-        finally:  # Every mode was given back.
+        except OSError as error:
+            if self._opened is not None:
+                self._opened.missed(error)
+            raise
+        finally:  # Every mode was given back, unless the disk failed.
             if self._opened is not None:
                 self._opened.clear()
 
