@@ -34,7 +34,7 @@ def test_the_mark_of_a_secret_is_not_written_over_the_secret(call, workspace):
         {"old_string": "PORT=1\n", "new_string": f"PORT=2\nTOKEN={MARK}\n"},
         {"edits": [{"old_string": "1", "new_string": "2"}, {"old_string": "PORT", "new_string": MARK}]},
     ):
-        with pytest.raises(InvalidArguments, match="stands for a secret that haft does not show"):
+        with pytest.raises(InvalidArguments, match="in place of a secret"):
             call(EditFile, path=".env", **edit)
     with pytest.raises(ToolFailed, match="not found") as caught:
         call(EditFile, path=".env", old_string=f"TOKEN={MARK}", new_string=f"TOKEN={MARK}\nPORT=2")

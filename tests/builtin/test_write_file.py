@@ -51,7 +51,7 @@ def test_content_that_is_too_large_or_no_text_is_refused(call, context, workspac
 
 def test_the_mark_of_a_secret_is_not_written_over_the_secret(call, workspace):
     (workspace / ".env").write_text("PORT=1\nTOKEN=the-real-one\n")
-    with pytest.raises(InvalidArguments, match="stands for a secret that haft does not show"):
+    with pytest.raises(InvalidArguments, match="in place of a secret"):
         call(WriteFile, path=".env", content=f"PORT=2\nTOKEN={MARK}\n")
     assert (workspace / ".env").read_text() == "PORT=1\nTOKEN=the-real-one\n"
 
