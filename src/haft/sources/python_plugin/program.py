@@ -77,6 +77,8 @@ def _loaded(request: Mapping[str, Any]) -> Any:
     import importlib
     import importlib.util
 
+    # From here on compiled files are not read: they need not be what the source says.
+    sys.pycache_prefix = "/nonexistent"
     if request["folder"] is None:
         return importlib.import_module(request["path"])
     sys.path.insert(0, request["folder"])

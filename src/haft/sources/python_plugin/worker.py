@@ -45,9 +45,8 @@ def request_of(entry: PluginEntry, marker: bytes, policy: Policy, root: str, *, 
 def worker_command(entry: PluginEntry, stdin: bytes) -> Command:
     """What starts a worker."""
     python, *modes = worker_argv()[:-1]
-    # What was compiled before is not read: it need not be what the source says. The last word is for whoever looks at
-    # what runs.
-    words = [python, "-X", "pycache_prefix=/nonexistent", *modes, PROGRAM, entry.path]
+    # The last word is for whoever looks at what runs.
+    words = [python, *modes, PROGRAM, entry.path]
     return Command(words, stdin=stdin, readable=tuple(dict.fromkeys(_readable(entry))))
 
 
