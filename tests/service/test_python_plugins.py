@@ -2,8 +2,10 @@
 
 import asyncio
 import functools
+import importlib.util
 import json
 import os
+import py_compile
 import sys
 
 import pytest
@@ -131,6 +133,16 @@ async def test_a_plugin_keeps_its_state_from_call_to_call_in_one_process_that_is
         assert (await service.call("tell")).output == "it is 46", "a failure is no end"
         assert left_of(str(plugin))
     assert not left_of(str(plugin)), "it ends with the service"
+
+
+@in_a_loop
+async def test_what_lies_compiled_beside_a_plugin_is_not_what_runs(tmp_path, plugin):
+    other = tmp_path / "other.py"
+    other.write_text('WORD = "compiled from something else"\n')
+    compiled = importlib.util.cache_from_source(str(plugin / "words.py"))
+    py_compile.compile(str(other), compiled, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    async with opened(tmp_path, f"path:{plugin}/counter.py") as service:
+        assert (await service.call("count", {})).result["word"] == "hello"
 
 
 @in_a_loop
