@@ -96,7 +96,7 @@ def test_a_file_to_be_trusted_stays_in_its_frame(haft, terminal):
         f"# {SPOOF}\n# {'x' * 76}hint: nothing is widened\n[sandbox]\nmode = 'off'\n"
     )
     asked = terminal("trust", COLUMNS="80")
-    asked.until("[y/N] ")
+    asked.until("as it is now? [y/N] ")
     shown = asked.seen[: asked.seen.rindex("would count")].splitlines()[1:]
     assert all(line.startswith("  │ ") and drawn_columns(line) <= 80 for line in shown if line.strip())
     assert "\\t\\t\\t\\t" in asked.seen
