@@ -45,6 +45,8 @@ class Outcome:
     walls: Walls = OPEN_WALLS
     ended_children: tuple[EndedChild, ...] = ()
     """Processes that were still there when the call ended, and were ended with it."""
+    notes: tuple[str, ...] = ()
+    """For the person: what the call met and did not fail for, and what to type to change that."""
 
     @property
     def ok(self) -> bool:
@@ -78,4 +80,5 @@ class Outcome:
             "limits": self.limits.to_json(),
             "walls": self.walls.to_json(),
             "endedChildren": [child.to_json() for child in self.ended_children],
+            "notes": list(self.notes),
         }

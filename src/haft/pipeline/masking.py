@@ -38,6 +38,7 @@ def masked_outcome(outcome: Outcome, secrets: Secrets) -> Outcome:
         ended_children=tuple(
             replace(child, command=secrets.masked_text(child.command)) for child in outcome.ended_children
         ),
+        notes=tuple(map(secrets.masked_text, outcome.notes)),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from haft.contracts import (
     TERMINAL,
@@ -29,6 +29,9 @@ from haft.pipeline.observer import Observer
 if TYPE_CHECKING:
     from haft.pipeline.shown import ShownOutput
 
+MOST_NOTES: Final = 20
+LONGEST_NOTE: Final = 1000
+
 
 class Keeper(Protocol):
     """Whoever must know of a step before anyone else does."""
@@ -43,8 +46,8 @@ class Run:
 
     __slots__ = (
         "_alive", "_cancel_told", "_is_carried", "_keeper", "_next_seq", "_observers", "_outcome", "_task", "_waiters",
-        "call", "changes", "ended_children", "is_put_down", "noted", "show", "shown", "started_at", "states", "status",
-        "workspace",
+        "call", "changes", "ended_children", "is_put_down", "noted", "notes", "show", "shown", "started_at", "states",
+        "status", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, keeper: Keeper) -> None:
@@ -63,6 +66,8 @@ class Run:
         self.workspace: Workspace | None = None
         """What the tool reaches files through, where that is its own."""
         self.ended_children: list[EndedChild] = []
+        self.notes: list[str] = []
+        """Texts for the person that the outcome will hold: see `add_note`."""
         self.is_put_down = False
         """For the keeper: whether it is on disk at all."""
         self.noted: list[Event] = []
@@ -198,6 +203,12 @@ class Run:
     def ended(self, children: Sequence[EndedChild]) -> None:
         """Processes had to be ended with the call."""
         self.ended_children.extend(children)
+
+    def add_note(self, text: str) -> None:
+        """Say something to the person in the outcome's `notes`. Any stage may; a text that was said already, and the
+        first beyond `MOST_NOTES`, are dropped."""
+        if text not in self.notes and len(self.notes) < MOST_NOTES:
+            self.notes.append(text[:LONGEST_NOTE])
 
     def finish(self, outcome: Outcome) -> None:
         """The end: once, after the record has it."""

@@ -27,8 +27,8 @@ class Entry(NamedTuple):
 
 def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes) -> Entry:
     """The entry of a run: `record` as it is, `rest` encoded and cleaned. `rest` has `host`, `startedAt`, `endedAt`,
-    `output`, `stderr`, `result`, `truncated`, `states` (number, time, status), `noted` (other events that were not
-    written before) and `recorded`."""
+    `output`, `stderr`, `result`, `truncated`, `notes`, `states` (number, time, status), `noted` (other events that were
+    not written before) and `recorded`."""
     line = b'{"record":%s,"rest":%s}\n' % (record, clean(encode(rest)))
     return Entry(run, rest["endedAt"] is None, rest["recorded"], record, line)
 
@@ -128,6 +128,7 @@ class RunRecord:
             "limits": record["limits"],
             "walls": record["walls"],
             "endedChildren": record["endedChildren"],
+            "notes": rest.get("notes", []),  # Runs of earlier versions have none.
         }
 
     def states(self) -> list[Event]:

@@ -107,6 +107,17 @@ def waited_for_network(output: str) -> bool:
     return not output.strip() or any(_NO_NETWORK.search(line) for line in output.splitlines()[-MOST_LINES:])
 
 
+def swallowed(output: str, walls: Walls) -> list[str]:
+    """What a call that did not fail ran into, by its own words: texts for the person, with the grant."""
+    if not walls.layers or walls.network or walls.unasked:
+        return []  # What only reads prints such words of files.
+    line = next((line for line in output.splitlines()[-MOST_LINES:] if _NO_NETWORK.search(line[:LONGEST_LINE])), None)
+    if line is None:
+        return []
+    found = _no_network(line[:LONGEST_LINE], _NO_NETWORK, walls)
+    return [f"{found.message}; {found.hint}"]
+
+
 def _limit(line: str, limits: Limits) -> HaftError | None:
     if _TOO_LARGE.search(line) and limits.max_written_file_bytes:
         return LimitExceeded(

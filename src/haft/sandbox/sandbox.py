@@ -43,7 +43,7 @@ from haft.contracts import (
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
-from haft.sandbox.evidence import NEVER, Ground, judge, waited_for_network
+from haft.sandbox.evidence import NEVER, Ground, judge, swallowed, waited_for_network
 from haft.sandbox.granting import Granting
 from haft.sandbox.site import Site, survey
 from haft.sandbox.terms import Terms, amounts, identity
@@ -429,6 +429,10 @@ class Sandbox:
         shown = tuple(target for _source, target in site.show)
         ground = Ground(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""), site.is_in_view)
         return judge(output, walls, self._limits, ground)
+
+    def notes(self, output: str, walls: Walls) -> list[str]:
+        """What to tell the person about a call that did not fail."""
+        return swallowed(output, walls)
 
     def without_network(self, output: str, walls: Walls) -> str | None:
         """What to add to the hint of a call that ran out of time, where it may have waited for an answer."""

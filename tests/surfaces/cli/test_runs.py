@@ -139,3 +139,18 @@ def test_a_state_home_that_cannot_be_one_is_said(haft):
     haft.home.write_text("")
     said = haft("log")
     assert said.code == 2 and "is not a directory" in said.err
+
+
+def test_what_a_call_met_and_did_not_fail_for_is_noted_with_the_grant_and_kept(haft):
+    command = "touch made; echo 'curl: (6) Could not resolve host: api.example' >&2"
+    said = haft("tools", "use", "shell", "--command", command, "--approve", "--json")
+    (note,) = said.json["notes"]
+    assert said.json["status"] == "done"
+    assert "Could not resolve host: api.example" in note and "`--network`" in note
+    assert f"note: {note}" in said.err
+    run = said.json["run"]
+    assert f"note: {note}" in haft("show", run).out
+    assert haft("show", run, "--json").json["outcome"]["notes"] == [note]
+    assert not haft("tools", "use", "shell", "--command", command, "--approve", "--json", "-q").err
+    with_network = haft("tools", "use", "shell", "--command", command, "--approve", "--network", "--json")
+    assert with_network.json["notes"] == []

@@ -127,6 +127,7 @@ class Record:
             started_at=run.started_at,
             duration=run.states[-1][1] - run.started_at,
             ended_children=tuple(run.ended_children),
+            notes=tuple(run.notes),
         )
         outcome = masked_outcome(outcome, run.call.secrets)
         try:
@@ -155,6 +156,7 @@ class Record:
             "stderr": known.stderr,
             "result": known.result,
             "truncated": known.truncated,
+            "notes": known.notes,
             "states": run.states,
             "noted": [(event.seq, event.at, event.type, event.status, event.facts) for event in run.noted],
             "recorded": record_now,

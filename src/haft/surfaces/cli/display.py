@@ -148,6 +148,12 @@ def tell_ended_children(outcome: Outcome, *, quiet: bool) -> None:
         say(f"ended with the call: {named}{more}")
 
 
+def tell_notes(outcome: Outcome) -> None:
+    """What the call met and did not fail for, on stderr."""
+    for note in outcome.notes:
+        say(f"note: {note}")
+
+
 def tell_failure(outcome: Outcome) -> None:
     """Why it failed, on stderr."""
     if outcome.error is not None:

@@ -122,6 +122,7 @@ def _described(run: RunRecord) -> Iterator[str]:
         yield f"output: {outcome['outputBytes']:_} bytes (`haft output {run.id}`)"
     for child in outcome.get("endedChildren", ()):
         yield visible(f"ended with the call: {child['command']} ({child['pid']})")
+    yield from (visible(f"note: {note}") for note in outcome["notes"])
     if outcome["error"] is not None:
         yield visible(f"error: {outcome['error']['message']} ({outcome['error']['code']})")
         if outcome["error"]["hint"]:

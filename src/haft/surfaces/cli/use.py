@@ -206,13 +206,14 @@ async def _found(service: ToolService, name: str) -> tuple[str, Mapping[str, Any
 
 def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interrupts) -> None:
     """What became of it, on stderr."""
-    from haft.surfaces.cli.display import tell_changes, tell_failure
+    from haft.surfaces.cli.display import tell_changes, tell_failure, tell_notes
 
     if said.quiet:
         return
     ended_by_us = interrupts.heard and outcome.status == "cancelled"
     if outcome.error is not None and not ended_by_us:
         tell_failure(outcome)
+    tell_notes(outcome)
     tell_changes(outcome, for_a_person=display.for_a_person)
 
 
