@@ -196,6 +196,11 @@ class Discovery:
             return self._templates is None or self._templates.source.is_current(spec.origin)
         return spec.kind != "amp-toolbox" or self._boxes().is_current(spec.origin)
 
+    def sets_separator(self, name: str, path: str) -> bool:
+        """Whether a setting says what stands between name and value for a tool."""
+        described = name.removeprefix("tb__")
+        return self._separators.chosen(described, path, os.path.dirname(path)) is not None
+
     def forget_failures(self, paths: Iterable[str]) -> None:
         """Ask these files again, if they could not be understood before."""
         for path in paths:

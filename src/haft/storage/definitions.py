@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-FORM: Final = 1
+FORM: Final = 2
 """Of what is kept; another one's files are not read."""
 MOST_BYTES: Final = 64_000_000
 

@@ -33,6 +33,7 @@ BOMB = ", ".join(
 STRING = '"type": "string", "description": "which file"'
 READ_EQUALS = """if [ "$TOOLBOX_ACTION" = execute ]; then while IFS='=' read -r key value; do echo "$key"; done; fi"""
 READ_COLON = READ_EQUALS.replace("IFS='='", "IFS=': '")
+READ_BOTH = READ_EQUALS.replace("; fi", "; while IFS=: read -r key value; do echo; done; fi")
 
 CASES = {
     "no-shebang": (text().removeprefix("#!/usr/bin/env bash\n"), text()),
@@ -67,6 +68,7 @@ CASES = {
     "schema-excess": (schema(BOMB + ', "q": {"type": "string"}'), schema(f'"n": {{{STRING}}}')),
     "text-with-structures": (text("files: array which files"), json('"args": {"files": ["array", "which files"]}')),
     "equals-input": (text("path: string which file", before=READ_EQUALS), text("a: string b", before=READ_COLON)),
+    "separator-unclear": (text("path: string which file", before=READ_BOTH), text("a: string b", before=READ_COLON)),
 }
 
 

@@ -167,7 +167,29 @@ def test_an_equals_that_options_are_split_at_does_not_make_a_script_one_that_rea
     assert separator_of(f"{reads}\nIFS='=' read -r name setting <<<\"$option\"\n") != EQUALS
 
 
-PIECES = ("IFS=", "cut -d ", "${a%%", "${aa", "^a", "awk -F ", "grep '^a ", "test ^", "[^", "find(", " =", "jq ")
+PIECES = (
+    "a.b",
+    "a.split(",
+    "on(a,",
+    "for a in ",
+    "foreach (",
+    "read a ",
+    "x += y ",
+    "case $",
+    "'\"",
+    "IFS=",
+    "cut -d ",
+    "${a%%",
+    "${aa",
+    "^a",
+    "awk -F ",
+    "grep '^a ",
+    "test ^",
+    "[^",
+    "find(",
+    " =",
+    "jq ",
+)
 """The beginnings of every way to split, which a script may repeat on one line as often as it has room."""
 
 
@@ -255,6 +277,34 @@ def test_what_was_set_for_a_tool_or_a_directory_wins_over_all_else(box):
         "key=a=b: c\n",
     ]
     assert "`name=value`" in box.haft("tools", "show", "tb__lies_there").out
+
+
+def test_where_a_script_shows_both_check_says_so_and_the_setting_that_it_names_decides(box):
+    reads = "while IFS=: read -r a b; do :; done\nIFS== read -r a b\ntrue\n"
+    path = raw(box, "both")
+    path.write_text(path.read_text() + reads)
+    said = box.haft("tools", "check", str(path))
+    assert "separator-unclear" in said.out and '`"both" = "="` in `[toolbox.separator]`' in said.out
+    (box.workspace / "haft.toml").write_text('[toolbox.separator]\n"both" = "="\n')
+    assert "separator-unclear" not in box.haft("tools", "check", str(path)).out
+    assert given(box, "both") == ["key=a=b: c\n"]
+
+
+def test_a_value_of_several_lines_passes_unless_a_later_line_is_a_parameter_of_the_tool(box):
+    raw(box, "plain")
+    old(box, "old")
+
+    async def body(service):
+        for value in ("one\ntwo: 2\n\nand more", "a\nkey=3"):
+            assert (await service.call("tb__plain", {"key": value})).output == f"key: {value}\n"
+        assert "<two: 2|>" in (await service.call("tb__old", {"key": "one\ntwo: 2\nkey: 3"})).output
+        for tool, value in (("tb__plain", "one\n key: 2"), ("tb__old", "one\rother=2"), ("tb__old", "one\nkey")):
+            refused = await service.call(tool, {"key": value})
+            assert (
+                refused.error.code == "invalid-arguments" and "would be read as that parameter" in refused.error.message
+            )
+
+    box.run(body)
 
 
 def test_a_path_outside_is_looked_at_in_the_same_way(box):

@@ -51,8 +51,10 @@ def test_a_value_is_refused_or_comes_back_and_forges_nothing(arguments):
         check_text("tb__x", arguments, ": ")
     except InvalidArguments:
         return
-    read = parsed(as_text(arguments, (), ": "), ": ")
-    assert set(read) == {name for name, value in arguments.items() if value is not None}
+    lines = as_text(arguments, (), ": ").decode().splitlines()
+    read = [line.partition(": ")[0].strip() for line in lines]
+    given = {name for name, value in arguments.items() if value is not None}
+    assert {name: read.count(name) for name in given} == dict.fromkeys(given, 1)
 
 
 @settings(max_examples=40)
@@ -83,12 +85,31 @@ def test_arguments_come_in_the_order_of_the_parameters():
 
 
 @pytest.mark.parametrize("character", ENDS_A_LINE.values(), ids=ENDS_A_LINE)
-@pytest.mark.parametrize("shape", ["x{}y: z", "{}", "x{}"])
+@pytest.mark.parametrize("shape", ["x{}other: z", "{}  Other :z", "x{}y{}good:", "x{}message", "{}other"])
 def test_a_value_that_would_forge_a_parameter_is_refused_by_name(character, shape):
     with pytest.raises(InvalidArguments) as refused:
-        check_text("tb__x", {"good": "a", "message": shape.format(character)}, ": ")
-    assert "`message`" in refused.value.message and "`good`" not in refused.value.message
-    assert "JSON" in refused.value.hint
+        check_text("tb__x", {"good": "a", "message": shape.replace("{}", character)}, ": ", ["other"])
+    assert "`message`" in refused.value.message and "`message`" in refused.value.problems[0]
+    assert len(refused.value.problems) == 1 and "JSON" in refused.value.hint
+
+
+@pytest.mark.parametrize("character", [each for each in SPLITS if each != "\0"], ids=ascii)
+@pytest.mark.parametrize(
+    "shape", ["x{}y: z", "{}", "x{}", "x{}others: 2", "x{}other 2", "x{}the other: 2", "x{}other=2"]
+)
+def test_a_value_of_several_lines_passes_where_none_would_be_read_as_a_parameter(character, shape):
+    check_text("tb__x", {"good": "a", "message": shape.replace("{}", character)}, ": ", ["other"])
+
+
+def test_what_else_ends_a_name_for_the_tool_forges_as_well():
+    for ends, value in ((": ", "x\nother 2"), ("=:", "x\nother=2")):
+        with pytest.raises(InvalidArguments):
+            check_text("tb__x", {"message": value}, ": ", ["other"], ends=ends)
+
+
+def test_a_value_with_nul_is_refused_wherever_it_is():
+    with pytest.raises(InvalidArguments, match="NUL"):
+        check_text("tb__x", {"message": "a\0b"}, ": ")
 
 
 @pytest.mark.parametrize("character", ENDS_A_LINE.values(), ids=ENDS_A_LINE)
@@ -110,7 +131,7 @@ def test_a_name_that_reads_as_another_is_refused(name, separator):
 
 def test_every_wrong_parameter_is_named_at_once():
     with pytest.raises(InvalidArguments) as refused:
-        check_text("tb__x", {"one": "a\nb", "two": "c\rd"}, ": ")
+        check_text("tb__x", {"one": "a\ntwo: b", "two": "c\rone: d"}, ": ")
     assert "`one`" in refused.value.message and "`two`" in refused.value.message
 
 

@@ -17,7 +17,7 @@ from haft.schema import from_words, shortened
 from haft.sources.amp_toolbox.asking import ask
 from haft.sources.amp_toolbox.describing import script
 from haft.sources.amp_toolbox.reading import Description, Unreadable, read_description
-from haft.sources.amp_toolbox.separator import separator_of
+from haft.sources.amp_toolbox.separator import shown_by
 from haft.sources.asking import Said
 
 KIND: Final = "amp-toolbox"
@@ -80,20 +80,27 @@ def _check_described(described: Description, text: str, looked: Looked, reserved
         untyped = [name for name, words in lines if _is_untyped(words)]
         if untyped:
             yield no_type(untyped)
-        yield from _check_text_form(schema, looked)
+        yield from _check_text_form(name, schema, looked)
 
 
-def _check_text_form(schema: Mapping[str, Any], looked: Looked) -> Iterator[Finding]:
+def _check_text_form(name: str, schema: Mapping[str, Any], looked: Looked) -> Iterator[Finding]:
     properties: Mapping[str, Any] = schema.get("properties", {})
     structured = [name for name, one in properties.items() if one.get("type") in ("array", "object")]
     if structured:
         yield Finding(
             "text-with-structures", f"a text tool takes {listed(structured)}", "describe it in JSON: it then gets JSON"
         )
-    if properties and separator_of(script(looked.path)) == "=":
+    shown = shown_by(script(looked.path))
+    if properties and shown.is_unsure:
+        yield Finding(
+            "separator-unclear",
+            "the script does not show whether it splits its input at `:` or at `=`: haft sends it `key: value`",
+            f'if it reads `key=value`, set `"{name}" = "="` in `[toolbox.separator]` of haft.toml; else `": "`',
+        )
+    if properties and shown.separator == "=":
         yield Finding(
             "equals-input",
-            "the script splits its input only at `=`: haft sends it `key=value`, other hosts may not",
+            "the script splits its input at `=`: haft sends it `key=value`, other hosts may not",
             "split at the first colon: `while IFS=': ' read -r key value`",
         )
 

@@ -12,7 +12,7 @@ from haft.sources.amp_toolbox.asking import ask
 from haft.sources.amp_toolbox.finding import Candidate
 from haft.sources.amp_toolbox.interpreters import missing_interpreter
 from haft.sources.amp_toolbox.reading import Unreadable, read_description
-from haft.sources.amp_toolbox.separator import separator_of
+from haft.sources.amp_toolbox.separator import shown_by
 from haft.sources.answers import FAIR_SECONDS, Known
 from haft.sources.asking import DESCRIBE_SECONDS, Said, tail_of
 
@@ -66,7 +66,8 @@ def read(said: Said, path: str, seconds: float = DESCRIBE_SECONDS) -> Known:
     digest = hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
     known: Known = {**definition, "digest": digest}
     if described.form == "text":
-        known["separator"] = separator_of(script(path))
+        shown = shown_by(script(path))
+        known |= {"separator": shown.separator, "ends": shown.ends}
     return known
 
 

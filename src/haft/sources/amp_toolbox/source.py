@@ -29,10 +29,14 @@ class Separators:
     """By the name of a tool, or by directory."""
 
     def of(self, name: str, candidate: Candidate, shown: str | None) -> str:
-        for key in (name, f"tb__{name}", candidate.path, candidate.place.directory):
+        return self.chosen(name, candidate.path, candidate.place.directory) or shown or COLON
+
+    def chosen(self, name: str, path: str, directory: str) -> str | None:
+        """What settings say; None where they leave it to the script."""
+        for key in (name, f"tb__{name}", path, directory):
             if key in self.special:
                 return self.special[key]
-        return shown or COLON if self.default == COLON else self.default
+        return None if self.default == COLON else self.default
 
 
 class Toolboxes:
@@ -137,7 +141,10 @@ def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) 
     """A tool from what is known of it."""
     separator = separators.of(known["name"], each, known.get("separator"))
     spec = spec_of(known, each, separator)
-    return Found(spec, ToolboxTool(spec, each.path, each.identity, known["form"], separator, each.place.folder))
+    tool = ToolboxTool(
+        spec, each.path, each.identity, known["form"], separator, each.place.folder, known.get("ends", "")
+    )
+    return Found(spec, tool)
 
 
 def _bare(each: Candidate) -> ToolSpec:

@@ -35,6 +35,8 @@ class ToolboxTool:
     form: str
     separator: str
     folder: str | None = None
+    ends: str = ""
+    """What ends a name in the lines that it reads, besides the separator."""
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         """What could not be handed over is refused before anyone is asked; null is left out of a text."""
@@ -42,7 +44,8 @@ class ToolboxTool:
             from haft.sources.amp_toolbox.wire import check_text
 
             arguments = {name: value for name, value in arguments.items() if value is not None}
-            check_text(self.spec.name, arguments, self.separator)
+            declared = self.spec.input_schema.get("properties", ())
+            check_text(self.spec.name, arguments, self.separator, declared, ends=self.ends)
         return arguments
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:

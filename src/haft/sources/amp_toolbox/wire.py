@@ -13,7 +13,7 @@ from haft.schema import shortened
 from haft.sources.amp_toolbox.starting import ENVIRONMENT
 
 _ENDS_A_LINE: Final = re.compile("[\r\n\0\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""Where one reader or another takes a line to end: what follows would be another parameter."""
+"""Where one reader or another takes a line to end: what follows may be another parameter."""
 _THREAD: Final = re.compile(r"T-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _ESCAPES: Final = {ord(letter): f"\\u{ord(letter):04x}" for letter in "\x85\u2028\u2029"}
 _THREADS: Final = uuid.UUID("6b1f1d0e-7f0a-5b64-9d7e-2f4c4b1f9a11")
@@ -31,23 +31,34 @@ def as_text(arguments: Mapping[str, Any], order: Iterable[str], separator: str) 
     return "".join(lines).encode()
 
 
-def check_text(tool: str, arguments: Mapping[str, Any], separator: str) -> None:
-    """Refuse what a text tool would take for something else than was passed."""
-    problems = list(_forgeries(arguments, separator.strip() or separator))
+def check_text(
+    tool: str, arguments: Mapping[str, Any], separator: str, declared: Iterable[str] = (), *, ends: str = ""
+) -> None:
+    """Refuse what a text tool would take for something else than was passed. `ends` are further characters that end a
+    name in the lines that it reads. A value of several lines passes where no later line names a parameter."""
+    problems = list(_forgeries(arguments, separator.strip() or separator, {*declared, *arguments}, ends))
     if problems:
         raise InvalidArguments(tool, problems, hint="a tool that describes itself in JSON can take any value")
 
 
-def _forgeries(arguments: Mapping[str, Any], mark: str) -> Iterator[str]:
+def _forgeries(arguments: Mapping[str, Any], mark: str, names: set[str], ends: str) -> Iterator[str]:
+    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    # Readers that split without looking for the mark take a line of a name alone for that parameter too.
+    end = "|".join(["$", re.escape(mark), *(r"\s" if each == " " else re.escape(each) for each in ends)])
+    forged = re.compile(rf"\s*({known})\s*?(?:{end})", re.IGNORECASE)
     for name, value in arguments.items():
         shown = shortened(name, 80)
         if not name.strip() or name != name.strip() or mark in name or _ENDS_A_LINE.search(name):
             yield f"`{shown}` cannot be the name of a parameter on a line of text"
-        elif isinstance(value, str) and _ENDS_A_LINE.search(value):
-            yield (
-                f"`{shown}` holds a line break, and the tool takes its arguments as lines of text: what follows it "
-                "would be read as another parameter"
-            )
+        elif isinstance(value, str) and "\0" in value:
+            yield f"`{shown}` holds the character NUL, which no line of text can"
+        elif isinstance(value, str):
+            later = (found for line in _ENDS_A_LINE.split(value)[1:] if (found := forged.match(line)) is not None)
+            if (first := next(later, None)) is not None:
+                yield (
+                    f"`{shown}` holds a line that begins with `{shortened(first[1], 80)}`, and the tool takes its "
+                    "arguments as lines of text: it would be read as that parameter"
+                )
 
 
 def _text(value: Any) -> str:

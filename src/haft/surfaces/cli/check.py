@@ -135,8 +135,25 @@ def _checked(targets: Sequence[Target], loaded: Sequence[Listing], said: Globals
         tell_what_is_logged(said)
         with looking_launcher(workspace_of(said), state_home()) as launcher:
             reports += asyncio.run(_check_and_mend(targets, launcher, said, fix=fix))
+        reports = [_settled(report, said) for report in reports]
         _forget_failures([os.path.abspath(target.path) for target in targets], said)
     return reports + [check_listing(listing, RESERVED) for listing in loaded]
+
+
+def _settled(report: Report, said: Globals) -> Report:
+    """Without what a setting has decided."""
+    if not report.has("separator-unclear"):
+        return report
+    from dataclasses import replace
+
+    from haft.service.config import load_config
+    from haft.service.discovery import Discovery
+
+    discovery = Discovery(workspace_of(said), state_home(), os.environ)
+    discovery.configure(load_config(workspace_of(said), os.environ, trust_home=state_home().path))
+    if not discovery.sets_separator(report.name or "", os.path.abspath(report.target)):
+        return report
+    return replace(report, findings=[each for each in report.findings if each.code != "separator-unclear"])
 
 
 def _forget_failures(paths: Sequence[str], said: Globals) -> None:

@@ -128,10 +128,20 @@ DEFINITIONS: Final = (
         "equals-input",
         "note",
         "The script reads `key=value`, which is not the protocol.",
-        "Parameters come as `key: value`. In this script only splitting at `=` was found, so haft sends it "
+        "Parameters come as `key: value`. This script takes its input apart at `=`, so haft sends it "
         "`key=value`; other hosts may not. Split at the first colon, and the tool works everywhere; a separator for a "
         "directory or tool is also a setting.",
         "while IFS='=' read -r key value; do …",
         "while IFS=': ' read -r key value; do …",
+    ),
+    Code(
+        "separator-unclear",
+        "warning",
+        "The script does not show whether it reads `key: value` or `key=value`.",
+        "It takes text apart at `=`, and it cannot be told from the script that this text is something else than its "
+        "input. haft sends it `key: value`, as the protocol says. Where that is wrong, the setting `toolbox.separator` "
+        "decides, for this tool or its directory; where it is right, the setting ends this warning.",
+        "while IFS=: read -r key value; do …; done\nwhile IFS== read -r key value; do …; done",
+        "while IFS=': ' read -r key value; do …; done",
     ),
 )
