@@ -64,6 +64,7 @@ class Init:
             self._template,
             network=kind["network"],
             extra=kind["extra"],
+            links=kind["links"],
             sealed=kind.get("sealed", False),
             unasked=kind["unasked"],
         )

@@ -168,7 +168,14 @@ class Room:
     """One call's place, from `furnish` to its end."""
 
     def __init__(
-        self, template: Template, *, network: bool, extra: list[list[Any]], sealed: bool, unasked: bool
+        self,
+        template: Template,
+        *,
+        network: bool,
+        extra: list[list[Any]],
+        links: list[list[str]],
+        sealed: bool,
+        unasked: bool,
     ) -> None:
         self._template = template
         self._unasked = unasked
@@ -180,6 +187,8 @@ class Room:
         self._network = network
         self._extra = extra
         """What is granted to this call alone: source, target, and whether it may be written."""
+        self._links = links
+        """Names by which this call looks for what it is shown: each with where it leads."""
         self._caches: list[tuple[int, str]] = []
         self._own_proc: int | None = None
         """The call's `/proc`, of which commands only see a copy that cannot be written."""
@@ -307,6 +316,10 @@ class Room:
                     kernel.cover(place, onto, clear=ATTR_RDONLY if writable else 0)
                     os.close(onto)
             os.close(place)
+        for path, target in self._links:
+            with contextlib.suppress(OSError):  # Only where nothing of the host is seen, nor of the workspace.
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.symlink(target, path)
         for place, target in self._caches:
             make_place(target, place)
             kernel.bind(place, target)

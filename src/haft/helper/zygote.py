@@ -137,7 +137,7 @@ class Ready:
         self.kind = kind
 
 
-PLAIN: dict[str, Any] = {"network": False, "unasked": True, "extra": []}
+PLAIN: dict[str, Any] = {"network": False, "unasked": True, "extra": [], "links": []}
 """The closest room: where it can be had, so can any."""
 
 

@@ -105,6 +105,20 @@ def safe_path(path: str, workspace: str) -> str:
     return os.pathsep.join(kept) or DEFAULT_PATH
 
 
+def activated_in(workspace: str, host: Mapping[str, str]) -> str | None:
+    """The virtual environment inside the workspace that a person has activated: VIRTUAL_ENV names it and its programs
+    are on PATH, or they stand first there."""
+    entries = [os.path.normpath(entry) for entry in host.get("PATH", "").split(os.pathsep) if os.path.isabs(entry)]
+    named = host.get("VIRTUAL_ENV", "")
+    wanted = [os.path.join(os.path.normpath(named), "bin")] if os.path.isabs(named) else []
+    for entry in (*(each for each in wanted if each in entries), *entries[:1]):
+        place = os.path.dirname(entry)
+        inside = place.startswith(workspace.rstrip("/") + "/")
+        if inside and os.path.basename(entry) == "bin" and os.path.isfile(os.path.join(place, "pyvenv.cfg")):
+            return place if os.path.realpath(entry) == entry and not _anyone_may_write(entry) else None
+    return None
+
+
 def _anyone_may_write(directory: str) -> bool:
     try:
         return bool(os.stat(directory).st_mode & stat.S_IWOTH)

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from haft.files.gitconfig import first_line, known_to_git
 from haft.files.machine_secrets import secrets_of_root
-from haft.sandbox.environment import safe_path
+from haft.files.packages import interpreter_of
+from haft.sandbox.environment import activated_in, safe_path
 from haft.sandbox.toolchains import is_below, outermost, toolchains
 
 SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108
@@ -109,7 +110,8 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
     repository = repository_of(root)
     mounted = tuple(path for path in _mounted_in(SEEN) if not is_below(path, (root,)))
     found = toolchains(safe_path(env.get("PATH", ""), root), hidden, homes, lambda path: _is_system(path, mounted))
-    own = [path for path in (*needed(root), *([repository] if repository else [])) if path != "/"]
+    pythons = [path for place in environments_in(root, env) for path in interpreter_of(place, env)]
+    own = [path for path in (*needed(root), *pythons, *([repository] if repository else [])) if path != "/"]
     show = _shown([*own, *found], hide, hidden)
     unseen = [each for path in (*own, *found) for each in (path, os.path.realpath(path))]
     view = _shown([root, *outermost(path for path in unseen if not _is_system(path, mounted))], hide)
@@ -127,6 +129,13 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
         repository=repository,
         is_writable=not os.statvfs(root).f_flag & os.ST_RDONLY,
     )
+
+
+def environments_in(workspace: str, env: Mapping[str, str]) -> Iterator[str]:
+    """The virtual environments of a workspace: the one that is activated, and those of the usual names."""
+    if (active := activated_in(workspace, env)) is not None:
+        yield active
+    yield from (os.path.join(workspace, name) for name in (".venv", "venv"))
 
 
 def _shown(

@@ -44,9 +44,15 @@ class Terms:
             for path in dict.fromkeys((*walls.readable, *shown))
             if self._is_unseen(path, walls)
         ]
+        # By the name that a link gives it too: a program is started, and finds its library, by that.
+        links = [
+            [path, real]
+            for path in dict.fromkeys(map(os.path.normpath, command.readable))
+            if (real := os.path.realpath(path)) != path and self._is_unseen(path, walls)
+        ]
         granted = self._granted_to(walls)
         extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
-        return {"network": walls.network, "unasked": walls.unasked, "extra": extra}
+        return {"network": walls.network, "unasked": walls.unasked, "extra": extra, "links": links}
 
     def _is_unseen(self, path: str, walls: Walls) -> bool:
         """Whether it is not seen unless it is shown to this call alone."""

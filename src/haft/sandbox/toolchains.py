@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from haft.files.installed import installed_by_name
+from haft.files.packages import NEVER
 
 KNOWN: Final = (
     ".asdf", ".bun", ".cargo/bin", ".deno", ".dotnet", ".foundry/bin", ".foundry/versions",
@@ -24,9 +25,6 @@ KNOWN: Final = (
 
 COMPANIONS: Final = {".cargo/bin": (".rustup",), ".local/bin": (".local/lib",)}
 """What a toolchain needs beside itself."""
-
-NEVER: Final = ("", ".local", ".local/share", ".config", ".cache", ".cargo", ".ssh", ".gnupg")
-"""Never taken as a whole, whatever lies in them."""
 
 HOMES: Final = "/home"
 """Whose directories are homes, each of them."""

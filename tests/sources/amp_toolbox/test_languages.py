@@ -265,7 +265,7 @@ def test_through_the_command_line_a_tool_receives_the_same(box):
         "count": 2,
         "on": False,
     }
-    refused = box.haft(*only, "tb__raw", "--path=a\nb")
+    refused = box.haft(*only, "tb__raw", "--path=a\nmore: b")
     assert (refused.code, refused.out) == (2, "")
     assert "`path`" in refused.err and "JSON" in refused.err
 

@@ -43,7 +43,7 @@ async def check_executable(
     found = [*check_inside(path, within), *check_file(looked), *check_start(looked)]
     if _UNSTARTABLE & {finding.code for finding in found} or not looked.content:
         return Report(path, KIND, None, found)
-    said = await ask(os.path.abspath(path), launcher, folder=folder)
+    said = await ask(os.path.abspath(path), launcher, folder=folder, is_workspaces=within is not None)
     found += check_behaviour(said)
     name = None
     if said.failure is None and not said.is_late and not said.is_flood:

@@ -8,8 +8,16 @@ from haft.sources.amp_toolbox.starting import ENVIRONMENT, own_places, started_a
 from haft.sources.asking import DESCRIBE_SECONDS, Said
 
 
-async def ask(path: str, launcher: Launcher, *, seconds: float = DESCRIBE_SECONDS, folder: str | None = None) -> Said:
+async def ask(
+    path: str,
+    launcher: Launcher,
+    *,
+    seconds: float = DESCRIBE_SECONDS,
+    folder: str | None = None,
+    is_workspaces: bool = False,
+) -> Said:
     """Run it with TOOLBOX_ACTION=describe."""
     env = {"TOOLBOX_ACTION": "describe", **ENVIRONMENT}
-    command = Command(started_as(path), env=env, readable=tuple(own_places(path, folder)))
+    readable = tuple(own_places(path, folder, is_workspaces=is_workspaces))
+    command = Command(started_as(path), env=env, readable=readable)
     return await asking.ask(command, launcher, seconds=seconds)

@@ -21,7 +21,14 @@ LARGEST_SCRIPT: Final = 64_000
 
 async def describe(candidate: Candidate, launcher: Launcher, seconds: float) -> Known:
     """What one file says."""
-    said = await ask(candidate.path, launcher, seconds=seconds, folder=candidate.place.folder)
+    place = candidate.place
+    said = await ask(
+        candidate.path,
+        launcher,
+        seconds=seconds,
+        folder=place.folder,
+        is_workspaces=place.provenance == "workspace",
+    )
     known: Known = {"identity": candidate.identity}
     try:
         try:

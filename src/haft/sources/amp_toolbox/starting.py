@@ -6,12 +6,10 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
+from haft.files.packages import SHARED, holds_a_home, interpreter_of, package_of
+
 ENVIRONMENT: Final = {"AGENT": "amp", "CLAUDECODE": "1"}
 """What both actions get, besides the action."""
-SHARED: Final = (
-    "/tmp", "/var/tmp", "/run", "/dev/shm", "/data", "/media", "/mnt", "/opt", "/srv", "/var",  # noqa: S108
-)  # fmt: skip
-"""What lies beside a file here is anyone's."""
 _PROGRAMS: Final = (b"#!", b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe")
 """How files begin that a kernel can start."""
 
@@ -27,17 +25,19 @@ def started_as(path: str) -> list[str]:
     return ["/bin/sh", path] if is_text else [path]
 
 
-def own_places(path: str, folder: str | None = None) -> Iterator[str]:
-    """What an executable must be able to read wherever it lies: itself and its neighbours, or the `folder` that it is
-    part of. A whole home directory is no neighbourhood."""
-    home = os.path.realpath(os.path.expanduser("~"))
-    real = os.path.realpath(path)
-    for file in dict.fromkeys((path, real)):
+def own_places(path: str, folder: str | None = None, *, is_workspaces: bool = False) -> Iterator[str]:
+    """What an executable must be able to read wherever it lies: itself and its neighbours, the package or the `folder`
+    that it is part of, and the Python of the package's environment. One of the workspace sees that, and no package
+    around it: a clone does not choose what else is seen. A whole home directory is no neighbourhood."""
+    packages = []
+    for file in dict.fromkeys((path, os.path.realpath(path))):
         around = os.path.dirname(file)
-        yield file if _holds(os.path.realpath(around), home) or os.path.realpath(around) in SHARED else around
-    if folder is not None and not _holds(os.path.realpath(folder), home):
+        real = os.path.realpath(around)
+        yield file if holds_a_home(real) or real in SHARED else around
+        if not is_workspaces and (package := package_of(file)) is not None:
+            packages.append(package)
+    for package in dict.fromkeys(packages):
+        yield package
+        yield from interpreter_of(os.path.join(package, ".venv"), os.environ)
+    if folder is not None and not holds_a_home(os.path.realpath(folder)):
         yield folder
-
-
-def _holds(directory: str, home: str) -> bool:
-    return directory == "/" or home == directory or home.startswith(directory.rstrip("/") + "/")

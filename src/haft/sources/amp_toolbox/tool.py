@@ -63,7 +63,7 @@ class ToolboxTool:
             cwd=context.workspace.locate(context.cwd),
             env={**context.env, **execute_environment(context.thread)},
             stdin=stdin,
-            readable=tuple(own_places(self.path, self.folder)),
+            readable=tuple(own_places(self.path, self.folder, is_workspaces=self.spec.provenance == "workspace")),
         )
         end = await context.launcher.run(command, context)
         failure = None if end.code == 0 else Failure("tool-failed", _how_it_ended(self.spec.name, end))

@@ -68,7 +68,7 @@ async def describe(file: PluginFile, launcher: Launcher, seconds: float) -> Know
     command = Command(
         ["bash", file.path, "schema"],
         env={"AGENT_TOOL_PYTHON": sys.executable},
-        readable=tuple(own_places(file.path, file.folder)),
+        readable=tuple(own_places(file.path, file.folder, is_workspaces=file.provenance == "workspace")),
     )
     said = await ask(command, launcher, seconds=seconds)
     known: Known = {"identity": file.identity}

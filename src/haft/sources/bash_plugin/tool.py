@@ -112,7 +112,9 @@ class BashPluginTool:
                 **(more or {}),
             },
             stdin=stdin,
-            readable=tuple(own_places(self.file.path, self.file.folder)),
+            readable=tuple(
+                own_places(self.file.path, self.file.folder, is_workspaces=self.file.provenance == "workspace")
+            ),
         )
 
     def _failed(self, end: Exit, tail: str) -> str:

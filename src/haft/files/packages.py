@@ -1,0 +1,121 @@
+"""The package that a program belongs to, and the Python that an environment runs: what a tool needs beside its file.
+
+A stranger who can put a file into a directory above a tool must not decide how much of the disk the tool sees. So the
+search stops where others may write, where somebody else owns a directory, and before anything that holds a home.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import pwd
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+MANIFESTS: Final = ("package.json", "pyproject.toml")
+NEVER: Final = ("", ".local", ".local/share", ".config", ".cache", ".cargo", ".ssh", ".gnupg")
+"""Of a home, never taken as a whole, whatever lies in them."""
+SHARED: Final = (
+    "/", "/tmp", "/var/tmp", "/run", "/dev/shm", "/data", "/home", "/media", "/mnt", "/opt", "/srv", "/usr",  # noqa: S108
+    "/usr/local", "/var",
+)  # fmt: skip
+"""What lies here is anyone's."""
+MOST_LEVELS: Final = 40
+
+
+def package_of(path: str) -> str | None:
+    """The root of the package that a file is part of: the nearest directory above it with a manifest. None where there
+    is none, where a repository begins before one is found, or where it cannot be trusted to be the file's own."""
+    real = os.path.realpath(path)
+    try:
+        trusted = {os.stat(real).st_uid, os.geteuid(), 0}
+    except OSError:
+        return None
+    directory = os.path.dirname(real)
+    for _level in range(MOST_LEVELS):
+        if holds_a_home(directory) or directory in SHARED or not _is_closed(directory, trusted):
+            return None
+        if any(_is_own_file(os.path.join(directory, name), trusted) for name in MANIFESTS):
+            return directory
+        if os.path.lexists(os.path.join(directory, ".git")):
+            return None
+        directory = os.path.dirname(directory)
+    return None
+
+
+def holds_a_home(directory: str) -> bool:
+    """Whether a directory is a home, a part of one that is never taken as a whole, or lies above one."""
+    if directory == "/":
+        return True
+    words = directory.split("/")
+    homes = [*_homes(), *(["/".join(words[:3])] if words[1] == "home" and len(words) > 2 else [])]
+    never = (os.path.normpath(os.path.join(home, name)) for home in homes for name in NEVER)
+    return any(place == directory or place.startswith(directory + "/") for place in never)
+
+
+def _homes() -> Iterator[str]:
+    yield os.path.realpath(os.path.expanduser("~"))
+    yield "/root"
+    try:
+        yield os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return
+
+
+def _is_closed(directory: str, trusted: set[int]) -> bool:
+    """Whether nobody but these may put anything there. Members of its group may."""
+    try:
+        found = os.lstat(directory)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid in trusted and not found.st_mode & stat.S_IWOTH
+
+
+def _is_own_file(path: str, trusted: set[int]) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid in trusted
+
+
+def interpreter_of(environment: str, env: Mapping[str, str]) -> list[str]:
+    """Where the Python of a virtual environment is installed, where uv or pyenv put it: that installation alone, by
+    every name that leads there. Whoever can write the environment may link it to anything, so nothing else counts."""
+    link = os.path.join(environment, "bin", "python")
+    if not os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
+        return []
+    found: list[str] = []
+    for root in _installed_in(env):
+        step = link
+        for _link in range(10):
+            step = os.path.normpath(step)
+            relative = os.path.relpath(step, root)
+            if not relative.startswith("..") and relative.count("/") == 2:
+                place = os.path.join(root, relative.split("/")[0])
+                if _is_python(place, root):
+                    found += [place, os.path.realpath(place)]
+            if not os.path.islink(step):
+                break
+            step = os.path.join(os.path.dirname(step), os.readlink(step))
+    return list(dict.fromkeys(found))
+
+
+def _installed_in(env: Mapping[str, str]) -> list[str]:
+    """Where uv and pyenv keep the interpreters that they install."""
+    home = env.get("HOME") or os.path.expanduser("~")
+    data = env.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
+    roots = [
+        env.get("UV_PYTHON_INSTALL_DIR") or os.path.join(data, "uv", "python"),
+        os.path.join(env.get("PYENV_ROOT") or os.path.join(home, ".pyenv"), "versions"),
+    ]
+    named = [os.path.normpath(root) for root in roots if os.path.isabs(root)]
+    return [each for root in named for each in dict.fromkeys((root, os.path.realpath(root))) if not holds_a_home(each)]
+
+
+def _is_python(place: str, root: str) -> bool:
+    """Whether a directory is an installation of Python, and one of those."""
+    real = os.path.realpath(place)
+    inside = os.path.dirname(real) == os.path.realpath(root)
+    return inside and bool(glob.glob(os.path.join(glob.escape(real), "lib", "python3*", "os.py")))
