@@ -213,7 +213,7 @@ async def test_bundled_tools_join_with_their_skill_in_its_thread_and_leave_with_
         outcome = await service.call("tb__bundled")
         assert outcome.status == "error"
         outcome = await service.call("skill", {"name": "testing"})
-        assert "Do it well." in outcome.output and "tools/x" in outcome.output
+        assert "Do it well." in outcome.output and "`tb__bundled`" in outcome.output
         assert boxed(service) == {"tb__bundled": "ready"}, "it is there as soon as the skill was read"
         assert (await service.call("tb__bundled")).output == "done\n"
         assert boxed(service, thread="T-another") == {}

@@ -30,7 +30,7 @@ sentence; callers pass facts. `Failure` is the same as a plain value, for outcom
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -72,11 +72,24 @@ class UnknownTool(CallError):
     code = "unknown-tool"
     exit_code = 2
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+    def __init__(
+        self, name: str, known: Iterable[str], broken: Mapping[str, str] | None = None, plugins: Iterable[str] = ()
+    ) -> None:
+        """`broken` are those that are listed and cannot be called, with the reason; `plugins` those of these names that
+        are plugins, and may have brought the tool."""
+        names, broken = sorted(known), broken or {}
         near = near_miss(name, names)
+        meant = next((each for each in (name, f"tb__{name}") if each in broken), None)
+        if meant is None and near is None:
+            meant = near_miss(name, broken)
+        message = f"there is no tool called `{name}`"
         hint = f"did you mean `{near}`?" if near else "`haft tools list` shows the tools there are"
-        super().__init__(f"there is no tool called `{name}`", hint=hint)
+        if meant is not None:
+            message += f", and `{meant}` cannot be called, it is {broken[meant]}"
+        elif suspects := [each for each in plugins if each in broken]:
+            may_be = f"it may be a tool of the plugin `{suspects[0]}`, which is {broken[suspects[0]]}"
+            hint = f"{hint} {may_be}" if near else may_be
+        super().__init__(message, hint=hint)
 
 
 class InvalidArguments(CallError):

@@ -151,6 +151,12 @@ class Definitions(Protocol):
     """What tools said of themselves, kept from one process to the next, so that listing them starts none. Whatever is
     kept may be gone: it can be asked again."""
 
+    @property
+    def context(self) -> str:
+        """What else decides what programs say when they are asked, such as how they are confined. A failure under
+        another one is looked at again."""
+        ...
+
     def load(self, group: str) -> dict[str, Any]:
         """What is kept of a group: a directory, mostly."""
         ...

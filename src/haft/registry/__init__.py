@@ -4,7 +4,7 @@
 `contracts`. It invokes nothing and decides nothing.
 """
 
-from haft.registry.catalogue import Catalogue
+from haft.registry.catalogue import Catalogue, unknown_tool
 from haft.registry.search import search
 
-__all__ = ["Catalogue", "search"]
+__all__ = ["Catalogue", "search", "unknown_tool"]

@@ -202,9 +202,7 @@ class Catalogue:
         if entry is None:
             entry = next((other for other in self._duplicates if other.listing.spec.name == name), None)
         if entry is None:
-            raise UnknownTool(
-                shortened(name, 80), (known for known, other in self._named.items() if other.listing.enabled)
-            )
+            raise unknown_tool(name, [each.listing for each in self._entries()])
         if entry.tool is not None:
             spec = entry.listing.spec
             if (inactive := self._why_inactive(spec, thread)) is not None:
@@ -240,6 +238,18 @@ class Catalogue:
         self._version += 1
         for wake in list(self._watchers):
             wake()
+
+
+def unknown_tool(name: str, listings: Iterable[Listing]) -> UnknownTool:
+    """That there is no such tool, with the one that was probably meant, or what may have brought it and is broken."""
+    listings = list(listings)
+    off = [one for one in listings if one.state in ("broken", "needs-config")]
+    return UnknownTool(
+        shortened(name, 80),
+        (one.spec.name for one in listings if one.enabled),
+        {one.spec.name: f"{one.state}: {one.reason}" for one in off},
+        [one.spec.name for one in off if "plugin" in one.spec.meta],
+    )
 
 
 def _require_name(spec: ToolSpec) -> None:

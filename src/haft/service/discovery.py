@@ -89,6 +89,7 @@ class Discovery:
     def configure(self, config: Config) -> None:
         """Take in the directories and separators that were configured."""
         self._config = config
+        self._definitions.context = confinement_of(config)
         self._configured = tuple(self._directories(config))
         source = config.sources["toolbox.separator"]
         special = {
@@ -139,7 +140,12 @@ class Discovery:
 
     def fill_builtin(self, catalogue: Catalogue, changed: Callable[[], Awaitable[None]] | None = None) -> None:
         """Put in the built-in tool by which agents read skills. `changed` is awaited when one became active."""
-        self._skill = self._skill or SkillTool(self.skills, self.activations, changed or _nobody)
+        self._skill = self._skill or SkillTool(
+            self.skills,
+            self.activations,
+            changed or _nobody,
+            lambda thread: catalogue.listings(all=True, thread=thread),
+        )
         catalogue.take(SKILL, [Found(self._skill.spec, self._skill)])
 
     def fill(self, catalogue: Catalogue) -> bool:
@@ -157,9 +163,15 @@ class Discovery:
         return any(unknown)
 
     async def renew(
-        self, catalogue: Catalogue, launcher: AskingLauncher, told: Told = lambda _done, _all: None
+        self,
+        catalogue: Catalogue,
+        launcher: AskingLauncher,
+        told: Told = lambda _done, _all: None,
+        *,
+        doubted: str | None = None,
     ) -> None:
-        """Look again, ask what is not known, and put in what there is."""
+        """Look again, ask what is not known, and put in what there is. What could not be understood and is listed by
+        the name `doubted` is asked again."""
         import asyncio
 
         self._turn = self._turn or asyncio.Lock()
@@ -168,6 +180,8 @@ class Discovery:
             toolboxes = self._boxes()
             others = self._origins is not None and await self._origins.renew(launcher)
             seen = await asyncio.to_thread(toolboxes.look)
+            if doubted is not None:
+                toolboxes.doubt(doubted)
             unknown = toolboxes.unknown()
             if unknown:
                 # Without walls, files that a clone brought are not run because someone lists tools.
@@ -176,7 +190,7 @@ class Discovery:
             if seen or unknown or others:
                 catalogue.take(TOOLBOXES, toolboxes.found())
             if self._plugins is not None:
-                await self._plugins.renew(catalogue, launcher, told)
+                await self._plugins.renew(catalogue, launcher, told, doubted=doubted)
             if self._templates is not None:
                 await self._templates.renew(catalogue)
             if self._command_lines is not None:
@@ -324,6 +338,15 @@ def _elsewhere(
     discovery = Discovery(workspace, home, env, sessions, follows_exports=False)
     discovery.configure(config)
     return discovery, Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
+
+
+def confinement_of(config: Config) -> str:
+    """What configuration says of how programs are confined that are asked what they are; nothing by default."""
+    grants = [
+        one["grant"] for each in config.rule_sets if each.counting is None for one in each.tables if "grant" in one
+    ]
+    said = [config.sandbox_mode, grants]
+    return "" if said == ["auto", []] else repr(said)
 
 
 def _needing(unset: Unset) -> Found | None:

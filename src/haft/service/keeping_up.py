@@ -41,7 +41,7 @@ class KeepingUp:
         """Look again: at everything, or because a tool is called that is not there or was changed."""
         tool = self._catalogue.peek(name) if name is not None else None
         if tool is None or not self._discovery.is_current(tool.spec):
-            await self._discovery.renew(self._catalogue, self._launcher())
+            await self._discovery.renew(self._catalogue, self._launcher(), doubted=name)
 
     async def load(self, path: str, thread: str) -> Listing:
         """The tool at a path: the one that is there already, or one that is taken in."""

@@ -74,14 +74,25 @@ class Plugins:
             unknown += source.unknown()
         return bool(unknown or self._unfetched())
 
-    async def renew(self, catalogue: Catalogue, launcher: AskingLauncher, told: Told, *, fetching: bool = True) -> None:
-        """Look again, ask what is not known, and put in what there is. With `fetching`, fetch what is not there."""
+    async def renew(
+        self,
+        catalogue: Catalogue,
+        launcher: AskingLauncher,
+        told: Told,
+        *,
+        fetching: bool = True,
+        doubted: str | None = None,
+    ) -> None:
+        """Look again, ask what is not known, and put in what there is. With `fetching`, fetch what is not there. What
+        could not be understood and is listed by the name `doubted` is asked again."""
         import asyncio
 
         if fetching and self.fetching is not None and (wanted := self._unfetched()):
             await self.fetching.fetch(wanted, told)
         for name, source in self._sources():
             await asyncio.to_thread(source.look)
+            if doubted is not None:
+                source.doubt(doubted)
             if source.unknown():
                 # Without walls, files that a clone brought are not run because someone lists tools.
                 but = frozenset() if await launcher.is_walled() else frozenset({"workspace"})

@@ -544,6 +544,13 @@ class ToolService:
         why."""
         return self.catalogue.listings(all=all, thread=thread or self.thread)
 
+    async def look_again(self, name: str) -> Listing | None:
+        """Look at the disk again because a tool is wanted that is not there, or is broken; the tool, where it is there
+        now and can be called."""
+        self._running()
+        await self._disk.renew(name)
+        return next((one for one in self.tools() if one.spec.name == name), None)
+
     async def load(self, path: str) -> Listing:
         """Take in the tool at a path that no toolbox has, or find the one that has it."""
         self._running()

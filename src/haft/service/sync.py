@@ -36,6 +36,8 @@ class Service(Protocol):
     @property
     def load(self) -> Callable[..., Coroutine[Any, Any, Listing]]: ...
     @property
+    def look_again(self) -> Callable[..., Coroutine[Any, Any, Listing | None]]: ...
+    @property
     def undo(self) -> Callable[..., Run]: ...
     @property
     def redo(self) -> Callable[..., Run]: ...
@@ -172,6 +174,10 @@ class SyncToolService:
     def preview(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> str | None:
         """What a tool says that a call would do, without calling it."""
         return self._wait(self._service.preview(name, arguments, **options))
+
+    def look_again(self, name: str) -> Listing | None:
+        """Look at the disk again because a tool is wanted that is not there, or is broken."""
+        return self._wait(self._service.look_again(name))
 
     def load(self, path: str) -> Listing:
         """Take in the tool at a path, or find the one that has it."""

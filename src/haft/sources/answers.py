@@ -1,7 +1,8 @@
 """What files said of themselves when they were asked: kept by their identity, and asked for many at once.
 
-Failures are kept too, so that a file is asked once. Not kept is what the machine is to blame for, and what had too
-little time because many were asked before it. Importing this starts nothing and is cheap.
+Failures are kept too, so that a file is asked once, until something changes that it may depend on. Not kept is what the
+machine is to blame for, and what had too little time because many were asked before it. Importing this starts nothing
+and is cheap.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ UNWALLED: Final = (
 Known = dict[str, Any]
 """What is kept of one file: its identity, and its description or its problem.
 
-`passing` where it is not to be kept; `needs` names a program that was missing when it was asked."""
+`passing` where it is not to be kept; `needs` names a program that was missing when it was asked; of a failure,
+`around` is what it may depend on, as it was then, and `was` what the file called itself before."""
 
 Told = Callable[[int, int], None]
 
@@ -56,7 +58,9 @@ Ask = Callable[[A, Launcher, float], Awaitable[Known]]
 class Answers:
     """The answers of files of one kind."""
 
-    def __init__(self, definitions: Definitions) -> None:
+    def __init__(self, definitions: Definitions, around: Callable[[Any], str] = lambda _file: "") -> None:
+        """`around` says of a file what it may depend on: another text when that changed."""
+        self._around = around
         self._definitions = definitions
         self._known: dict[str, dict[str, Known]] = {}
         """By group, then by key."""
@@ -73,17 +77,32 @@ class Answers:
         known = self.of(file)
         if known.get("identity") != file.identity or known.get("passing"):
             return True
+        if "problem" not in known:
+            return False
         needs = known.get("needs")
-        return needs is not None and is_found(needs)
+        return (needs is not None and is_found(needs)) or known.get("around") != self._depended_on(file)
+
+    def _depended_on(self, file: Asked) -> str:
+        return f"{self._definitions.context}\n{self._around(file)}"
+
+    def doubt(self, file: Asked) -> None:
+        """Ask a file again that could not be understood."""
+        known = self.of(file)
+        if "problem" in known:
+            self._known[file.group][file.key] = {**known, "passing": True}
 
     async def ask(self, wanted: Sequence[A], every: Iterable[A], ask: Ask[A], launcher: Launcher, told: Told) -> None:
         """Ask some of every file that there is, and keep what they say."""
+        around = {file.key: self._depended_on(file) for file in wanted}
         answers = await ask_all(wanted, ask, launcher, told)
         for file in wanted:
-            self.of(file)
+            before = self.of(file)
             self._known[file.group].pop(file.key, None)
             if file.key in answers:
-                self._known[file.group][file.key] = answers[file.key]
+                known = answers[file.key]
+                if "problem" in known:
+                    known |= {"around": around[file.key], "was": before.get("name", before.get("was"))}
+                self._known[file.group][file.key] = known
         present = {file.key for file in every}
         for group in {file.group for file in wanted}:
             self._known[group] = {path: one for path, one in self._known[group].items() if path in present}

@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from haft.contracts import Definitions, Found, Launcher, Provenance, State, ToolSpec
 from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Asked, Known, Told
+from haft.sources.surroundings import surroundings
 
 
 class PluginPart(Asked, Protocol):
@@ -35,7 +36,7 @@ class AskedSource(ABC, Generic[P]):
         why_disabled: Callable[[P], str | None] = lambda _file: None,
     ) -> None:
         self._files = files
-        self._answers = Answers(definitions)
+        self._answers = Answers(definitions, lambda file: surroundings(file.path))
         self._why_disabled = why_disabled
         self._seen: list[P] = []
         self._unasked: frozenset[str] = frozenset()
@@ -60,6 +61,12 @@ class AskedSource(ABC, Generic[P]):
     def unknown(self) -> list[P]:
         """The files that have to be asked what they are. None where their tools could not be called anyway."""
         return [each for each in self._seen if self.why_not(each) is None and self._answers.is_outdated(each)]
+
+    def doubt(self, name: str) -> None:
+        """Ask again what could not be understood and is listed by this name."""
+        for each in self._seen:
+            if self.bare(each).name == name:
+                self._answers.doubt(each)
 
     async def ask(
         self, launcher: Launcher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()

@@ -23,6 +23,7 @@ class KeptDefinitions:
     def __init__(self, directory: str, version: str) -> None:
         self._directory = directory
         self._version = f"{FORM}:{version}"
+        self.context = ""
 
     def load(self, group: str) -> dict[str, Any]:
         try:

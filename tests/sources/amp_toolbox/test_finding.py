@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.sources.amp_toolbox.finding import standard_places
+from haft.sources.amp_toolbox.finding import Place, candidates, standard_places
 
 
 @pytest.fixture
@@ -32,3 +32,18 @@ def test_by_whichever_way_it_is_reached(places, way, configured):
 def test_what_lies_elsewhere_is_the_users(places, configured):
     top, owner = places
     assert owner(f"{top}/own", configured=configured) == ("user", None)
+
+
+DATA = (
+    "package.json", "package-lock.json", "pnpm-lock.yaml", "yarn.lock", "bun.lockb", "deno.lock", "uv.lock", "go.sum",
+    "poetry.lock", "requirements.txt", "pyproject.toml", "tsconfig.json", "README", "README.MD", "notes.md", "LICENSE",
+    "words.txt", ".gitignore",
+)  # fmt: skip
+
+
+def test_files_that_are_plainly_data_are_no_tools_though_they_may_be_executed(tmp_path):
+    for name in (*DATA, "tool", "tool.sh", "tool.js", "licensed", "lock"):
+        (tmp_path / name).write_text("{}")
+        (tmp_path / name).chmod(0o755)
+    found = candidates(Place(str(tmp_path), "user"))
+    assert [each.path.rsplit("/", 1)[-1] for each in found] == ["licensed", "lock", "tool", "tool.js", "tool.sh"]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from haft.contracts import InvalidArguments, Tool
+from haft.contracts import InvalidArguments, Listing, Tool, ToolSpec
 from haft.sources.skills import Activations, SkillTool
 
 
@@ -19,8 +19,14 @@ def changes():
 
 
 @pytest.fixture
-def tool(place, active, changes):
-    return SkillTool(place.skills(), active, lambda: changes.append(active.anywhere()))
+def listings():
+    """What the catalogue has."""
+    return []
+
+
+@pytest.fixture
+def tool(place, active, changes, listings):
+    return SkillTool(place.skills(), active, lambda: changes.append(active.anywhere()), lambda _thread: listings)
 
 
 def call(tool, context, **arguments):
@@ -67,19 +73,32 @@ def test_its_description_and_digest_follow_what_is_found(place, active):
     assert "- later: " in tool.spec.description and tool.spec.digest != first.digest
 
 
-def test_it_gives_the_text_activates_in_the_callers_thread_and_says_which_tools_joined(
-    place, tool, context, active, changes
+def listing(name, folder, state="ready", reason=None):
+    return Listing(ToolSpec(name, "amp-toolbox", "", {}, meta={"skillFolder": str(folder)}), state, reason)
+
+
+def test_it_gives_the_text_activates_in_the_callers_thread_and_says_which_tools_are_ready(
+    place, tool, context, active, changes, listings
 ):
     folder = place.make(".agents/skills/deploy")
-    (folder / "tools").mkdir()
-    (folder / "tools/publish").write_text("x")
+    (folder / "mcp.json").write_text('{"db": {}}')
+    listings += [
+        listing("tb__publish", folder),
+        listing("tb__sick", folder, "broken", "out of\norder"),
+        listing("tb__foreign", "elsewhere"),
+    ]
     (folder / "references").mkdir()
     (folder / "references/setup.md").write_text("the set-up")
     answer = call(tool, context, name="deploy")
     assert answer.text.startswith((folder / "SKILL.md").read_text().rstrip("\n"))
     assert "by `reference`: references/setup.md." in answer.text
-    assert answer.text.endswith("[The tools of this skill have joined, from these files: tools/publish.]")
-    assert answer.result["tools"] == ["tools/publish"]
+    assert answer.text.endswith(
+        "[These tools of this skill can be called now: `tb__publish`.]\n\n"
+        "[The tool `tb__sick` of this skill cannot be called, it is broken: out of order.]\n\n"
+        "[This skill also names MCP servers, which this version does not start: `db`.]"
+    )
+    assert answer.result["tools"] == ["tb__publish"] and answer.result["mcpServers"] == ["db"]
+    assert answer.result["notReady"] == {"tb__sick": "broken: out of order"}
     assert active.of("T-test") == {str(folder)} and active.of("T-other") == frozenset()
     assert changes == [{str(folder)}]
     call(tool, context, name="deploy")

@@ -136,10 +136,17 @@ def test_an_unknown_skill_is_named_with_the_near_miss_and_a_broken_one_with_its_
     assert not haft.state.exists()
 
 
+def tool(folder, name):
+    (folder / "tools").mkdir(exist_ok=True)
+    path = folder / "tools" / name
+    path.write_text("#!/bin/sh\nprintf 'name: deploy\\ndescription: Do it.\\n'\n")
+    path.chmod(0o755)
+    return path
+
+
 def test_activating_says_what_joins_and_leaves(haft):
     folder = haft.make(".agents/skills/deploy")
-    (folder / "tools").mkdir()
-    (folder / "tools/publish").write_text("x")
+    publish = tool(folder, "publish")
     assert haft("skills", "activate", "deploy").out == "deploy is now active in the workspace\n  tools/publish joins\n"
     assert "already active" in haft("skills", "activate", "deploy").out
     inside = haft("skills", "deactivate", "deploy", "--thread", "T-1")
@@ -155,7 +162,31 @@ def test_activating_says_what_joins_and_leaves(haft):
         "active": False,
         "changed": True,
         "tools": ["tools/publish"],
+        "notReady": {},
+        "mcpServers": [],
     }
+    publish.unlink()
+    assert "it has no tools of its own" in haft("skills", "activate", "deploy").out
+
+
+def test_activating_names_what_is_ready_the_rest_with_the_reason_and_servers_that_are_not_started(haft):
+    folder = haft.make(".agents/skills/deploy")
+    tool(folder, "publish")
+    tool(folder, "shy").chmod(0o644)
+    tool(folder, "sick").write_text("#!/bin/sh\necho out of order >&2; exit 3\n")
+    (folder / "tools/package.json").write_text("{}")
+    (folder / "mcp.json").write_text('{"db": {}, "search": {}}')
+    out = haft("skills", "activate", "deploy").out.splitlines()
+    assert out[1] == "  tools/publish joins"
+    assert "tools/shy does not join, it is broken" in out[2] or "tools/sick" in out[2]
+    (shy,) = [line for line in out if "tools/shy" in line]
+    (sick,) = [line for line in out if "tools/sick" in line]
+    assert "chmod +x" in shy and "out of order" in sick
+    assert out[-2:] == [f"  the MCP server {name} is not started by this version" for name in ("db", "search")]
+    assert not any("package.json" in line for line in out)
+    facts = haft("skills", "activate", "deploy", "--json").json
+    assert (facts["tools"], sorted(facts["notReady"])) == (["tools/publish"], ["tools/shy", "tools/sick"])
+    assert facts["mcpServers"] == ["db", "search"]
 
 
 def test_a_skill_that_is_gone_can_still_be_deactivated(haft):
@@ -199,8 +230,7 @@ def test_a_skill_in_front_of_the_built_in_one_says_so(haft):
 
 def test_names_of_files_and_threads_forge_no_lines_and_no_commands(haft):
     folder = haft.make(".agents/skills/deploy")
-    (folder / "tools").mkdir()
-    (folder / "tools/run joins\n  other").write_text("x")
+    tool(folder, "run joins\n  other")
     assert haft("skills", "activate", "deploy").out.splitlines()[1:] == ["  tools/run joins\\n  other joins"]
     haft("skills", "activate", "deploy", "--thread", "T $(touch x)")
     assert "`--thread 'T $(touch x)'`" in haft("skills", "deactivate", "deploy").err

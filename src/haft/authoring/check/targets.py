@@ -14,6 +14,7 @@ from haft.authoring.check.python_tools import is_python_tools
 from haft.authoring.check.skill import tool_folders
 from haft.authoring.check.studio import ENTRY
 from haft.contracts import BadUsage
+from haft.sources.amp_toolbox.finding import is_data
 from haft.sources.bash_plugin.finding import DESCRIPTOR as PLUGINS_FILE
 from haft.sources.bash_plugin.finding import is_bash_plugin
 from haft.sources.skills.skill import SKILL_FILE, TOOL_FOLDERS, lies_in
@@ -96,7 +97,7 @@ def target_at(path: str, workspace: str | None = None) -> Target:
 
 
 def _files(directory: str, workspace: str | None) -> Iterator[Target]:
-    """The files that a toolbox would take: nothing hidden, no Markdown, no directories."""
+    """The files that a toolbox would take: nothing hidden, no data, no directories."""
     try:
         with os.scandir(directory) as entries:
             names = sorted(entry.name for entry in entries if _counts(entry))
@@ -107,7 +108,7 @@ def _files(directory: str, workspace: str | None) -> Iterator[Target]:
 
 
 def _counts(entry: os.DirEntry[str]) -> bool:
-    if entry.name.startswith(".") or entry.name.lower().endswith(".md"):
+    if entry.name.startswith(".") or is_data(entry.name):
         return False
     try:
         return not entry.is_dir()

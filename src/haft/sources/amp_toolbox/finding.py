@@ -17,6 +17,15 @@ MOST_FILES: Final = 2_000
 LARGEST: Final = 256_000_000
 MOST_OWN: Final = 500
 PROJECT: Final = ".agents/tools"
+_DATA: Final = (
+    ".cfg", ".conf", ".css", ".csv", ".gif", ".html", ".ini", ".jpg", ".json", ".json5", ".jsonc", ".jsonl", ".lock",
+    ".lockb", ".log", ".map", ".markdown", ".md", ".mod", ".pdf", ".png", ".rst", ".sum", ".svg", ".toml", ".tsv",
+    ".txt", ".xml", ".yaml", ".yml", ".d.ts", ".bak", ".orig", ".swp", "~",
+)  # fmt: skip
+_DATA_NAMES: Final = frozenset(
+    ("authors", "changelog", "codeowners", "copying", "license", "licence", "makefile", "notice", "readme", "justfile")
+)
+"""By their names, in small letters: what lies beside tools and is none."""
 _SORTS: Final = (
     (stat.S_ISFIFO, "a fifo"),
     (stat.S_ISSOCK, "a socket"),
@@ -79,7 +88,7 @@ def _place(directory: str, root: str) -> Place:
 
 
 def candidates(place: Place) -> list[Candidate]:
-    """What lies in a place, by name: no directories, no hidden files, no Markdown."""
+    """What lies in a place, by name: no directories, no hidden files, nothing that is plainly data."""
     try:
         with os.scandir(place.directory) as found:
             names = sorted(entry.name for entry in found if _counts(entry))
@@ -97,12 +106,18 @@ def candidates(place: Place) -> list[Candidate]:
 
 
 def _counts(entry: os.DirEntry[str]) -> bool:
-    if entry.name.startswith(".") or entry.name.lower().endswith(".md"):
+    if entry.name.startswith(".") or is_data(entry.name):
         return False
     try:
         return not entry.is_dir()
     except OSError:
         return True
+
+
+def is_data(name: str) -> bool:
+    """Whether a file is no tool by its name, whatever its run bit says: a checkout may set that for every file."""
+    small = name.lower()
+    return small.endswith(_DATA) or small in _DATA_NAMES
 
 
 def candidate(path: str, place: Place) -> Candidate:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import Definitions, Found, Launcher, ToolSpec
 from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
-from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, spec_of
+from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, registered_name, spec_of
 from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Told
 from haft.sources.identity import identity_at
+from haft.sources.surroundings import surroundings
 
 if TYPE_CHECKING:
     from haft.sources.amp_toolbox.exports import Export, Origins
@@ -53,7 +55,7 @@ class Toolboxes:
         self._origins = origins
         self._exports: dict[tuple[str, str], Export | None] = {}
         self._places = places
-        self._answers = Answers(definitions)
+        self._answers = Answers(definitions, lambda file: surroundings(file.path, file.place.folder))
         self._separators = separators or Separators()
         self._seen: list[Candidate] = []
         self._unasked: frozenset[str] = frozenset()
@@ -79,6 +81,12 @@ class Toolboxes:
             and self._answers.is_outdated(each)
             and self._export(each) is None
         ]
+
+    def doubt(self, name: str) -> None:
+        """Ask again what could not be understood and is listed by this name."""
+        for each in self._seen:
+            if _bare(each, self._answers.of(each)).name == name:
+                self._answers.doubt(each)
 
     async def ask(
         self, launcher: Launcher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
@@ -119,9 +127,9 @@ class Toolboxes:
         known = self._answers.of(each)
         if known.get("identity") != each.identity:
             is_open = each.place.provenance in self._unasked
-            return Found(_bare(each), None, "broken", UNWALLED if is_open else NOT_ASKED)
+            return Found(_bare(each, known), None, "broken", UNWALLED if is_open else NOT_ASKED)
         if "problem" in known:
-            return Found(_bare(each), None, "broken", known["problem"])
+            return Found(_bare(each, known), None, "broken", known["problem"])
         return as_found(known, each, self._separators)
 
     def _export(self, each: Candidate) -> Export | None:
@@ -147,12 +155,13 @@ def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) 
     return Found(spec, tool)
 
 
-def _bare(each: Candidate) -> ToolSpec:
-    """What can be said of a file that has not spoken."""
+def _bare(each: Candidate, known: Mapping[str, Any] = MappingProxyType({})) -> ToolSpec:
+    """What can be said of a file that has not spoken: its name is what it was called when it last did."""
     place = each.place
+    was = known.get("was", known.get("name"))
     meta = {"skill": place.skill, "skillFolder": place.folder} if place.skill is not None else {}
     return ToolSpec(
-        name=file_name(each.path),
+        name=registered_name(was) if isinstance(was, str) else file_name(each.path),
         kind="amp-toolbox",
         description="",
         input_schema={"type": "object", "properties": {}},

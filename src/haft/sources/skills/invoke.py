@@ -7,13 +7,14 @@ called; so it is read-only.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import Answer, BadUsage, Effects, InvalidArguments, ToolContext, ToolName, ToolSpec
+from haft.contracts import Answer, BadUsage, Effects, InvalidArguments, Listing, ToolContext, ToolName, ToolSpec
 from haft.files import digest_of, shown
 from haft.sources.skills.activations import Activations
 from haft.sources.skills.discover import Skills
+from haft.sources.skills.reading import server_names
 from haft.sources.skills.skill import SKILL_FILE, Skill
 
 NAME: Final = "skill"
@@ -40,7 +41,15 @@ _PROPERTIES: Final[dict[str, Any]] = {
 class SkillTool:
     """`skill(name, reference?)`."""
 
-    def __init__(self, skills: Skills, activations: Activations, changed: Callable[[], Awaitable[None] | None]) -> None:
+    def __init__(
+        self,
+        skills: Skills,
+        activations: Activations,
+        changed: Callable[[], Awaitable[None] | None],
+        listed: Callable[[str | None], Sequence[Listing]] = lambda _thread: (),
+    ) -> None:
+        """`changed` is awaited when a skill became active; `listed` says which tools there are in a thread then."""
+        self._listed = listed
         self._skills = skills
         self._activations = activations
         self._changed = changed
@@ -64,27 +73,47 @@ class SkillTool:
             text = self._skills.text(skill, reference)
         except BadUsage as error:
             raise InvalidArguments(NAME, [error.message], hint=error.hint) from error
-        tools = skill.tool_files()
         if self._activations.activate(skill.folder, context.thread):
             news = self._changed()
             if news is not None:
                 await news
+        own = [one for one in self._listed(context.thread) if one.spec.meta.get("skillFolder") == skill.folder]
+        ready = [one.spec.name for one in own if one.enabled]
+        others = {str(one.spec.name): _line(f"{one.state}: {one.reason}") for one in own if not one.enabled}
+        try:
+            servers, flaw = server_names(skill), None
+        except BadUsage as error:
+            servers, flaw = [], error.message
+        said = [*_after(skill, reference, ready, others), *_of_servers(servers, flaw)]
         return Answer(
-            text=text.rstrip("\n") + _after(skill, reference, tools),
-            result={"name": skill.name, "reference": reference or SKILL_FILE, "folder": skill.folder, "tools": tools},
+            text=text.rstrip("\n") + "".join(f"\n\n[{sentence}]" for sentence in said),
+            result={
+                "name": skill.name,
+                "reference": reference or SKILL_FILE,
+                "folder": skill.folder,
+                "tools": ready,
+                "notReady": others,
+                "mcpServers": servers,
+            },
         )
 
 
-def _after(skill: Skill, reference: str | None, tools: list[str]) -> str:
+def _after(skill: Skill, reference: str | None, ready: Sequence[str], others: Mapping[str, str]) -> Iterator[str]:
     """What the text itself cannot say."""
-    said = []
-    if reference is None and (others := skill.references()):
-        said.append(f"Other texts of this skill, by `reference`: {', '.join(shown(path) for path in others)}.")
-    if tools:
-        said.append(
-            f"The tools of this skill have joined, from these files: {', '.join(shown(path) for path in tools)}."
-        )
-    return "".join(f"\n\n[{sentence}]" for sentence in said)
+    if reference is None and (texts := skill.references()):
+        yield f"Other texts of this skill, by `reference`: {', '.join(shown(path) for path in texts)}."
+    if ready:
+        yield f"These tools of this skill can be called now: {', '.join(f'`{name}`' for name in ready)}."
+    for name, reason in others.items():
+        yield f"The tool `{name}` of this skill cannot be called, it is {reason}."
+
+
+def _of_servers(servers: Sequence[str], flaw: str | None) -> Iterator[str]:
+    if servers:
+        named = ", ".join(f"`{_line(name)}`" for name in servers)
+        yield f"This skill also names MCP servers, which this version does not start: {named}."
+    if flaw is not None:
+        yield _line(flaw)
 
 
 def _spec(usable: list[Skill]) -> ToolSpec:

@@ -111,7 +111,9 @@ def lies_in(path: str, directory: str) -> bool:
 
 
 def _may_be_tool(entry: os.DirEntry[str]) -> bool:
-    return not entry.name.startswith(".") and not entry.name.endswith(".md") and entry.is_file()
+    from haft.sources.amp_toolbox.finding import is_data
+
+    return not entry.name.startswith(".") and not is_data(entry.name) and entry.is_file()
 
 
 def _texts(files: OwnFiles) -> Iterator[str]:

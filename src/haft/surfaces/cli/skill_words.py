@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from haft.surfaces.cli.terminal import one_line
 
 if TYPE_CHECKING:
+    from haft.contracts import Listing
     from haft.sources.skills import Activations, Skill
+
+
+def joining(skill: Skill, listings: Sequence[Listing]) -> tuple[list[str], dict[str, str]]:
+    """The files of a skill whose tools can be called, and why those of others cannot."""
+    ready, others = [], {}
+    for one in listings:
+        if one.spec.meta.get("skillFolder") == skill.folder:
+            file = os.path.relpath(one.spec.origin, skill.folder)
+            if one.enabled:
+                ready.append(file)
+            else:
+                others[file] = f"{one.state}: {one.reason}"
+    return sorted(ready), others
+
+
+def joined(ready: Sequence[str], others: Mapping[str, str], servers: Sequence[str], verb: str) -> Iterator[str]:
+    """A line for each tool and server of a skill that was activated."""
+    yield from (one_line(f"  {file} {verb}") for file in ready)
+    yield from (one_line(f"  {file} does not join, it is {reason}") for file, reason in sorted(others.items()))
+    yield from (one_line(f"  the MCP server {name} is not started by this version") for name in servers)
+    if not ready and not others:
+        yield "  it has no tools of its own"
 
 
 def moving(files: Sequence[str], verb: str) -> Iterator[str]:
@@ -72,6 +96,23 @@ def fact_of(skill: Skill, activations: Activations) -> dict[str, Any]:
     }
 
 
-def change_of(name: str, thread: str | None, files: Sequence[str], *, active: bool, changed: bool) -> dict[str, Any]:
+def change_of(
+    name: str,
+    thread: str | None,
+    files: Sequence[str],
+    others: Mapping[str, str] | None = None,
+    servers: Sequence[str] = (),
+    *,
+    active: bool,
+    changed: bool,
+) -> dict[str, Any]:
     """What activating or deactivating did, for programs."""
-    return {"name": name, "thread": thread, "active": active, "changed": changed, "tools": list(files)}
+    return {
+        "name": name,
+        "thread": thread,
+        "active": active,
+        "changed": changed,
+        "tools": list(files),
+        "notReady": dict(others or {}),
+        "mcpServers": list(servers),
+    }

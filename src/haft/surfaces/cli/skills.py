@@ -1,6 +1,6 @@
 """`haft skills`: which there are, what they teach, which are active; making one, and taking one in.
 
-Nothing here runs anything of a skill, and none of it opens a service.
+Nothing here runs anything of a skill but to ask its tools what they are, once it is active; none of it opens a service.
 """
 
 from __future__ import annotations
@@ -17,8 +17,20 @@ from haft.contracts import BadUsage, HaftError
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import state_home, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.printing import data, facts, lines, say, table, warn
-from haft.surfaces.cli.skill_words import change_of, fact_of, hides, moving, state_of, summary, told, why_not
+from haft.surfaces.cli.skill_words import (
+    change_of,
+    fact_of,
+    hides,
+    joined,
+    joining,
+    moving,
+    state_of,
+    summary,
+    told,
+    why_not,
+)
 from haft.surfaces.cli.terminal import is_terminal, one_line, visible
+from haft.surfaces.cli.tools import listings
 
 if TYPE_CHECKING:
     from haft.sources.skills import Activations, Skill, Skills
@@ -77,8 +89,6 @@ def list_skills(said: Globals, everything: bool) -> None:
 @click.pass_obj
 def show_skill(said: Globals, name: str, reference: str | None) -> None:
     """What a skill teaches: its SKILL.md, or one of its references."""
-    from haft.sources.skills.reading import server_names
-
     skills, activations = _opened(said)
     skill = skills.get(name)
     text = skills.text(skill, reference)
@@ -86,11 +96,7 @@ def show_skill(said: Globals, name: str, reference: str | None) -> None:
         data(visible(text) if is_terminal(sys.stdout) else text)
         _tell_hidden(skill, skills, said)
         return
-    servers: list[str] = []
-    try:
-        servers = server_names(skill)
-    except BadUsage as error:
-        warn(error.message)
+    servers = _servers(skill)
     facts(
         {
             **fact_of(skill, activations),
@@ -113,12 +119,15 @@ def activate_skill(said: Globals, name: str, thread: str | None) -> None:
     skill = skills.get(name)
     _require_thread(thread)
     changed = activations.activate(skill.folder, thread)
+    # What of it is ready is known once it was asked what it is, as for any list of tools.
+    ready, others = joining(skill, listings(said, thread=thread)) if skill.tool_files() else ([], {})
+    servers = _servers(skill)
     if said.json:
-        facts(change_of(name, thread, skill.tool_files(), active=True, changed=changed))
+        facts(change_of(name, thread, ready, others, servers, active=True, changed=changed))
         return
     where = _where(thread)
     lines([one_line(f"{name} is {'now' if changed else 'already'} active in {where}")])
-    lines(moving(skill.tool_files(), "joins" if changed else "is there"))
+    lines(joined(ready, others, servers, "joins" if changed else "is there"))
     _tell_hidden(skill, skills, said)
 
 
@@ -202,6 +211,16 @@ def install_skill(said: Globals, source: str, is_global: bool, force: bool) -> N
         lines(one_line(f"  brought the executable {path}") for path in one.executables)
     if any(one.executables for one in done) and not said.quiet:
         say("its tools join when it is activated, and ask before they run")
+
+
+def _servers(skill: Skill) -> list[str]:
+    from haft.sources.skills.reading import server_names
+
+    try:
+        return server_names(skill)
+    except BadUsage as error:
+        warn(error.message)
+        return []
 
 
 def _place(said: Globals, *, is_global: bool) -> contextlib.AbstractContextManager[str]:

@@ -15,7 +15,7 @@ from typing import Any, Final, get_args
 
 import click
 
-from haft.contracts import BadUsage, HaftError, Kind, Listing, ToolSpec, UnknownTool, near_miss
+from haft.contracts import BadUsage, HaftError, Kind, Listing, ToolSpec, near_miss
 from haft.surfaces.cli.definitions import FORMS, parameter_lines
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.printing import facts, lines, say, table
@@ -77,7 +77,9 @@ def find_listing(name: str, said: Globals | None = None) -> Listing:
     for listing in sorted(found, key=lambda one: not one.enabled):
         if listing.spec.name == name:
             return listing
-    raise UnknownTool(name[:80], (listing.spec.name for listing in found if listing.enabled))
+    from haft.registry import unknown_tool
+
+    raise unknown_tool(name, found)
 
 
 def is_path(name: str) -> bool:

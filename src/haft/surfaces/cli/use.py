@@ -201,6 +201,8 @@ async def _found(service: ToolService, name: str) -> tuple[str, Mapping[str, Any
         listing = await service.load(name)
         return listing.spec.name, listing.spec.input_schema
     found = next((one for one in listed if one.enabled and one.spec.name == name), None)
+    if found is None:
+        found = await service.look_again(name)
     return name, {} if found is None else found.spec.input_schema
 
 
