@@ -151,7 +151,7 @@ class Loaded:
         return written(self.folder(name), *words, **more)
 
     def folder(self, name: str) -> Path:
-        return self.templates / f"{name}_abc123"  # Else a last word of six letters would not be part of the name.
+        return self.templates / name
 
     async def __aenter__(self):
         service = ToolService.open(

@@ -277,7 +277,7 @@ def test_secrets_are_on_no_command_line_and_in_no_environment(tmp_path, monkeypa
     instances = [
         {
             "name": name,
-            "template": str(tmp_path / "templates" / "secret_abc123"),
+            "template": str(tmp_path / "templates" / "secret"),
             "user_params": {"key": f"s3cret-{name}"},
         }
         for name in ("one", "two")

@@ -30,7 +30,6 @@ PLACEHOLDER: Final = "__NAME__"
 LONGEST_NAME: Final = 60
 """A tool's name may have 64 characters, and `tb__` is put before this one."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
-_STUDIO_SUFFIX: Final = re.compile(r"(?<=.)_[A-Za-z0-9]{6}\Z")
 _PASSING: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 GLOBAL_TOOLBOX: Final = "~/.config/amp/tools"
@@ -222,14 +221,6 @@ def _warnings(name: str, kind: ToolKind, directory: str) -> Iterator[str]:
     mode = os.stat(directory).st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         yield f"anyone on this machine can replace what lies in {directory}: `chmod o-w` it"
-    if kind.format == "agent-studio":
-        yield from _about_template(name)
-
-
-def _about_template(name: str) -> Iterator[str]:
-    if "-" in name:
+    if kind.format == "agent-studio" and "-" in name:
         plain = name.replace("-", "_")
         yield f"a template's name is of letters, digits and spaces: `{name}` runs and cannot be packed, `{plain}` could"
-    suffix = _STUDIO_SUFFIX.search(name)
-    if suffix is not None:
-        yield f"`{suffix[0]}` looks like the suffix of an installed template: it is called `{name[: suffix.start()]}`"

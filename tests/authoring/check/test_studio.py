@@ -121,8 +121,8 @@ def test_nothing_of_a_template_is_run(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_folders_suffix_is_no_part_of_the_name():
-    assert check_template("/x/my_api_tool_xk9f2m").name == "my api tool"
+def test_the_whole_of_a_folders_name_counts():
+    assert check_template("/x/my_api_reader").name == "my api reader"
     assert check_template("/x/calculator").name == "calculator"
 
 

@@ -335,7 +335,7 @@ def test_a_name_is_unique_within_its_scope(zip_of, make, place):
 
 
 def test_the_name_of_a_plain_folder_is_taken_too(zip_of, make, place):
-    make().rename(place / "json_reader_abc123")
+    make().rename(place / "json_reader")
     refused(zip_of(), place, "a template is called `json reader` already")
 
 
@@ -362,8 +362,8 @@ def test_other_kinds_are_named_and_left_out(zip_of, place):
 
 
 def test_a_single_template_without_a_manifest_is_called_as_its_folder_or_as_said(zip_of, place):
-    (one,) = install(str(zip_of(said="", folder="my_tool_abc123")), str(place)).templates
-    assert one.name == "my tool"
+    (one,) = install(str(zip_of(said="", folder="my_reader")), str(place)).templates
+    assert one.name == "my reader"
     root = zip_of(("tool.py", SOURCE), ("requirements.txt", ""), said="", good=False)
     refused(root, place, "there is no workflow_template.json in it")
     assert install(str(root), str(place), name="Other").templates[0].name == "Other"

@@ -103,11 +103,11 @@ def test_order_modes_and_dates_depend_on_nothing_but_the_template(make, target):
 
 def test_several_go_into_one_and_names_are_unique(make, target):
     """Names must be unique within their scope."""
-    pack([str(make("one")), str(make("two_words_abc123"))], str(target))
+    pack([str(make("one")), str(make("two_words"))], str(target))
     assert [one["name"] for one in read(target)[0]["tool_templates"]] == ["one", "two words"]
-    first, second = make("same_abc123"), make("same_xyz789")
+    first, second = make("same"), make("Same")
     refused(
-        f"`{first}` and `{second}` are both called `same`: nothing is packed",
+        f"`{first}` and `{second}` are both called `Same`: nothing is packed",
         first, second, target=target.with_name("b.zip"),
     )  # fmt: skip
     refused("a name is for one template", first, second, target=target.with_name("b.zip"), name="A")

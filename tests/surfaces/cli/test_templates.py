@@ -124,12 +124,32 @@ def test_a_name_is_for_one_template(haft, made):
     assert said.code == 2 and "`a_b` is no name for a template" in said.err
 
 
-def test_an_end_that_looks_like_a_suffix_is_pointed_out(haft):
+def test_a_last_word_of_six_letters_is_part_of_the_name(haft, configured):
+    for name in ("json_reader", "json_writer", "web_search"):
+        made = haft("tools", "make", name, "--studio", "--to", "mine")
+        assert made.code == 0 and "suffix" not in made.err
+    assert sorted(one["name"] for one in haft("templates", "list", "--json").json) == [
+        "json reader",
+        "json writer",
+        "web search",
+    ]
+    shown = {one["name"]: one["state"] for one in haft("tools", "list", "--all", "--json").json}
+    assert {name: shown[name] for name in ("json_reader", "json_writer", "web_search")} == dict.fromkeys(
+        ("json_reader", "json_writer", "web_search"), "ready"
+    )
+    said = haft("templates", "pack", "mine/json_reader", "--to", "pack.zip")
+    assert "packed json reader as studio-data/tool_templates/json_reader_" in said.err and "hint" not in said.err
+
+
+def test_an_installed_template_keeps_its_name_whatever_its_folder_ends_with(haft, configured):
     haft("tools", "make", "json_reader", "--studio", "--to", "made")
-    said = haft("templates", "pack", "made/json_reader", "--to", "pack.zip")
-    assert "hint: `_reader` was taken for a suffix: `--name` calls it something else than `json`" in said.err
-    said = haft("templates", "pack", "made/json_reader", "--to", "pack.zip", "--force", "--name", "JSON Reader")
-    assert "hint" not in said.err
+    haft("templates", "pack", "made/json_reader", "--to", "pack.zip")
+    assert haft("templates", "install", "pack.zip").code == 0
+    (folder,) = os.listdir(configured)
+    assert folder.startswith("json_reader_") and len(folder) == len("json_reader_abc123")
+    (one,) = haft("templates", "list", "--json").json
+    assert (one["name"], one["slug"]) == ("json reader", "json_reader")
+    assert haft("tools", "show", "json_reader").code == 0
 
 
 def test_what_is_left_out_is_said(haft, configured, made):

@@ -1,8 +1,8 @@
 """What templates and their folders are called.
 
 A name is of letters, digits and spaces. A folder that was packed or installed is called by the name's slug and six
-characters that make it unlike any other; what is read back from such a folder is therefore only nearly the name, and
-the manifest of an installed one says it exactly.
+random characters. Only the manifest of an installed template says that these are there: of any other folder the whole
+name counts, since nobody can tell `_abc123` from the last word of `json_reader`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from haft.sources.agent_studio.manifest import read_manifest
 NAME: Final = re.compile(r"[a-zA-Z0-9 ]+")
 LONGEST_NAME: Final = 200
 """Characters. With its suffix, it must do as the name of a folder."""
-SUFFIX: Final = re.compile(r"(?<=.)_[a-z0-9]{6}\Z")
-"""How the name of a folder ends that was packed or installed."""
 SUFFIX_LENGTH: Final = 6
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -50,8 +48,8 @@ def new_folder_name(name: str) -> str:
 
 def name_of_folder(folder: str) -> str:
     """What the template in a folder is called: what its manifest says where it was installed, else what the folder is
-    called, without a suffix and with a space for each `_`."""
+    called, with a space for each `_`."""
     manifest = read_manifest(folder)
     if manifest is not None:
         return manifest.name
-    return SUFFIX.sub("", os.path.basename(os.path.abspath(folder))).replace("_", " ")
+    return os.path.basename(os.path.abspath(folder)).replace("_", " ")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -90,22 +90,8 @@ def pack_templates(said: Globals, folders: tuple[str, ...], target: str, name: s
     if not said.quiet:
         for entry in done.templates:
             say(f"packed {entry.name} as {entry.folder}")
-        for line in _suspicions(folders if name is None else ()):
-            say(line)
         for path in done.hidden:
             warn(f"{path} is packed too: see that nothing secret is in it")
-
-
-def _suspicions(folders: Sequence[str]) -> Iterator[str]:
-    """Where the end of a folder's own name was taken for the random one of a ZIP's."""
-    from haft.sources.agent_studio.manifest import read_manifest
-    from haft.sources.agent_studio.names import SUFFIX, name_of_folder
-
-    for folder in folders:
-        end = SUFFIX.search(os.path.basename(os.path.abspath(folder)))
-        if end is not None and read_manifest(folder) is None and end[0][1:].isalpha():
-            called = name_of_folder(folder)
-            yield f"hint: `{end[0]}` was taken for a suffix: `--name` calls it something else than `{called}`"
 
 
 def _require_sound(reports: Sequence[Report], said: Globals) -> None:
