@@ -6,6 +6,7 @@ format can slip past limits, walls or the record. Implementations live in `proce
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal, Protocol
@@ -132,6 +133,11 @@ class Environment:
     """What must be seen for it to run, absolute: the environment, and what it leads to."""
     mark: str
     """Changes when it is made anew."""
+
+    @property
+    def root(self) -> str:
+        """The environment itself, as `VIRTUAL_ENV` names it."""
+        return os.path.dirname(os.path.dirname(self.python))
 
 
 class Environments(Protocol):

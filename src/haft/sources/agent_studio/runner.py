@@ -36,6 +36,15 @@ FLUSH_FAILED = 120
 LARGEST_CODE = 1 << 63
 FUTURES = 0x1FE0000
 """The flags of code that stand for `from __future__ import …`."""
+ONE_THREAD = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "BLIS_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""Set while libraries are loaded, and only then: numpy, pandas and pyarrow would start threads, which no fork has."""
 
 
 class Unfit(Exception):
@@ -45,6 +54,8 @@ class Unfit(Exception):
 def main() -> None:
     """As the arguments say."""
     plan = json.loads(sys.argv[1])
+    programs = os.path.join(os.environ.get("VIRTUAL_ENV", ""), "bin")
+    os.environ["PATH"] = f"{programs}:{os.environ.get('PATH', os.defpath)}"
     if sys.argv[2:] == ["serve"]:
         serve(plan)
     with open(plan["file"], "rb") as file:
@@ -223,7 +234,7 @@ def serve(plan: dict[str, Any]) -> NoReturn:
     libc = ctypes.CDLL(None)
     try:
         first, rest = pieces(plan)
-        with _watched():
+        with _watched(), _one_thread():
             load(plan["imports"], os.path.dirname(plan["file"]))
     except (Unfit, SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
         channel.send(f"no {error}".encode("utf-8", "replace")[:2000])
@@ -310,6 +321,8 @@ def _wait_for_call(end: Any, libc: Any) -> None:
     numbers = sys.modules.get("numpy.random")
     if numbers is not None:
         numbers.seed()  # Else every call would draw the same.
+    if _duckdb_threads:
+        sys.modules["duckdb"].execute(f"SET threads = {_duckdb_threads}")
 
 
 def load(names: list[str], folder: str) -> None:
@@ -321,7 +334,39 @@ def load(names: list[str], folder: str) -> None:
             continue
         with contextlib.suppress(Exception, SystemExit):
             importlib.import_module(name)  # What fails here fails in the call, and is seen there.
+        _end_threads()
+        if _has_threads():
+            raise Unfit(f"`{first}` starts threads when it is imported")
     rehearse(ALL)  # The first model loads much of its library.
+
+
+@contextlib.contextmanager
+def _one_thread() -> Any:
+    before = dict(os.environ)
+    os.environ.update(ONE_THREAD)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _has_threads() -> bool:
+    return len(os.listdir("/proc/self/task")) > 1
+
+
+_duckdb_threads = 0
+"""What to give back to duckdb's own connection in each call."""
+
+
+def _end_threads() -> None:
+    """Some versions of duckdb start a connection when they are imported, and its threads."""
+    global _duckdb_threads
+    duckdb = sys.modules.get("duckdb")
+    if duckdb is not None and not _duckdb_threads and _has_threads():
+        with contextlib.suppress(Exception):
+            _duckdb_threads = int(duckdb.execute("SELECT current_setting('threads')").fetchone()[0])
+            duckdb.execute("SET threads = 1")
 
 
 MODELS = """
@@ -377,7 +422,7 @@ def _watched() -> Any:
             os.dup2(descriptor, target)
             os.close(descriptor)
         os.close(said)
-    if len(os.listdir("/proc/self/task")) > 1:
+    if _has_threads():
         raise Unfit("its libraries start threads when they are imported")
     with contextlib.suppress(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)

@@ -75,7 +75,7 @@ class TemplateTool:
         command = Command(
             argv,
             cwd=context.workspace.locate(context.cwd),
-            env={**context.env, "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**context.env, "VIRTUAL_ENV": environment.root, "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=self._request(arguments),
             readable=(folder, os.path.realpath(folder), RUNNER, *environment.readable),
             warm=Warmth(folder, version, (*argv, "serve")) if self.is_warm else None,
