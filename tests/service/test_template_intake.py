@@ -118,7 +118,7 @@ def test_a_module_that_is_swapped_on_the_way_is_not_run(served):
 
 def test_other_user_parameters_are_another_definition(tmp_path):
     (found,) = instances([Place(str(loaded.written(tmp_path / "x", "return 1")), "user")], [])
-    known = {"description": "", "inputSchema": {}, "digest": "d", "userParameters": []}
+    known = {"description": "", "inputSchema": {}, "digest": "d", "userParameters": [], "isStrict": False}
     digests = {spec_of(known, one).digest for one in (found, _with(found, "one"), _with(found, "two"))}
     assert len(digests) == 3 and not any("one" in digest for digest in digests)
 

@@ -102,6 +102,7 @@ from haft.contracts.tool import (
     State,
     Tool,
     ToolSpec,
+    configured,
 )
 from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Layer, Profile, Walls, grants_from
 
@@ -203,6 +204,7 @@ __all__ = [
     "Warmth",
     "Workspace",
     "clean_tool_name",
+    "configured",
     "foreign_locale",
     "grants_from",
     "is_locale_variable",

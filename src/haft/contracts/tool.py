@@ -139,9 +139,18 @@ class RenamedTool:
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         return await self.tool.invoke(arguments, context)
 
+    def configured(self, config: Mapping[str, Any]) -> RenamedTool:
+        return RenamedTool(self.spec, configured(self.tool, config))
+
     def __getattr__(self, name: str) -> Any:
         """What only some tools have."""
         return getattr(self.tool, name)
+
+
+def configured(tool: Tool, config: Mapping[str, Any]) -> Tool:
+    """The tool as one call configures it, where it has `configured`. `BadConfig` where that is not enough."""
+    having: Any = getattr(tool, "configured", None)
+    return tool if having is None else having(config)
 
 
 @dataclass(frozen=True, slots=True)

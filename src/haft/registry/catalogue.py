@@ -97,8 +97,8 @@ class Catalogue:
         self._named = {name: entry for name, entry in self._named.items() if entry.source != source}
         self._duplicates = [entry for entry in self._duplicates if entry.source != source]
         for one in found:
-            if one.tool is None:
-                self._duplicates.append(_Entry(Listing(one.spec, one.state, one.reason), None, source))
+            if one.tool is None or one.state != "ready":
+                self._duplicates.append(_Entry(Listing(one.spec, one.state, one.reason), one.tool, source))
             else:
                 self._enter(one.tool, source)
         self._changed()

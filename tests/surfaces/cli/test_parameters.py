@@ -1,6 +1,6 @@
 import pytest
 
-from haft.contracts import BadUsage, Grants
+from haft.contracts import BadUsage, Grants, ToolName, ToolSpec
 from haft.surfaces.cli.binding import arguments
 from haft.surfaces.cli.parameters import take_apart
 from haft.surfaces.cli.wanted import Wanted
@@ -132,3 +132,12 @@ def test_an_unknown_name_lists_what_there_is():
     with pytest.raises(BadUsage) as error:
         read("--zzzzz", "1")
     assert error.value.hint is not None and "`--path`" in error.value.hint
+
+
+def test_a_value_for_a_template_stays_text_where_the_template_takes_text():
+    declared = [{"name": "key", "key": "key", "type": "string"}, {"name": "tries", "key": "Tries", "type": "integer"}]
+    spec = ToolSpec(ToolName("x"), "agent-studio", "", {}, meta={"template": {"userParameters": declared}})
+    words = ["x", "--config", "key=1.50", "--config", "Tries=3", "--config", 'more={"a": 1}']
+    wanted = Wanted.from_line(take_apart(words))
+    assert wanted.config_for(spec) == {"key": "1.50", "Tries": 3, "more": {"a": 1}}
+    assert wanted.config_for(None) == {"key": 1.5, "Tries": 3, "more": {"a": 1}}

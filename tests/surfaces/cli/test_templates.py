@@ -214,3 +214,39 @@ def test_what_keeps_a_template_from_being_packed_is_coloured_and_not_escaped(haf
     shown = terminal("templates", "pack", str(made), "--to", "x.zip")
     shown.until("\x1b[31;1merror\x1b[0m python-parse: ")
     assert shown.end() == 2 and "\\x1b" not in shown.seen
+
+
+@pytest.fixture
+def keyed(haft, configured):
+    """A template that needs a key."""
+    haft("tools", "make", "signs", "--studio", "--to", "mine")
+    source = configured / "signs" / "tool.py"
+    parts = source.read_text().split("class UserParameters(BaseModel):", 1)
+    rest = parts[1].split("class ToolParameters", 1)[1]
+    fields = '    key: str = Field(description="Opens the door.")\n    tries: int = 1\n\n\n'
+    source.write_text(f"{parts[0]}class UserParameters(BaseModel):\n{fields}class ToolParameters{rest}")
+    return configured / "signs"
+
+
+def test_show_lists_user_parameters_and_whether_they_are_set_and_no_value(haft, keyed):
+    said = haft("tools", "show", "signs")
+    assert said.code == 0 and "# User parameters\n\n- key (string; not set): Opens the door.\n" in said.out
+    assert "- tries (integer; not set, optional)\n" in said.out and "--config NAME=VALUE" in said.out
+    (haft.workspace / "haft.toml").write_text(
+        '[templates]\npaths = ["./mine"]\n[[templates.instances]]\nname = "signs"\ntemplate = "./mine/signs"\n'
+        'user_params = {key = "xyzzy-plugh"}\n'
+    )
+    assert haft("trust", "--yes").code == 0
+    said, facts = haft("tools", "show", "signs"), haft("tools", "show", "signs", "--json")
+    assert "- key (string; set): Opens the door.\n" in said.out and "xyzzy" not in said.out + facts.out
+    assert facts.json["meta"]["template"]["userParameters"] == [
+        {
+            "name": "key",
+            "key": "key",
+            "type": "string",
+            "required": True,
+            "description": "Opens the door.",
+            "set": True,
+        },
+        {"name": "tries", "key": "tries", "type": "integer", "required": False, "description": "", "set": False},
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from haft.contracts import NO_SECRETS, Call, Outcome, RunId, revised
+from haft.contracts import NO_SECRETS, Call, Outcome, RunId, configured, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.registry import Catalogue
@@ -27,7 +27,7 @@ class Resolve:
                 tool = self._catalogue.peek(call.name)
                 if tool is None or (tool.spec.hosting != "in-process" and tool.spec.files):
                     await self._renew(call.name)
-            tool = self._catalogue.get(call.name, call.thread)
+            tool = configured(self._catalogue.get(call.name, call.thread), call.config)
             call = revised(call, tool=tool, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))
             self._live[call.run].call = call
         return await proceed(call)

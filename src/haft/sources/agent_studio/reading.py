@@ -43,7 +43,18 @@ def _read(module: ast.Module) -> Template | Problem:
             return Problem("schema-excess", f"{_TOO_MUCH}: {why}", "describe them more simply", parameters.line)
     key = _output_key(module, Constants(scope, budget))
     template = Template(_description(module), user, tool, key, tuple(_imports(module)), breaches_of(module, scope))
-    return replace(template, remarks=remarks_of(module, template))
+    return replace(template, remarks=remarks_of(module, template), is_strict=any(map(_says_strict, ast.walk(module))))
+
+
+def _says_strict(node: ast.AST) -> bool:
+    """`strict=True`, `{"strict": True}`, `StrictInt`, `Strict()`."""
+    match node:
+        case ast.keyword(arg="strict") | ast.Constant(value="strict"):
+            return True
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+            return name.startswith("Strict")
+        case _:
+            return False
 
 
 def _description(module: ast.Module) -> str:

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from haft.contracts import NO_SECRETS, Definitions, Environments, Found
 from haft.sources.agent_studio.finding import Instance, Place, Wanted, identity_of_template, instances
-from haft.sources.agent_studio.tool import TemplateTool, bare_spec, spec_of
+from haft.sources.agent_studio.tool import TemplateTool, bare_spec, spec_of, why_unset
 
 GROUP: Final = "agent-studio:"
-FORM: Final = 3
+FORM: Final = 4
 """Of what is kept."""
 LARGEST: Final = 1_000_000
 
@@ -68,12 +68,12 @@ class Templates:
             if isinstance(one.tool, TemplateTool):
                 self.secrets |= one.tool.secrets
             scope = each.workflow, one.spec.name
-            if one.tool is not None and scope in holders:
+            if one.tool is not None and one.state == "ready" and scope in holders:
                 among = "without a workflow" if each.workflow is None else f"in the workflow `{each.workflow}`"
                 reason = f"the name `{each.name}` is taken by {holders[scope]}: names are unique {among}"
                 yield Found(one.spec, None, "duplicate", reason)
                 continue
-            if one.tool is not None:
+            if one.tool is not None and one.state == "ready":
                 holders[scope] = each.folder
             yield one
         self._save()
@@ -85,13 +85,10 @@ class Templates:
         if "problem" in known:
             return Found(bare_spec(each), None, "broken", known["problem"])
         spec = spec_of(known, each)
-        if each.unset:
-            unset = "; ".join(f"`{name}` {why}" for name, why in each.unset.items())
-            return Found(spec, None, "needs-config", f"in `user_params` of `{each.name}` in {each.source}, {unset}")
-        if wrong := _why_unset(each.user, known):
-            return Found(spec, None, "needs-config", f"{wrong}: {_how_to_set(each, known)}")
         is_warm = self._cold.isdisjoint((each.name, spec.name))
-        return Found(spec, TemplateTool(spec, each, known, self._environments, is_warm))
+        tool = TemplateTool(spec, each, known, self._environments, is_warm)
+        why = why_unset(each, known)
+        return Found(spec, tool) if why is None else Found(spec, tool, "needs-config", why)
 
     def _known(self, each: Instance) -> Known:
         group = f"{GROUP}{os.path.dirname(each.folder)}"
@@ -132,15 +129,28 @@ def read(instance: Instance) -> Known:
         "inputSchema": dict(found.tool.schema),
         "userSchema": dict(found.user.schema),
         "userParameters": [
-            {"name": one.name, "key": one.key, "required": one.required, "description": one.description}
+            {
+                "name": one.name,
+                "key": one.key,
+                "type": _type(one.schema),
+                "required": one.required,
+                "description": one.description,
+            }
             for one in found.user.fields
         ],
+        "isStrict": found.is_strict,
         "userNulls": list(found.user.null_when_absent),
         "toolNulls": list(found.tool.null_when_absent),
         "outputKey": found.output_key,
         "imports": list(found.imports),
         "ahead": _ahead(source, instance),
     }
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """What a user parameter takes, in a word or a few."""
+    options = schema.get("anyOf", [schema])
+    return " | ".join(dict.fromkeys(str(one.get("type", "any")) for one in options))
 
 
 def _ahead(source: bytes, instance: Instance) -> int:
@@ -153,29 +163,3 @@ def _ahead(source: bytes, instance: Instance) -> int:
     module = parse_source(source)
     beside = {os.path.splitext(os.path.relpath(path, instance.folder).split("/")[0])[0] for path in instance.files}
     return (quiet_until(module, beside) or 0) if isinstance(module, ast.Module) else 0
-
-
-def _why_unset(user: Mapping[str, Any], known: Known) -> str | None:
-    """Which user parameters are missing; None where there are all that are needed. What they are is for the template
-    to judge: a number may come as text from the environment."""
-    declared = {name for one in known["userParameters"] for name in (one["name"], one["key"])}
-    missing = [
-        one["name"]
-        for one in known["userParameters"]
-        if one["required"] and one["name"] not in user and one["key"] not in user
-    ]
-    if not missing:
-        return None
-    strange = [name for name in user if name not in declared]
-    also = f" ({', '.join(f'`{name}`' for name in strange)} is none of its parameters)" if strange else ""
-    return f"it needs {', '.join(f'`{name}`' for name in missing)}{also}"
-
-
-def _how_to_set(each: Instance, known: Known) -> str:
-    if each.source is not None:
-        return f"set it in `user_params` of `{each.name}` in {each.source}"
-    needed = ", ".join(f'{one["name"]} = "…"' for one in known["userParameters"] if one["required"])
-    return (
-        f'add [[templates.instances]] with name = "{each.name}", template = "{each.folder}" and '
-        f"user_params = {{{needed}}}"
-    )

@@ -62,7 +62,7 @@ def _check_class(module: ast.Module, scope: Scope, name: str, code: str) -> Iter
 
 
 def _check_run_tool(module: ast.Module) -> Iterator[Problem]:
-    found = [node for node in module.body if isinstance(node, _Function) and node.name == "run_tool"]
+    found = [node for node in _functions(module) if node.name == "run_tool"]
     hint = "write `def run_tool(config: UserParameters, args: ToolParameters) -> Any`"
     if not found:
         yield Problem("studio-run-tool", "there is no function `run_tool`", hint)
@@ -73,6 +73,20 @@ def _check_run_tool(module: ast.Module) -> Iterator[Problem]:
         yield Problem("studio-run-tool", "`run_tool` is `async`", "make it a plain function", last.lineno)
     elif last.args.vararg is None and (len(taken) < 2 or len(taken) - len(last.args.defaults) > 2):
         yield Problem("studio-run-tool", f"`run_tool` takes {len(taken)} parameters, not two", hint, last.lineno)
+
+
+def _functions(module: ast.Module) -> Iterator[_Function]:
+    """Those of the module, and the static methods of its classes: the main block may call either."""
+    for node in module.body:
+        if isinstance(node, _Function):
+            yield node
+        elif isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, _Function)]
+            yield from (each for each in methods if any(map(_is_static, each.decorator_list)))
+
+
+def _is_static(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Name) and decorator.id == "staticmethod"
 
 
 def _is_printed(module: ast.Module, key: str) -> bool:

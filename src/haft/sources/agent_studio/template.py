@@ -107,3 +107,5 @@ class Template:
     """Why it cannot be used as a template."""
     remarks: tuple[Problem, ...] = ()
     """What is wrong and does not keep it from being used."""
+    is_strict: bool = False
+    """Whether it asks pydantic, anywhere, to convert nothing."""

@@ -6,11 +6,12 @@ import functools
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from haft.contracts import (
     Answer,
+    BadConfig,
     Command,
     Environments,
     Exit,
@@ -46,8 +47,31 @@ class TemplateTool:
     def secrets(self) -> Secrets:
         return secrets_of(self.instance.user, self.known)
 
+    def configured(self, config: Mapping[str, Any]) -> TemplateTool:
+        """The tool with other user parameters, for one call. `BadConfig` where some are still missing."""
+        fields = self.known["userParameters"]
+        names = {name: one["name"] for one in fields for name in (one["name"], one["key"])}
+        if strange := [name for name in config if name not in names]:
+            listed = ", ".join(f"`{one['name']}`" for one in fields) or "none"
+            raise BadConfig(
+                f"`{self.spec.name}` has no user parameter `{strange[0][:80]}`", hint=f"its user parameters: {listed}"
+            )
+        given = {names[name] for name in config}
+        user = {name: value for name, value in self.instance.user.items() if names.get(name) not in given}
+        unset = {name: why for name, why in self.instance.unset.items() if names.get(name) not in given}
+        instance = replace(self.instance, user={**user, **config}, unset=unset)
+        if (why := why_unset(instance, self.known)) is not None:
+            needed = next((one["name"] for one in fields if one["required"]), "NAME")
+            raise BadConfig(
+                f"`{self.spec.name}` cannot be called, it is needs-config: {why}",
+                hint=f"for one call: --config {needed}=…",
+            )
+        return replace(self, instance=instance)
+
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        return arguments
+        from haft.sources.agent_studio.lax import converted
+
+        return converted(arguments, self.spec.input_schema)
 
     async def prepare(self, told: Callable[[str], None]) -> None:
         """Make its environment, where there is none that is current."""
@@ -100,6 +124,36 @@ class TemplateTool:
         return f"`{self.spec.name}` {how}"
 
 
+def why_unset(each: Instance, known: Mapping[str, Any]) -> str | None:
+    """Which user parameters are missing and what to do; None where there are all that are needed. What they are is for
+    the template to judge: a number may come as text from the environment."""
+    if each.unset:
+        unset = "; ".join(f"`{name}` {why}" for name, why in each.unset.items())
+        return f"in `user_params` of `{each.name}` in {each.source}, {unset}"
+    fields = known["userParameters"]
+    missing = [one["name"] for one in fields if one["required"] and not _is_set(one, each.user)]
+    if not missing:
+        return None
+    declared = {name for one in fields for name in (one["name"], one["key"])}
+    strange = [name for name in each.user if name not in declared]
+    also = f" ({', '.join(f'`{name}`' for name in strange)} is none of its parameters)" if strange else ""
+    return f"it needs {', '.join(f'`{name}`' for name in missing)}{also}: {_how_to_set(each, fields)}"
+
+
+def _is_set(one: Mapping[str, Any], user: Mapping[str, Any]) -> bool:
+    return one["name"] in user or one["key"] in user
+
+
+def _how_to_set(each: Instance, fields: list[Mapping[str, Any]]) -> str:
+    if each.source is not None:
+        return f"set it in `user_params` of `{each.name}` in {each.source}"
+    needed = ", ".join(f'{one["name"]} = "…"' for one in fields if one["required"])
+    return (
+        f'add [[templates.instances]] with name = "{each.name}", template = "{each.folder}" and '
+        f"user_params = {{{needed}}}"
+    )
+
+
 def secrets_of(user: Mapping[str, Any], known: Mapping[str, Any]) -> Secrets:
     """The user parameters that are secret: by their names, or because the template declares them so (`SecretStr`)."""
     schemas = known["userSchema"].get("properties", {})
@@ -132,6 +186,7 @@ def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
         origin=instance.folder,
         digest=_digest(known["digest"], instance.user),
         hosting="per-call",
+        preprocesses=not known["isStrict"],
         prepares=True,
         files=instance.files,
         meta={
@@ -139,7 +194,10 @@ def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
                 "name": instance.name,
                 "folder": instance.folder,
                 "workflow": instance.workflow,
-                "userParameters": known["userParameters"],
+                "userParameters": [
+                    {**one, "set": _is_set(one, instance.user) and one["name"] not in instance.unset}
+                    for one in known["userParameters"]
+                ],
             }
         },
     )

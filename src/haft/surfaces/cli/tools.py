@@ -206,6 +206,22 @@ _IN_SANDBOX: Final = (
 )
 
 
+def _user_parameters(spec: ToolSpec) -> Iterable[str]:
+    """What a person sets of a template: whether it is set, never the value."""
+    declared = spec.meta.get("template", {}).get("userParameters", ())
+    if not declared:
+        return
+    yield styled("# User parameters", "bold", sys.stdout)
+    yield ""
+    for one in declared:
+        state = "set" if one["set"] else "not set" if one["required"] else "not set, optional"
+        told = " ".join(one["description"].split())
+        yield visible(f"- {one['name']} ({one['type']}; {state}): {told}").removesuffix(": ")
+    yield ""
+    yield "They are set in [[templates.instances]] of haft.toml, or for one call with `--config NAME=VALUE`."
+    yield ""
+
+
 def _described(listing: Listing) -> Iterable[str]:
     spec = listing.spec
     word = "toolbox" if spec.kind == "amp-toolbox" else spec.kind
@@ -224,6 +240,7 @@ def _described(listing: Listing) -> Iterable[str]:
         mark = box["separator"]
         yield f"It is given its arguments as lines of text: `name{mark}value`."
         yield ""
+    yield from _user_parameters(spec)
     yield styled("# Effects", "bold", sys.stdout)
     yield ""
     claimed = [name for name, holds in spec.effects.to_json().items() if holds]

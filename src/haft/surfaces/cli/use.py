@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import BadUsage, Outcome
+from haft.contracts import BadUsage, Outcome, ToolSpec
 from haft.surfaces.cli.binding import arguments
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.parameters import Line, take_apart
@@ -166,16 +165,17 @@ async def _perform(
 ) -> Outcome | str | None:
     """The outcome; or, where only that is wanted, what the tool says that it would do."""
     async with service, waiting:
-        name, schema = await _found(service, wanted.tool)
-        given = arguments(line, name, schema)
+        name, spec = await _found(service, wanted.tool)
+        given = arguments(line, name, {} if spec is None else spec.input_schema)
+        config = wanted.config_for(spec)
         if wanted.preview:
-            return await service.preview(name, given, config=wanted.config)
+            return await service.preview(name, given, config=config)
         with interrupts:
             run = service.call(
                 name,
                 given,
                 timeout=wanted.timeout,
-                config=wanted.config,
+                config=config,
                 grants=wanted.grants,
                 trial=wanted.trial,
             )
@@ -194,16 +194,17 @@ async def _perform(
     return outcome
 
 
-async def _found(service: ToolService, name: str) -> tuple[str, Mapping[str, Any]]:
-    """The tool's own name, and what it takes. What cannot be found is for the pipeline to refuse, and to record."""
+async def _found(service: ToolService, name: str) -> tuple[str, ToolSpec | None]:
+    """The tool's own name, and what is known of it. What cannot be found is for the pipeline to refuse."""
     listed = service.tools(all=True)
     if is_path(name) and all(listing.spec.name != name for listing in listed):
         listing = await service.load(name)
-        return listing.spec.name, listing.spec.input_schema
-    found = next((one for one in listed if one.enabled and one.spec.name == name), None)
+        return listing.spec.name, listing.spec
+    callable_ = (one for one in listed if one.spec.name == name and (one.enabled or one.state == "needs-config"))
+    found = next(callable_, None)
     if found is None:
         found = await service.look_again(name)
-    return name, {} if found is None else found.spec.input_schema
+    return name, None if found is None else found.spec
 
 
 def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interrupts) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from haft.contracts import BadUsage, Grants, Outcome, RunId, ThreadId, ToolName, near_miss
+from haft.contracts import BadUsage, Grants, Outcome, RunId, ThreadId, ToolName, ToolSpec, near_miss
 from haft.surfaces.cli.parameters import Line
 
 
@@ -30,11 +30,14 @@ class Wanted:
     timeout: float | None
     thread: str | None
     config: Mapping[str, Any]
+    config_texts: Mapping[str, str]
+    """The same as it was typed."""
     grants: Grants
 
     @classmethod
     def from_line(cls, line: Line) -> Wanted:
         assert line.name is not None
+        texts = dict(_pair(text) for text in line.options.get("--config", ()))
         wanted = cls(
             tool=line.name,
             only=_field(line.value("--only")),
@@ -45,7 +48,8 @@ class Wanted:
             wait=_seconds("--wait", line.value("--wait")),
             timeout=_seconds("--timeout", line.value("--timeout")),
             thread=line.value("--thread"),
-            config=dict(_pair(text) for text in line.options.get("--config", ())),
+            config={name: _read(text) for name, text in texts.items()},
+            config_texts=texts,
             grants=Grants(
                 network=line.flag("--network"),
                 read=granted_places("--read", line.options.get("--read", ())),
@@ -55,6 +59,16 @@ class Wanted:
         if wanted.stream and wanted.only:
             raise BadUsage("`--stream` and `--only` cannot be used together")
         return wanted
+
+    def config_for(self, spec: ToolSpec | None) -> Mapping[str, Any]:
+        """The values for a tool. What a template declares as text stays the text that was typed: a key may look like a
+        number."""
+        declared = () if spec is None else spec.meta.get("template", {}).get("userParameters", ())
+        texts = {each for one in declared if "string" in one["type"] for each in (one["name"], one["key"])}
+        return {
+            name: self.config_texts[name] if name in texts and not isinstance(value, str) else value
+            for name, value in self.config.items()
+        }
 
 
 def _field(name: str | None) -> str | None:
@@ -78,14 +92,18 @@ def _seconds(option: str, text: str | None) -> float | None:
     return seconds
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not (key and equals):
         raise BadUsage(f"`--config` is given as KEY=VALUE, not `{text}`")
+    return key, value
+
+
+def _read(value: str) -> Any:
     try:
-        return key, json.loads(value)
+        return json.loads(value)
     except ValueError:
-        return key, value
+        return value
 
 
 def granted_places(option: str, texts: Iterable[str]) -> tuple[str, ...]:

@@ -1,0 +1,86 @@
+"""Texts that stand for other values: what haft makes of them is what pydantic makes of them."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from haft.schema import Validator
+from haft.sources.agent_studio.lax import converted
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pydantic_oracle import executed, of_fields, tool_of
+
+TEXTS = [
+    "5", " 5 ", "+5", "-5", "5.0", "5.00", "5.5", "1_000", "1__0", "_5", "5_", "1e3", "0x10", "٣", "", "007", "5.",
+    ".5", "--5", "9" * 30, "\n5\n", "5.0_0", "1.5", "-1.5", "1e5", "1E-2", "+1.5", "1_0.5", " 1.5 ", "0x1p3", "1.2.3",
+    "e5", "true", "True", "TRUE", "tRue", "t", "yes", "y", "Y", "on", "ON", "1", "false", "f", "no", "n", "off", "0",
+    " true", "1.0", "truth", "2024-01-01", "2024-01-01T00:00:00", "abc", "null", "None",
+]  # fmt: skip
+BEFORE = """
+class Inner(BaseModel):
+    size: int
+    more: List["Inner"] = []
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 5
+"""
+TYPES = [
+    "int", "float", "bool", "str", "Optional[int]", "Optional[bool]", "Union[int, str]", "Union[str, int]",
+    "Union[int, bool]", "Union[bool, int]", "Union[float, int]", "Union[int, float]", "Union[int, List[int]]",
+    "PositiveInt", "Level", "Any", "datetime.date", "decimal.Decimal", 'Literal["5", "true"]',
+    'Union[Literal["5"], int]',
+    "Annotated[int, Field(ge=3)]", "List[int]", "Dict[str, float]", "Tuple[int, bool]", "Set[int]", "Inner",
+    "Optional[Inner]", "List[Inner]",
+]  # fmt: skip
+WRAPPED = {
+    "List[int]": lambda text: [3, text],
+    "Set[int]": lambda text: [3, text],
+    "Dict[str, float]": lambda text: {"key": text},
+    "Tuple[int, bool]": lambda text: [text, text],
+    "Inner": lambda text: {"size": text, "more": [{"size": text}]},
+    "Optional[Inner]": lambda text: {"size": text},
+    "List[Inner]": lambda text: [{"size": text}],
+}
+
+
+@pytest.mark.parametrize("written", TYPES)
+def test_what_pydantic_would_convert_passes_and_means_the_same(written):
+    body = of_fields(f"x: {written}", before=BEFORE)
+    made, (parameters, _validator) = executed(body), tool_of(body)
+    validator, passed = Validator(parameters.schema), 0
+    for text in TEXTS:
+        given = {"x": WRAPPED.get(written, lambda text: text)(text)}
+        try:
+            truth = made(**given)
+        except ValidationError:
+            continue
+        meant = converted(given, parameters.schema)
+        assert validator.is_valid(meant), (text, meant, parameters.schema)
+        assert made(**json.loads(json.dumps(meant))) == truth, (text, meant)
+        passed += 1
+    assert passed, "pydantic takes some of them"
+
+
+@pytest.mark.parametrize("written", ["int", "float", "bool", "Optional[int]"])
+def test_what_pydantic_would_not_convert_is_refused(written):
+    body = of_fields(f"x: {written}")
+    made, (parameters, validator) = executed(body), tool_of(body)
+    refused = []
+    for text in TEXTS:
+        try:
+            made(x=text)
+        except ValidationError:
+            refused.append(text)
+            assert not validator.is_valid(converted({"x": text}, parameters.schema)), text
+    assert "abc" in refused
+
+
+def test_what_is_no_text_and_what_is_not_declared_stays_as_it_is():
+    schema = tool_of(of_fields("x: int", "y: bool = True"))[0].schema
+    given = {"x": 5.5, "y": None, "z": "5", "w": {"x": "5"}}
+    assert converted(given, schema) == given
+    assert converted({"x": [["5"]]}, schema) == {"x": [["5"]]}
