@@ -7,8 +7,9 @@ import pytest
 from cdd.agents import TARGETS, skills
 
 NAMES = ["cdd-close-track", "cdd-start-track", "cdd-work-the-plan"]
+FORMS = {"cursor": "{}.mdc", "antigravity": "{}.md"}
 FILES = {
-    target: [f"{folder}/{name}.mdc" if target == "cursor" else f"{folder}/{name}/SKILL.md" for name in NAMES]
+    target: [f"{folder}/{FORMS.get(target, '{}/SKILL.md').format(name)}" for name in NAMES]
     for target, folder in TARGETS.items()
 }
 
@@ -17,9 +18,11 @@ def files(cdd) -> list[str]:
     return [name for name, content in cdd.everything().items() if content is not None]
 
 
-def test_the_targets_are_the_four_folders():
+def test_the_targets_are_the_six_folders():
     assert TARGETS == {
+        "agent": ".agent/skills",
         "agents": ".agents/skills",
+        "antigravity": ".agent/workflows",
         "claude": ".claude/skills",
         "gemini": ".gemini/skills",
         "cursor": ".cursor/rules",
@@ -38,7 +41,7 @@ def test_all_targets_at_once(cdd):
 
 
 def test_install_without_a_target_is_refused(cdd):
-    assert "--target agents|claude|gemini|cursor, or --all" in cdd.refused("agents", "--install")
+    assert "--target agent|agents|antigravity|claude|gemini|cursor, or --all" in cdd.refused("agents", "--install")
 
 
 def test_both_a_target_and_all_are_wrong_usage(cdd):
@@ -73,10 +76,18 @@ def test_a_rule_is_the_skill_under_another_front_matter(cdd):
         assert body == skill.content.split("---\n", 2)[2]
 
 
+def test_a_workflow_has_the_name_and_the_description_in_its_front_matter(cdd):
+    cdd.done("agents", "--install", "--target", "antigravity")
+    for skill in skills():
+        workflow = (cdd.path / f".agent/workflows/{skill.name}.md").read_text()
+        assert workflow.startswith(f"---\nname: {skill.name}\ndescription: {skill.description}\n---\n")
+        assert workflow.endswith(skill.content.split("---\n", 2)[2])
+
+
 def test_installing_again_changes_nothing(cdd):
     cdd.done("agents", "--install", "--all")
     before = cdd.everything()
-    assert cdd.done("agents", "--install", "--all").count("kept ") == 12
+    assert cdd.done("agents", "--install", "--all").count("kept ") == 18
     assert cdd.everything() == before
 
 

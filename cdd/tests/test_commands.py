@@ -154,6 +154,22 @@ def test_log_takes_the_message_from_standard_input_when_it_is_absent(cdd):
     assert cdd.track("a", "decisions.md").read_text().endswith("] one\n\n    [2020-01-01 00:00:00] two\n")
 
 
+def test_log_without_a_name_takes_the_only_active_track(cdd):
+    cdd.done("start", "a")
+    assert cdd.done("log", given="hi\n") == "Logged to .context/tracks/a/decisions.md\n"
+    assert cdd.track("a", "decisions.md").read_text().endswith("] hi\n")
+
+
+def test_log_without_a_name_says_which_tracks_there_are(cdd):
+    assert "cdd init" in cdd.refused("log", given="hi")
+    cdd.done("start", "b")
+    cdd.done("start", "a")
+    assert "2 active tracks: a, b." in cdd.refused("log", given="hi")
+    cdd.done("delete", "a")
+    cdd.done("delete", "b")
+    assert "There is no active track." in cdd.refused("log", given="hi")
+
+
 def test_log_takes_a_message_that_looks_like_an_option_after_two_dashes(cdd):
     cdd.done("start", "a")
     cdd.done("log", "a", "--", "--raw is gone")
@@ -250,7 +266,7 @@ def test_version_prints_the_version(cdd):
     assert cdd.done("version") == __version__ + "\n"
 
 
-@pytest.mark.parametrize("command", ["start", "log", "archive", "delete", "pack"])
+@pytest.mark.parametrize("command", ["start", "archive", "delete", "pack"])
 def test_a_missing_argument_is_wrong_usage(cdd, command):
     assert cdd(command).exit_code == 2
     assert cdd.everything() == {}

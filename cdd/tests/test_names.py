@@ -33,7 +33,10 @@ BAD = {
     "inner-dots": "a..b",
     "last-dot": "a.",
     "dash": "-a",
-    "space": "a b",
+    "space-first": " a",
+    "space-last": "a ",
+    "space-alone": " ",
+    "no-break-space": "a\u00a0b",
     "absolute": "/tmp",
     "star": "*",
 }
@@ -71,11 +74,29 @@ def test_a_bad_name_as_another_process_gets_it_is_refused(cdd):
     assert cdd.everything() == {}
 
 
-@pytest.mark.parametrize("name", ["a", "add-login", "v2.1_cleanup", "_x", "7", "größe", "ログイン", "हिन्दी", "a" * 100])
+@pytest.mark.parametrize(
+    "name", ["a", "add-login", "v2.1_cleanup", "_x", "7", "größe", "ログイン", "हिन्दी", "a" * 100, "a b"]
+)
 def test_letters_and_digits_of_any_script_are_names(cdd, name):
     cdd.done("start", name)
     assert name in cdd.done("view", "--raw").splitlines()
     cdd.done("delete", name)
+
+
+def test_a_track_whose_name_has_spaces_lives_as_any_other(cdd):
+    told = cdd.done("start", "add the login")
+    assert "cdd recite 'add the login'" in told
+    assert "already" in (refused := cdd.refused("start", "add the login")) and "`cdd recite 'add the login'`" in refused
+    assert "`cdd recite 'add the login'`" in cdd.done("recite", "add the login")
+    cdd.done("log", "add the login", "one")
+    assert "] one" in cdd.done("view", "add the login", "--log")
+    assert "`cdd recite 'add the login'`" in cdd.refused("archive", "add the login")
+    cdd.track("add the login", "plan.md").write_text("- [x] a\n")
+    assert "cdd archive 'add the login'" in cdd.done("recite", "add the login")
+    assert "_add the login after" in cdd.done("archive", "add the login")
+    assert "`cdd view 'add the login' --archived`" in cdd.refused("recite", "add the login")
+    assert "- [x] a" in cdd.done("view", "add the login", "--archived")
+    assert "`cdd start 'b c'`" in cdd.refused("delete", "b c")
 
 
 def test_a_name_is_the_same_however_it_is_composed(cdd):
@@ -84,12 +105,13 @@ def test_a_name_is_the_same_however_it_is_composed(cdd):
 
 
 @given(st.text(max_size=120))
-def test_a_name_that_passes_is_one_harmless_word(name):
+def test_a_name_that_passes_is_harmless(name):
     try:
         word = checked(name)
     except Refused:
         return
     assert word and not word.startswith((".", "-")) and ".." not in word
-    assert word.isprintable() and not set(word) & set("/\\ \t\n\"'$`*?;&|<>")
+    assert word.isprintable() and not set(word) & set("/\\\t\n\"'$`*?;&|<>")
+    assert word.strip() == word
     assert len(f"20260101000000_{word}".encode()) <= 255
     assert checked(word) == word

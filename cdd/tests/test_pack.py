@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,6 +54,44 @@ def test_paragraphs_that_fit_come_best_first_and_grouped_by_file(specs):
     assert told.index("expires after a day") < told.index("token of thanks")
     assert "[lines 5-7; Login > Tokens]\n## Tokens\n\nA session token" in told
     assert "by invoice" not in told and "password" not in told
+
+
+@pytest.mark.parametrize("option", ["-l", "--limit"])
+def test_a_limit_shows_the_best_and_says_of_how_many(specs, option):
+    whole = specs.done("pack", "--focus", "token")
+    assert whole.count("\n[line") == 4 and "showing" not in whole
+    told = specs.done("pack", "--focus", "token", option, "1")
+    assert told.startswith("showing 1 of 4\n") and told.count("\n[line") == 1
+    assert told.split("\n[", 1)[1].split("]\n")[0] == whole.split("\n[", 1)[1].split("]\n")[0]
+    assert specs.done("pack", "--focus", "token", option, "9") == f"showing 4 of 4\n\n{whole}"
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "abc", "1.5", ""])
+def test_a_limit_that_is_no_count_is_wrong_usage(specs, limit):
+    result = specs("pack", "--focus", "token", "--limit", limit)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"'{limit}' is no number of paragraphs: give a whole number from 1 up" in result.stderr
+
+
+def test_raw_is_plain_text_on_a_terminal_too(specs):
+    def shown(*words: str) -> str:
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "cdd", "pack", "-f", "day", *words]
+        env = {**os.environ, "TERM": "xterm"}
+        process = subprocess.Popen(command, cwd=specs.path, stdout=theirs, stderr=theirs, env=env)
+        os.close(theirs)
+        text = b""
+        with contextlib.suppress(OSError):  # how a terminal says that its other end is closed
+            while piece := os.read(ours, 65536):
+                text += piece
+        assert process.wait(timeout=60) == 0
+        os.close(ours)
+        return text.decode().replace("\r\n", "\n")
+
+    plain = specs.done("pack", "--focus", "day")
+    assert "\x1b" not in plain
+    assert "\x1b[1m=== .context/specs/auth/login.md" in shown()
+    assert shown("--raw") == shown("-r") == plain == specs.done("pack", "--focus", "day", "--raw")
 
 
 def test_a_rare_word_counts_more_than_a_common_one(specs):

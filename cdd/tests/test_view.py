@@ -37,7 +37,22 @@ def test_a_track_is_shown_whole_under_a_line_that_sums_it_up(filled):
     told = filled.done("view", "a")
     assert told.startswith("a: started 20")
     assert "1 open and 1 done tasks; 0 decisions" in told
+    assert told.splitlines()[2:4] == ["next tasks:", "  line 3: two \\x1b[31m\ufffd"]
     assert [word for word in ("the spec", "the plan", "the decisions", "the current_state") if word not in told] == []
+
+
+def test_the_next_tasks_of_the_plan_are_those_that_are_open(filled):
+    filled.track("a", "plan.md").write_text("# P\n- [x] one\n" + "".join(f"- [ ] task {n}\n" for n in range(2, 9)))
+    told = filled.done("view", "a").partition("--- ")[0]
+    assert told.splitlines()[2:] == [
+        "next tasks:", *(f"  line {n + 1}: task {n}" for n in range(2, 7)), "  and 2 more", "",
+    ]  # fmt: skip
+    filled.track("a", "plan.md").write_text("- [x] one\n")
+    assert "next tasks: none is open" in filled.done("view", "a")
+    filled.track("a", "plan.md").unlink()
+    assert "next tasks: the plan has none" in filled.done("view", "a")
+    for words in (["--plan"], ["--raw"]):
+        assert "next tasks" not in filled.done("view", "a", *words)
 
 
 @pytest.mark.parametrize(("option", "file"), [("--spec", "spec.md"), ("--plan", "plan.md"), ("--log", "decisions.md")])

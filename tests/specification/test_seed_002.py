@@ -43,11 +43,10 @@ ARGUMENTS = {
     "cdd-agents": {"install": "boolean", "all": "boolean", "target": "string"},
     "cdd-delete": {"track_name": "string"},
     "cdd-version": {},
-    "cdd-pack": {"focus": "string"},
+    "cdd-pack": {"focus": "string", "limit": "integer", "raw": "boolean"},
 }
 REQUIRED = {
     "cdd-start": {"track_name"},
-    "cdd-log": {"track_name"},
     "cdd-archive": {"track_name"},
     "cdd-delete": {"track_name"},
     "cdd-pack": {"focus"},
@@ -311,7 +310,10 @@ PASSED = {
     "cdd-agents": [
         ({"install": True, "all": True, "target": "cursor"}, ["agents", "--install", "--target=cursor", "--all"])
     ],
-    "cdd-pack": [({"focus": "--a b"}, ["pack", "--focus=--a b"])],
+    "cdd-pack": [
+        ({"focus": "--a b"}, ["pack", "--focus=--a b"]),
+        ({"focus": "a", "limit": 2, "raw": True}, ["pack", "--focus=a", "--limit=2", "--raw"]),
+    ],
 }
 
 
@@ -433,6 +435,8 @@ def test_the_whole_life_of_a_track_through_the_executables_alone(life):
 
 
 AGENTS = {
+    "agent": {f".agent/skills/{skill}/SKILL.md" for skill in SKILLS},
+    "antigravity": {f".agent/workflows/{skill}.md" for skill in SKILLS},
     "agents": {f".agents/skills/{skill}/SKILL.md" for skill in SKILLS},
     "claude": {f".claude/skills/{skill}/SKILL.md" for skill in SKILLS},
     "gemini": {f".gemini/skills/{skill}/SKILL.md" for skill in SKILLS},

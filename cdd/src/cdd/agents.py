@@ -1,8 +1,9 @@
 """CDD's agent skills, and the folders in which agents look for theirs.
 
-The skills lie in the package, one `SKILL.md` each. Most agents take them as they are; Cursor takes rules, which are the
-same text under another front matter. A file that somebody changed is kept beside the new one, and no such copy is
-ever overwritten. Links are followed only as far as the workspace reaches.
+The skills lie in the package, one `SKILL.md` each. Most agents take them as they are; Antigravity takes them as
+workflows, a file each; Cursor takes rules, which are the same text under another front matter. A file that somebody
+changed is kept beside the new one, and no such copy is ever overwritten. Links are followed only as far as the
+workspace reaches.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ from cdd import files
 from cdd.refusals import Refused
 
 TARGETS: Final = {
+    "agent": ".agent/skills",
     "agents": ".agents/skills",
+    "antigravity": ".agent/workflows",
     "claude": ".claude/skills",
     "gemini": ".gemini/skills",
     "cursor": ".cursor/rules",
 }
+
+_SINGLE: Final = {"antigravity": "{}.md", "cursor": "{}.mdc"}
+"""Targets that take one file a skill, and how it is called."""
 
 State = Literal["absent", "current", "differs"]
 
@@ -36,7 +42,7 @@ class Skill:
 
     def file_for(self, target: str) -> str:
         """Where it goes, below the target's folder."""
-        return f"{self.name}.mdc" if target == "cursor" else os.path.join(self.name, "SKILL.md")
+        return _SINGLE.get(target, os.path.join("{}", "SKILL.md")).format(self.name)
 
     def content_for(self, target: str) -> str:
         """What is written there."""

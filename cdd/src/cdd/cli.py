@@ -15,7 +15,7 @@ from cdd import __version__, decisions, names, tracks
 from cdd import agents as skills
 from cdd import pack as packing
 from cdd import view as viewing
-from cdd.program import Explained, TalkingGroup, is_at_terminal, standard_input
+from cdd.program import Count, Explained, TalkingGroup, is_at_terminal, standard_input
 from cdd.recital import recital
 from cdd.refusals import Refused, visible
 from cdd.workspace import here
@@ -26,6 +26,10 @@ _SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
 def _track_name(explanation: str, *, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     metavar = "NAME" if required else "[NAME]"
     return click.argument("track_name", cls=Explained, metavar=metavar, required=required, explanation=explanation)
+
+
+def _named_or_only(track_name: str | None) -> tracks.Track:
+    return tracks.the_only(here()) if track_name is None else tracks.find(here(), track_name)
 
 
 @click.group(cls=TalkingGroup, context_settings=_SETTINGS)
@@ -40,7 +44,7 @@ def main() -> None:
       cdd log add-login "Tokens, because…"  a decision and its reason
       cdd archive add-login                 when no task is open
 
-    Track names have letters, digits, '-', '_' and inner dots.
+    Track names have letters, digits, '-', '_', inner spaces and inner dots.
     """
 
 
@@ -88,7 +92,8 @@ def start(track_name: str) -> None:
     earlier = tracks.archived_as(workspace, name)
     if earlier:
         click.echo(f"A track of this name is archived: .context/archive/{earlier[-1].name}", err=True)
-    click.echo(f"Started '{name}' in {os.path.relpath(track.path)}. Write spec.md and plan.md, then: cdd recite {name}")
+    next_one = f"cdd recite {names.as_word(name)}"
+    click.echo(f"Started '{name}' in {os.path.relpath(track.path)}. Write spec.md and plan.md, then: {next_one}")
 
 
 @main.command()
@@ -102,12 +107,11 @@ def recite(track_name: str | None) -> None:
     Example:
       cdd recite add-login
     """
-    track = tracks.the_only(here()) if track_name is None else tracks.find(here(), track_name)
-    click.echo(visible(recital(track)))
+    click.echo(visible(recital(_named_or_only(track_name))))
 
 
 @main.command()
-@_track_name("The track that the decision belongs to.")
+@_track_name("The track that the decision belongs to; without it, the only active one.", required=False)
 @click.argument(
     "message",
     cls=Explained,
@@ -115,7 +119,7 @@ def recite(track_name: str | None) -> None:
     required=False,
     explanation="What was decided, and why; without it, standard input is read.",
 )
-def log(track_name: str, message: str | None) -> None:
+def log(track_name: str | None, message: str | None) -> None:
     """Add a decision to a track's decisions.md.
 
     The entry begins with the time (UTC). A message of several lines stays one entry: the others are indented. A message
@@ -125,8 +129,9 @@ def log(track_name: str, message: str | None) -> None:
     Examples:
       cdd log add-login "Sessions in the database, because two servers share them"
       git log -1 --format=%B | cdd log add-login
+      git log -1 --format=%B | cdd log
     """
-    track = tracks.find(here(), track_name)
+    track = _named_or_only(track_name)
     decisions.log(track, standard_input(decisions.LONGEST + 1) if message is None else message)
     click.echo(f"Logged to {visible(os.path.relpath(track.path))}/decisions.md")
 
@@ -157,8 +162,9 @@ def archive(track_name: str) -> None:
 def view(track_name: str | None, archived: bool, spec: bool, plan: bool, log: bool, raw: bool, inbox: bool) -> None:
     """List the tracks, or show one.
 
-    Of a track, all files are shown, or those that are chosen. With a file chosen and no NAME, it is the only active
-    track. An archived track is named as it was when active, which shows the newest of that name, or by its folder.
+    Of a track, the next tasks of its plan and all files are shown, or the files that are chosen. With a file chosen and
+    no NAME, it is the only active track. An archived track is named as it was when active, which shows the newest
+    of that name, or by its folder.
 
     \b
     Examples:
@@ -196,10 +202,12 @@ def agents(install: bool, target: str | None, all: bool) -> None:  # noqa: A002 
 
     \b
     Targets and their folders:
-      agents  .agents/skills
-      claude  .claude/skills
-      gemini  .gemini/skills
-      cursor  .cursor/rules
+      agent        .agent/skills
+      agents       .agents/skills
+      antigravity  .agent/workflows
+      claude       .claude/skills
+      gemini       .gemini/skills
+      cursor       .cursor/rules
 
     A file that is there and differs is kept beside the new one, as .bak.
 
@@ -262,16 +270,19 @@ def version() -> None:
 
 
 @main.command()
-@click.option("--focus", required=True, metavar="TEXT", help="What you are about to do, in a few words.")
-def pack(focus: str) -> None:
+@click.option("-f", "--focus", required=True, metavar="TEXT", help="What you are about to do, in a few words.")
+@click.option("-l", "--limit", type=Count("paragraphs"), metavar="N", help="The most paragraphs shown. Default: all.")
+@click.option("-r", "--raw", is_flag=True, help="Plain text, on a terminal too.")
+def pack(focus: str, limit: int | None, raw: bool) -> None:
     """Print the paragraphs of the specs that fit a text.
 
     They come from .context/specs, best first, grouped by file. Rare words count more than common ones. Nothing is
     understood: use the words that the specifications use.
 
     \b
-    Example:
+    Examples:
       cdd pack --focus "expiry of session tokens"
+      cdd pack --focus "expiry of session tokens" --limit 5
     """
     if not focus.strip():
         raise Refused("The focus is empty.", 'say what you are about to do: --focus "expiry of session tokens".')
@@ -284,7 +295,9 @@ def pack(focus: str) -> None:
     found = packing.ranked(library.paragraphs, focus)
     if not found:
         click.echo(visible(f"Nothing in .context/specs fits '{focus}'. Try the words that are used there."))
-    viewing.show_packed(packing.grouped(found))
+    elif limit is not None:
+        click.echo(f"showing {min(limit, len(found))} of {len(found)}\n")
+    viewing.show_packed(packing.grouped(found[:limit]), raw=raw)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Final
 
 _TASK: Final = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]+)?\[([ \t]*|[~/xX])\](?:[ \t]+(.*))?")
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
+_MOST_LISTED: Final = 5
 _FENCE: Final = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})(.*)")
 
 
@@ -53,6 +54,12 @@ class Plan:
     @property
     def open_tasks(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks if not task.done)
+
+    def listed_open_tasks(self) -> str:
+        """The first of the open tasks, a line each, and how many more there are."""
+        lines = [f"  line {task.line}: {task.text}" for task in self.open_tasks[:_MOST_LISTED]]
+        more = len(self.open_tasks) - len(lines)
+        return "\n".join([*lines, *([f"  and {more} more"] if more else [])])
 
     @property
     def next_section(self) -> Section | None:

@@ -34,6 +34,21 @@ class Explained(click.Argument):
         self.help = explanation
 
 
+class Count(click.IntRange):
+    """A number of things, from 1 up."""
+
+    def __init__(self, things: str) -> None:
+        super().__init__(min=1)
+        self.things = things
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            count: int = super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"'{value}' is no number of {self.things}: give a whole number from 1 up.", param, ctx)
+        return count
+
+
 def is_at_terminal() -> bool:
     """Whether a person could answer. Standard input may be closed, too."""
     return sys.stdin is not None and sys.stdin.isatty()

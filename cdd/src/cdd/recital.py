@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from cdd.names import as_word
 from cdd.plan import Section
 from cdd.tracks import Track
 
@@ -20,7 +21,7 @@ def recital(track: Track) -> str:
     if plan.tasks:
         return (
             "Every task of the plan is done.\n\n"
-            f"Check the result against spec.md, then put the track away: cdd archive {track.name}"
+            f"Check the result against spec.md, then put the track away: cdd archive {as_word(track.name)}"
         )
     where = os.path.join(os.path.relpath(track.path), "plan.md")
     return f"The plan has no tasks.\n\nWrite them into {where}, each on a line like `- [ ] what to do`."
@@ -29,8 +30,9 @@ def recital(track: Track) -> str:
 def _go_on(name: str, section: Section) -> str:
     task = section.open_tasks[0]
     told = f" ({task.text})" if task.text else ""
+    word = as_word(name)
     return (
         f"Go on with track '{name}': do the first open task, line {task.line} of plan.md{told}. When it is done and "
-        f'checked, change its mark to [x], log what you decided with `cdd log {name} "…"`, and call '
-        f"`cdd recite {name}` again."
+        f'checked, change its mark to [x], log what you decided with `cdd log {word} "…"`, and call '
+        f"`cdd recite {word}` again."
     )

@@ -82,9 +82,10 @@ def find(workspace: Workspace, name: str) -> Track:
         return Track(name, path)
     others = [track.name for track in active(workspace)]
     if archived_as(workspace, name):
-        hint = f"it is archived; read it with `cdd view {name} --archived`."
+        hint = f"it is archived; read it with `cdd view {names.as_word(name)} --archived`."
     else:
-        hint = _near(name, others) or f"start it with `cdd start {name}`, or see what there is with `cdd view`."
+        start_it = f"start it with `cdd start {names.as_word(name)}`"
+        hint = _near(name, others) or f"{start_it}, or see what there is with `cdd view`."
     raise Refused(f"There is no active track '{name}'.", hint)
 
 
@@ -120,7 +121,7 @@ def start(workspace: Workspace, name: str) -> Track:
     path = os.path.join(workspace.tracks, name)
     with workspace.changing():
         if os.path.lexists(path):
-            hint = f"go on with it: `cdd recite {name}`; or choose another name."
+            hint = f"go on with it: `cdd recite {names.as_word(name)}`; or choose another name."
             raise Refused(f"There is already an active track '{name}'.", hint)
         hidden = _hidden(workspace, "starting")
         os.mkdir(hidden)
@@ -151,13 +152,11 @@ def archive(workspace: Workspace, name: str) -> tuple[Track, str]:
     workspace.prepared()
     with workspace.changing():
         track = find(workspace, name)
-        open_tasks = track.plan().open_tasks
-        if open_tasks:
-            listed = "".join(f"\n  line {task.line}: {task.text}" for task in open_tasks[:5])
-            more = f"\n  and {len(open_tasks) - 5} more" if len(open_tasks) > 5 else ""
-            count = "an open task" if len(open_tasks) == 1 else f"{len(open_tasks)} open tasks"
-            hint = f"see what is next with `cdd recite {track.name}`."
-            raise Refused(f"The plan of '{track.name}' still has {count}:{listed}{more}", hint)
+        plan = track.plan()
+        if plan.open_tasks:
+            count = "an open task" if len(plan.open_tasks) == 1 else f"{len(plan.open_tasks)} open tasks"
+            hint = f"see what is next with `cdd recite {names.as_word(track.name)}`."
+            raise Refused(f"The plan of '{track.name}' still has {count}:\n{plan.listed_open_tasks()}", hint)
         metadata = track.metadata()
         moment, path = _free_place(workspace, track.name)
         _write_metadata(track.path, {**metadata, "archived_at": moments.rfc3339(moment)})

@@ -32,7 +32,7 @@ def show_tracks(found: Sequence[Track], *, are_archived: bool, raw: bool) -> Non
 def show_track(track: Track, chosen: Sequence[str], *, raw: bool) -> None:
     """A track's files: the chosen ones, or all of them under a line that sums the track up."""
     if not raw and not chosen:
-        click.echo(visible(_summary(track)))
+        click.echo(visible(f"{_summary(track)}\n{_next_tasks(track)}\n"))
     for file in chosen or tracks.FILES:
         content = track.read(file)
         if content is None:
@@ -54,15 +54,18 @@ def show_inbox(workspace: Workspace, *, raw: bool) -> None:
         click.echo("The inbox is empty. Notes for later go into .context/inbox.md.")
 
 
-def show_packed(groups: Mapping[str, Sequence[Paragraph]]) -> None:
-    """Paragraphs of the specifications, each under the place it comes from."""
+def show_packed(groups: Mapping[str, Sequence[Paragraph]], *, raw: bool) -> None:
+    """Paragraphs of the specifications, each under the place it comes from. On a terminal the places stand out, unless
+    plain text is wanted; elsewhere click leaves styles out."""
     for name, paragraphs in groups.items():
-        click.echo(visible(f"=== .context/specs/{name}\n"))
+        place = visible(f"=== .context/specs/{name}")
+        click.echo(f"{place if raw else click.style(place, bold=True)}\n")
         for paragraph in paragraphs:
             first, last = paragraph.lines
             lines = f"lines {first}-{last}" if last > first else f"line {first}"
             where = "; ".join(part for part in (lines, " > ".join(paragraph.titles)) if part)
-            click.echo(visible(f"[{where}]\n{paragraph.text}\n"))
+            head = visible(f"[{where}]")
+            click.echo(f"{head if raw else click.style(head, dim=True)}\n{visible(paragraph.text)}\n")
 
 
 def show_skills(root: str, places: Sequence[agents.Place]) -> None:
@@ -71,7 +74,7 @@ def show_skills(root: str, places: Sequence[agents.Place]) -> None:
         click.echo(f"{skill.name}\n  {skill.description}")
         for place in places:
             if place.skill.name == skill.name:
-                click.echo(f"  {place.target:7} {agents.state(root, place):8} {place.path}")
+                click.echo(f"  {place.target:11} {agents.state(root, place):8} {place.path}")
 
 
 def _show(name: str, content: bytes) -> None:
@@ -92,6 +95,13 @@ def _summary(track: Track) -> str:
         + (f", the last on {logged[-1].moment}" if logged else ""),
     ]
     return "; ".join(parts) + "\n"
+
+
+def _next_tasks(track: Track) -> str:
+    plan = track.plan()
+    if plan.open_tasks:
+        return f"next tasks:\n{plan.listed_open_tasks()}"
+    return "next tasks: none is open" if plan.tasks else "next tasks: the plan has none"
 
 
 def _row(track: Track, *, are_archived: bool) -> tuple[str, ...]:
