@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from haft.pipeline.stages import Durability
     from haft.policy.enablement import Enablement
     from haft.policy.rules.rule import Rule
+    from haft.service.trusted_text import SinceTrusted
 
 __all__ = ["Config", "Ignored", "configured", "load_config"]
 
@@ -48,6 +49,8 @@ class Config:
     """Entries that ask for variables which are not set. They do not count."""
     filled: frozenset[str] = field(default=frozenset(), repr=False)
     """Values of variables that were filled in and are secret."""
+    since_trusted: SinceTrusted | None = None
+    """How the workspace's file differs from what was trusted, where it is not trusted as it is."""
 
     @cached_property
     def secrets(self) -> Secrets:
@@ -184,7 +187,13 @@ def load_config(
         from haft.service.trusting import is_trusted
 
         trusted = is_trusted(trust_home, workspace, file)
-    return configured(workspace, file, env, passed, trusted=trusted)
+    config = configured(workspace, file, env, passed, trusted=trusted)
+    if config.ignored and not trusted and file is not None and workspace is not None and trust_home is not None:
+        from haft.service.trusted_text import since_trusted
+        from haft.service.trusting import trusted_text
+
+        return replace(config, since_trusted=since_trusted(trusted_text(trust_home, workspace, file), file, env))
+    return config
 
 
 def configured(

@@ -4,7 +4,9 @@ Trust in the configuration is bound to its bytes: when they change, it no longer
 configuration names, such as a script that a rule allows. The choice of a workspace that others own is bound to the
 owner of its directory.
 
-HAFT_HOME/trust/<digest of the workspace's path>.json    path, owner, file, digest, who, at
+HAFT_HOME/trust/<digest of the workspace's path>.json    path, owner, file, digest, text, who, at
+
+The text is kept without secrets, to show what changed. Older records have none.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from haft.files import Root, digest_of
 from haft.service.config_files import ConfigFile
 
 DIRECTORY: Final = "trust"
-MOST_BYTES: Final = 100_000
+MOST_BYTES: Final = 4_000_000
 
 
 def is_trusted(home: str, workspace: str, file: ConfigFile) -> bool:
@@ -50,15 +52,25 @@ def was_trusted(home: str, workspace: str) -> bool:
     return _kept(home, workspace) is not None
 
 
-def trust(home: str, workspace: str, file: ConfigFile | None, who: str) -> str | None:
+def trusted_text(home: str, workspace: str, file: ConfigFile) -> str | None:
+    """The text of this file as somebody trusted it; None where none was kept."""
+    kept = _kept(home, workspace)
+    if kept is None or kept.get("file") != os.path.basename(file.path):
+        return None
+    text = kept.get("text")
+    return text if isinstance(text, str) else None
+
+
+def trust(home: str, workspace: str, file: ConfigFile | None, who: str, text: str | None = None) -> str | None:
     """From now on this workspace counts, whoever owns it, and the bytes of its configuration, if it has one: their
-    digest."""
+    digest. `text` is kept, to show later what changed."""
     digest = None if file is None else digest_of(file.data)
     record = {
         "path": os.path.realpath(workspace),
         "owner": os.stat(workspace).st_uid,
         "file": None if file is None else os.path.basename(file.path),
         "digest": digest,
+        "text": text,
         "who": who,
         "at": iso_time(time.time()),
     }

@@ -174,6 +174,39 @@ def test_a_rule_that_is_added_decides(haft, tmp_path):
     assert haft("permissions", "test", "shell", "--command", "touch a").code == 10
 
 
+def test_a_rule_is_added_to_the_file_that_is_named_and_the_file_is_said(haft, tmp_path):
+    words = ["permissions", "add", "allow", "shell", "--match", "command=make *"]
+    mine, theirs = tmp_path / "config" / "haft" / "haft.toml", haft.workspace / "haft.toml"
+    told = haft(*words, "--in", "user")
+    assert told.code == 0 and told.out == f"added at {OWN}:1\n" and mine.exists() and not theirs.exists()
+    mine.unlink()
+    told = haft(*words, "--in", "workspace")
+    assert told.code == 0 and told.out == f"added at {theirs}:1\n" and not mine.exists()
+    assert "counts after `haft trust`" in told.err
+    assert tomllib.loads(theirs.read_text())["permissions"] == [
+        {"tool": "shell", "matches": {"command": "make *"}, "action": "allow"}
+    ]
+    said = haft("permissions", "add", "reject", "shell", "--match", "command=make x", "--in", "workspace", "--json")
+    assert said.json == {
+        "source": "haft.toml:1", "file": str(theirs), "line": 1,
+        "rule": {"tool": "shell", "matches": {"command": "make x"}, "action": "reject"},
+    }  # fmt: skip
+    assert "haft trust" not in said.err, "what narrows counts at once"
+    assert haft("permissions", "test", "shell", "--command", "make x").code == 11
+    assert haft("permissions", "test", "shell", "--command", "make y").code == 10
+    assert haft("trust", "--yes").code == 0
+    assert haft("permissions", "test", "shell", "--command", "make y").code == 0
+
+
+def test_a_rule_goes_into_no_json_file_and_no_unknown_place(haft):
+    said = haft("permissions", "add", "allow", "shell", "--in", "elsewhere")
+    assert said.code == 2 and "workspace" in said.err and "user" in said.err
+    (haft.workspace / "haft.json").write_text("{}")
+    said = haft("permissions", "add", "allow", "shell", "--in", "workspace")
+    assert said.code == 2 and "haft.json" in said.err and (haft.workspace / "haft.json").read_text() == "{}"
+    assert not (haft.workspace / "haft.toml").exists()
+
+
 def test_everything_else_in_the_file_stays_as_it_was_written(haft, own):
     before = (
         '# top\n[limits] # of mine\nmax_seconds = 7\n\n# about npm\n[[permissions]]\ntool = "shell"\n'

@@ -92,6 +92,96 @@ def test_the_file_is_shown_whole_and_escaped_and_only_y_says_yes(haft, terminal)
     asked.until("it was trusted before, and has changed since")
 
 
+SHARED = """
+[config]
+api_token = "tok-literal-123"
+other = "${env:MY_SECRET}"
+
+# a comment that says nothing
+
+
+[sandbox]
+network = true
+
+[[permissions]]
+tool = "shell"
+matches = {command = "npm test*"}
+action = "allow"
+"""
+
+
+def test_who_trusted_a_file_is_shown_only_the_difference_when_it_changes(haft, terminal):
+    own = haft.workspace / "haft.toml"
+    own.write_text(SHARED)
+    assert haft("trust", "--yes", MY_SECRET="hush-hush").code == 0
+    kept = "".join(path.read_text() for path in (haft.home / "trust").iterdir())
+    assert "${env:MY_SECRET}" in kept and "hush-hush" not in kept and "tok-literal-123" not in kept
+    own.write_text(SHARED.replace("npm test*", "npm *") + '# \u202eno\n[tools]\ndisable = ["search"]\n')
+    asked = terminal("trust", COLUMNS="200", MY_SECRET="hush-hush")
+    asked.until("[y/N] ")
+    assert "it was trusted before, and has changed since: this is the difference" in asked.seen
+    assert '│ -matches = {command = "npm test*"}' in asked.seen and '│ +matches = {command = "npm *"}' in asked.seen
+    assert "│ +# \\u202eno" in asked.seen and "\u202e" not in asked.seen
+    assert not any(words in asked.seen for words in ("[config]", "tok-literal-123", "a comment that says"))
+    assert "would count: `permissions = " in asked.seen
+    asked.type("y\n")
+    assert asked.end() == 0
+    own.write_text(own.read_text().replace("tok-literal-123", "tok-literal-456"))
+    asked = terminal("trust", COLUMNS="200", MY_SECRET="hush-hush")
+    asked.until("[y/N] ")
+    assert "│ [[permissions]]" in asked.seen, "what differs is hidden in the difference, so that the whole is shown"
+    asked.type("n\n")
+    asked.end()
+
+
+def test_a_trust_of_before_texts_were_kept_shows_the_whole_file(haft, terminal):
+    own = haft.workspace / "haft.toml"
+    own.write_text(SHARED)
+    assert haft("trust", "--yes", MY_SECRET="x").code == 0
+    (kept,) = (haft.home / "trust").iterdir()
+    record = json.loads(kept.read_text())
+    del record["text"]
+    kept.write_text(json.dumps(record))
+    assert haft("config", "show", "--json", MY_SECRET="x").json["trusted"]
+    own.write_text(SHARED + "# more\n")
+    asked = terminal("trust", COLUMNS="200", MY_SECRET="x")
+    asked.until("[y/N] ")
+    assert "│ [[permissions]]" in asked.seen and "│ # more" in asked.seen
+    asked.type("n\n")
+    asked.end()
+
+
+def test_the_notice_of_a_change_names_what_is_new_and_where_the_difference_is_shown(haft):
+    own = haft.workspace / "haft.toml"
+    own.write_text(SHARED)
+    assert haft("trust", "--yes", MY_SECRET="x").code == 0
+    own.write_text(SHARED.replace("network = true", 'network = true\nmode = "off"'))
+    told = haft("tools", "use", "list_directory", "--path", ".", MY_SECRET="x").err
+    assert '`sandbox.mode = "off"` is ignored' in told and "`sandbox.network = true` is ignored" not in told
+    assert "3 more settings of haft.toml, which counted before it changed, do not count now" in told
+    assert "changed since it was trusted (1 line added, 0 removed): `haft trust` shows the difference" in told
+    assert "tok-literal-123" not in told
+    haft("trust", "--yes", MY_SECRET="x")
+    assert "ignored" not in haft("tools", "use", "list_directory", "--path", ".", MY_SECRET="x").err
+
+
+def test_what_the_persons_own_file_forbids_is_not_said_to_count(haft, terminal, tmp_path):
+    mine = tmp_path / "config" / "haft" / "haft.toml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text('[sandbox]\nnetwork = "never"\n')
+    (haft.workspace / "haft.toml").write_text("[sandbox]\nnetwork = true\n[limits]\nmax_seconds = 9999\n")
+    asked = terminal("trust", COLUMNS="200")
+    asked.until("[y/N] ")
+    assert "would count: `limits.max_seconds = 9999.0`" in asked.seen
+    assert "would not count: `sandbox.network = true`" in asked.seen and "would count: `sandbox" not in asked.seen
+    asked.type("n\n")
+    asked.end()
+    told = haft("trust", "--yes").out
+    assert "counts now: `limits.max_seconds = 9999.0`" in told and "counts now: `sandbox" not in told
+    assert "does not count: `sandbox.network = true`" in told and "says `never`, which stays" in told
+    assert "`haft trust`" not in haft("tools", "use", "list_directory", "--path", ".").err, "it would change nothing"
+
+
 def test_trust_is_taken_back(haft):
     (haft.workspace / "haft.toml").write_text("[sandbox]\nnetwork = true\n")
     assert "was not before" in haft("trust", "--revoke").out

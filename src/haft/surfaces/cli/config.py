@@ -9,7 +9,7 @@ import click
 
 from haft.contracts import BadConfig
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import TRUST_HINT, state_home, workspace_of
+from haft.surfaces.cli.place import state_home, tell_trust_hint, workspace_of
 from haft.surfaces.cli.printing import facts, lines, say, table, to_json_text
 from haft.surfaces.cli.terminal import visible
 
@@ -55,9 +55,8 @@ def show_config(said: Globals) -> None:
     lines(f"ignored: {visible(one.sentence())}" for one in config.ignored)
     lines(f"unset: {visible(one.sentence())}" for one in config.unset)
     if not said.quiet:
-        if config.ignored:
-            say(TRUST_HINT)
-        elif config.trusted:
+        tell_trust_hint(config)
+        if config.trusted:
             say("the workspace's file is trusted")
         say(f"workspace: {workspace or 'none here'}")
         say(f"files read: {', '.join(config.files) or 'none'}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import BadUsage, HaftError, UnknownRun
@@ -15,6 +15,7 @@ from haft.surfaces.cli.printing import say, warn
 if TYPE_CHECKING:
     from haft.runs import History
     from haft.service import ChangesFacade, Config
+    from haft.service.narrowing import Ignored
     from haft.service.ownership import Stranger
     from haft.storage import StateHome
 
@@ -59,13 +60,40 @@ def _nearest(start: str, home: str, *, quiet: bool) -> str:
 def tell_ignored(config: Config, said: Globals) -> None:
     """Settings that do not count are said, not passed over."""
     if not said.quiet:
-        for ignored in config.ignored:
+        new = _not_trusted_before(config)
+        for ignored in new:
             warn(ignored.sentence())
+        others = len(config.ignored) - len(new)
+        if others and config.since_trusted is not None:
+            settings = "setting" if others == 1 else "settings"
+            file = os.path.basename(config.since_trusted.before.path)
+            warn(f"{others} more {settings} of {file}, which counted before it changed, do not count now")
         for unset in config.unset:
             if unset.setting in ("providers", "templates.paths", "toolbox.paths"):  # Elsewhere its tool says so.
                 warn(unset.sentence())
-        if config.ignored:
-            say(TRUST_HINT)
+        tell_trust_hint(config)
+
+
+def tell_trust_hint(config: Config) -> None:
+    """How what is set aside would count, where trust would change that."""
+    if config.ignored and not config.trusted:
+        change = config.since_trusted
+        say(TRUST_HINT if change is None else f"hint: {change.sentence()}: `haft trust` shows the difference")
+
+
+def _not_trusted_before(config: Config) -> Sequence[Ignored]:
+    """What is set aside and was not in the file that was trusted; all of it where none was."""
+    if config.since_trusted is None:
+        return config.ignored
+    from haft.service.config import configured
+
+    file = config.since_trusted.before
+    try:
+        before = configured(os.path.dirname(file.path), file, os.environ, trusted=False).ignored
+    except HaftError:
+        return config.ignored
+    known = {one.assignment() for one in before}
+    return [one for one in config.ignored if one.assignment() not in known]
 
 
 def tell_what_is_logged(said: Globals) -> None:

@@ -1,11 +1,13 @@
-"""`haft trust [DIR]`: look at the configuration that a workspace brings, whole, and let it count where it widens; and
-choose a workspace that belongs to someone else.
+"""`haft trust [DIR]`: look at the configuration that a workspace brings and let it count where it widens; and choose a
+workspace that belongs to someone else.
 
-What is shown, digested and kept are the same bytes, read once. Trust ends when the file changes.
+A file is shown whole the first time, and later only where it differs from what was trusted. What is shown, digested and
+kept are the same bytes, read once. Trust ends when the file changes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import BadUsage, Rejected
+from haft.contracts import BadConfig, BadUsage, Rejected
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.place import state_home, workspace_of
 from haft.surfaces.cli.printing import facts, lines, say
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 @click.option("--yes", "is_agreed", is_flag=True, help="Do not ask: it was read before.")
 @click.pass_obj
 def trust_workspace(said: Globals, directory: str | None, is_revoked: bool, is_agreed: bool) -> None:
-    """Let a workspace's own configuration count where it widens. It is shown whole, and trusted as it is now."""
+    """Let a workspace's own configuration count where it widens. It is shown whole, or
+    where it differs from what was trusted before, and trusted as it is now."""
     if is_revoked and is_agreed:
         raise BadUsage("`--revoke` and `--yes` do not go together")
     workspace = checked_directory(directory) if directory is not None else workspace_of(said)
@@ -58,7 +61,8 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
     from haft.service.config_files import workspace_config
     from haft.service.ownership import stranger_in
     from haft.service.standing import WORKSPACE_FILES
-    from haft.service.trusting import is_chosen, is_trusted, trust, was_trusted
+    from haft.service.trusted_text import since_trusted, text_to_keep
+    from haft.service.trusting import is_chosen, is_trusted, trust, trusted_text, was_trusted
 
     home = state_home().path
     workspace = check_workspace(workspace, home)
@@ -67,10 +71,15 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
     if file is None and stranger is None:
         raise BadUsage(f"there is no {' or '.join(WORKSPACE_FILES)} in {workspace}: there is nothing to trust")
     widens: Sequence[Ignored] = ()
+    kept_out: Sequence[Ignored] = ()
     if file is not None:
         untrusted = configured(workspace, file, os.environ, trusted=False)
-        widens = untrusted.ignored
         _require_sound(untrusted)
+        with contextlib.suppress(BadConfig):  # What is wrong with it is said before it is trusted.
+            # What no trust makes count, because the person's own settings forbid it.
+            kept_out = configured(workspace, file, os.environ, trusted=True).ignored
+        names = {(one.name, one.source) for one in kept_out}
+        widens = [one for one in untrusted.ignored if (one.name, one.source) not in names]
     what = workspace if file is None else file.path
     counts = file is None or not widens or is_trusted(home, workspace, file)
     if counts and (stranger is None or is_chosen(home, workspace)):
@@ -83,15 +92,22 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
         return
     if not is_agreed:
         owner = None if stranger is None else stranger.sentence()
-        _ask(what, file, widens, owner, changed=was_trusted(home, workspace))
+        change = None if file is None else since_trusted(trusted_text(home, workspace, file), file, os.environ)
+        difference = () if change is None else change.difference
+        _show(what, file, owner, difference, changed=was_trusted(home, workspace))
+        for line in (*_widening(widens, "would count"), *_kept_out(kept_out, "would not count")):
+            say(line)
+        _ask(what, is_file=file is not None)
     if file is not None:
         _require_sound(configured(workspace, file, os.environ, trusted=True))
-    digest = trust(home, workspace, file, user_name())
+    text = None if file is None else text_to_keep(file, os.environ)
+    digest = trust(home, workspace, file, user_name(), text)
     if said.json:
         facts(_told(workspace, file, digest, is_trusted=True, changed=True, widens=widens))
         return
     as_it_is = "" if digest is None else f" as it is now (sha256 {digest})"
     lines([visible(f"{what} is trusted{as_it_is}"), *_widening(widens, "counts now")])
+    lines(_kept_out(kept_out, "does not count"))
 
 
 def _require_sound(config: Any) -> None:
@@ -99,34 +115,41 @@ def _require_sound(config: Any) -> None:
     _ = config.rules, config.enablement
 
 
-def _ask(what: str, file: ConfigFile | None, widens: Sequence[Ignored], owner: str | None, *, changed: bool) -> None:
-    """Show all of it, and go on only at a yes."""
+def _show(what: str, file: ConfigFile | None, owner: str | None, difference: Sequence[str], *, changed: bool) -> None:
+    """The file, or where it differs from what was trusted."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise Rejected(
             f"{what} is not trusted: there is no terminal to ask at",
             hint="read it, then `haft trust --yes`",
         )
-    import asyncio
-
-    from haft.surfaces.cli.approver import typed
-
     sys.stderr.write(styled(visible(what), "bold", sys.stderr) + "\n")
-    text = "" if file is None else file.data.decode("utf-8", "backslashreplace").removesuffix("\n")
+    whole = "" if file is None else file.data.decode("utf-8", "backslashreplace").removesuffix("\n")
+    text = "\n".join(difference) or whole
     for line in framed(text) if text else ():
         sys.stderr.write(f"{line}\n")
     if owner is not None:
         say(owner)
     if changed:
-        say("it was trusted before, and has changed since")
-    for line in _widening(widens, "would count"):
-        say(line)
-    answer = asyncio.run(typed(f"Trust this {'workspace' if file is None else 'file'} as it is now? [y/N] "))
+        say(f"it was trusted before, and has changed since{': this is the difference' if difference else ''}")
+
+
+def _ask(what: str, *, is_file: bool) -> None:
+    """Go on only at a yes."""
+    import asyncio
+
+    from haft.surfaces.cli.approver import typed
+
+    answer = asyncio.run(typed(f"Trust this {'file' if is_file else 'workspace'} as it is now? [y/N] "))
     if answer.strip().lower() != "y":
         raise Rejected(f"{what} is not trusted: the person at the terminal said no")
 
 
 def _widening(widens: Sequence[Ignored], word: str) -> list[str]:
     return [visible(f"{word}: {one.assignment()} ({one.source})") for one in widens]
+
+
+def _kept_out(kept_out: Sequence[Ignored], word: str) -> list[str]:
+    return [visible(f"{word}: {one.assignment()} ({one.source}): {one.why}") for one in kept_out]
 
 
 def _told(

@@ -1,4 +1,4 @@
-"""`haft permissions add` and `remove`: rules of the user's own haft.toml, and remembered answers."""
+"""`haft permissions add` and `remove`: rules of the user's own haft.toml or a workspace's, and remembered answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.permissions.own_file import OwnFile
 from haft.surfaces.cli.permissions.toml_text import with_rule, without_rule
 from haft.surfaces.cli.place import state_home, workspace_of
-from haft.surfaces.cli.printing import facts, lines, warn
+from haft.surfaces.cli.printing import facts, lines, say, warn
 from haft.surfaces.cli.terminal import one_line
 
 _REMEMBERED: Final = re.compile(r"remembered:([0-9]{1,18})")
@@ -34,12 +34,18 @@ _PLACED: Final = re.compile(r"(.+):([0-9]{1,9})")
 @click.option("--write", metavar="PATH", multiple=True, help="What it lets pass may write there too.")
 @click.option("--danger", "dangers", metavar="D", multiple=True, help="A class of danger that it allows or rejects.")
 @click.option("--first/--last", "is_first", default=True, help="Before or after the other rules. Default: first.")
+@click.option(
+    "--in", "place", metavar="workspace|user", default="user", help="Whose haft.toml it is written into. Default: user."
+)
 @click.pass_obj
-def add_rule(said: Globals, /, action: str, tool: str, matches: tuple[str, ...], is_first: bool, **more: Any) -> None:
-    """Write a rule into your own haft.toml, which is made where there is none. The first rule that fits decides, so the
-    new one stands first unless `--last` is given. A rule that can never match is refused, and so is one that would
-    leave the file broken. Patterns: `*` is anything, `/…/` is a regular expression, a repeated ARG means any of them;
-    an argument that is a command is held against each simple command of the line."""
+def add_rule(
+    said: Globals, /, action: str, tool: str, matches: tuple[str, ...], is_first: bool, place: str, **more: Any
+) -> None:
+    """Write a rule into your own haft.toml, or into the workspace's, and say which file that is. The file is made where
+    there is none. The first rule that fits decides, so the new one stands first unless `--last` is given. A rule that
+    can never match is refused, and so is one that would leave the file broken. Patterns: `*` is anything, `/…/` is a
+    regular expression, a repeated ARG means any of them; an argument that is a command is held against each simple
+    command of the line."""
     from haft.policy.rules.missing import what_is_missing
     from haft.policy.rules.reading import rule_from
 
@@ -54,7 +60,7 @@ def add_rule(said: Globals, /, action: str, tool: str, matches: tuple[str, ...],
         rule["grant"] = grant
     if more["dangers"]:
         rule["dangers"] = list(more["dangers"])
-    file = OwnFile.read()
+    file = _file_in(place, said)
     file.check(file.text, workspace_or_none(said))
     text, line = with_rule(file.text, rule, is_first=is_first)
     source = f"{file.shown}:{line}"
@@ -64,7 +70,10 @@ def add_rule(said: Globals, /, action: str, tool: str, matches: tuple[str, ...],
     except BadConfig as error:
         raise BadUsage(f"the rule was not written: {error.message}", hint=error.hint) from error
     file.write(text)
-    _tell(said, {"source": source, "file": file.path, "line": line, "rule": rule}, f"added at {source}")
+    written = f"{file.path if place == 'workspace' else file.shown}:{line}"
+    _tell(said, {"source": source, "file": file.path, "line": line, "rule": rule}, f"added at {written}")
+    if place == "workspace" and not said.quiet and (action not in ("ask", "reject") or grant):
+        say("it is the workspace's rule: it counts after `haft trust`, for you and for whoever else works there")
     missing = what_is_missing(rule_from(rule, origin="user", source=source), specs)
     if missing is not None:
         warn(missing)
@@ -103,6 +112,14 @@ def remove_rule(said: Globals, source: str) -> None:
     shown = json.dumps(rule, default=str, ensure_ascii=False)
     where = f"{file.shown}:{line}"
     _tell(said, {"source": where, "file": file.path, "line": line, "rule": rule}, f"removed from {where}: {shown}")
+
+
+def _file_in(place: str, said: Globals) -> OwnFile:
+    if place == "user":
+        return OwnFile.read()
+    if place == "workspace":
+        return OwnFile.of_workspace(workspace_of(said))
+    raise BadUsage(f"there is no file of `{place[:80]}`", hint="`--in workspace` or `--in user`")
 
 
 def _tell(said: Globals, shape: Mapping[str, Any], sentence: str) -> None:

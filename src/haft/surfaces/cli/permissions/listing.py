@@ -13,7 +13,7 @@ import click
 from haft.contracts import NO_GRANTS
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.permissions.changing import workspace_or_none
-from haft.surfaces.cli.place import TRUST_HINT, state_home
+from haft.surfaces.cli.place import state_home, tell_trust_hint
 from haft.surfaces.cli.printing import facts, say, table, to_json_text
 from haft.surfaces.cli.terminal import one_line
 
@@ -42,7 +42,7 @@ def list_rules(said: Globals) -> None:
     if said.quiet:
         return
     if any(one.name.startswith("permissions") for one in config.ignored):
-        say(TRUST_HINT)
+        tell_trust_hint(config)
     say(f"workspace: {one_line(workspace) if workspace else 'none here'}")
 
 

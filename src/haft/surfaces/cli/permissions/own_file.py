@@ -1,5 +1,5 @@
-"""The user's own haft.toml, as the commands that change it hold it: read once, checked before it is written, and
-written whole or not at all."""
+"""A haft.toml, the user's own or a workspace's, as the commands that change it hold it: read once, checked before it is
+written, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from haft.contracts import BadConfig, BadUsage, Conflict
 from haft.files import Root, locked
 from haft.policy.rules.lines import rule_lines
-from haft.service.config_files import ConfigFile, user_config
-from haft.service.standing import user_file
+from haft.service.config_files import ConfigFile, user_config, workspace_config
+from haft.service.standing import WORKSPACE_FILES, user_file
 
 LOCK_SECONDS = 10.0
 
@@ -30,14 +30,29 @@ class OwnFile:
 
     @classmethod
     def read(cls) -> OwnFile:
+        """The user's own."""
         path = user_file(os.environ)
-        identity = _root(path).identity(os.path.basename(os.path.realpath(path))) if os.path.exists(path) else None
-        found = user_config(os.environ)
+        identity = _identity(path)
+        home = os.path.expanduser("~").rstrip("/") + "/"
+        shown = f"~/{path.removeprefix(home)}" if path.startswith(home) else path
+        return cls._of(path, user_config(os.environ), shown, identity)
+
+    @classmethod
+    def of_workspace(cls, workspace: str) -> OwnFile:
+        """A workspace's."""
+        path = os.path.join(workspace, WORKSPACE_FILES[0])
+        identity = _identity(path)
+        found = workspace_config(workspace)
+        if found is not None and found.is_json:
+            raise BadUsage(f"{found.path} is JSON, and rules are written into TOML", hint="write it there by hand")
+        return cls._of(path, found, WORKSPACE_FILES[0], identity)
+
+    @classmethod
+    def _of(cls, path: str, found: ConfigFile | None, shown: str, identity: Any) -> OwnFile:
         if found is None:
-            home = os.path.expanduser("~").rstrip("/") + "/"
-            return cls(path, "", f"~/{path.removeprefix(home)}" if path.startswith(home) else path, None)
+            return cls(path, "", shown, None)
         try:
-            return cls(path, found.data.decode(), found.shown, identity)
+            return cls(path, found.data.decode(), shown, identity)
         except UnicodeDecodeError as error:
             raise BadConfig(f"{path} is not UTF-8") from error
 
@@ -82,6 +97,10 @@ class OwnFile:
                 root.replace(name, text.encode(), expect=self.identity)
         finally:
             os.close(descriptor)
+
+
+def _identity(path: str) -> Any:
+    return _root(path).identity(os.path.basename(os.path.realpath(path))) if os.path.exists(path) else None
 
 
 def _root(path: str) -> Root:
