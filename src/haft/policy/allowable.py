@@ -12,15 +12,22 @@ from typing import Any, Final
 
 from haft.contracts import Allowable
 from haft.policy.analysis.verdict import Part
+from haft.policy.analysis.wrapping import is_interpreter, starts_commands
 from haft.policy.question import Question
 
+_CHECKERS: Final = frozenset(
+    {
+        "tsc", "eslint", "prettier", "jest", "vitest", "mocha", "pytest", "ruff", "black", "isort", "mypy", "pyright",
+        "flake8", "pylint", "gofmt", "rustfmt", "clang-format", "shellcheck", "shfmt", "stylelint",
+    }
+)  # fmt: skip
+"""Programs that test, check or format the project, whatever else their words are."""
 _PLAIN: Final = frozenset(
     {
         "touch", "mkdir", "rmdir", "cp", "mv", "rm", "ln", "chmod", "truncate", "tee", "install", "unlink",
-        "make", "ninja", "cmake", "tsc", "eslint", "prettier", "jest", "vitest", "mocha", "pytest", "ruff", "black",
-        "isort", "mypy", "pyright", "flake8", "pylint", "gofmt", "rustfmt", "clang-format", "shellcheck", "shfmt",
-        "stylelint",
+        "make", "ninja", "cmake",
         "gzip", "gunzip", "zip", "unzip", "patch", "dos2unix", "unix2dos", "echo", "printf", "cat", "sort",
+        *_CHECKERS,
     }
 )  # fmt: skip
 """Programs that do what their words say, or run the project's own build and tests."""
@@ -33,6 +40,10 @@ _BY_SUBCOMMAND: Final[Mapping[str, frozenset[str]]] = {
     "go": frozenset({"test", "build", "vet", "fmt"}),
     "git": frozenset({"add", "commit", "stash", "checkout", "switch", "restore", "branch", "tag", "rm", "mv"}),
 }
+_GENERAL: Final[Mapping[str, frozenset[str]]] = {**_BY_SUBCOMMAND, "git": frozenset({"add", "commit"})}
+"""Of these the subcommands that a rule may allow with whatever words follow."""
+_SCRIPTED: Final = frozenset({"npm", "pnpm", "yarn"})
+"""Programs whose `run NAME` is a script of the project."""
 _QUIET_OPTIONS: Final = frozenset(
     {"-v", "-q", "--verbose", "--quiet", "--release", "--all", "-a", "-A", "-m", "-b", "-u"}
 )
@@ -68,3 +79,32 @@ def _says_what_it_does(part: Part) -> bool:
         return False
     options = words[2 : words.index("--") if "--" in words else None]
     return all(not word.startswith("-") or word in _QUIET_OPTIONS for word in options)
+
+
+def may_be_suggested(part: Part) -> bool:
+    """Whether a rule for this very command, or redirection, may be proposed to a person who approved it again and
+    again. No interpreter, no wrapper, no fetcher and nothing dangerous is among them: only what is listed above."""
+    return not part.possible and (_says_what_it_does(part) or _runs_script(part))
+
+
+def least_words(part: Part) -> int | None:
+    """How many words a rule must keep of a command that may be suggested, so that it stays narrow when anything may
+    follow; None where it must keep them all."""
+    words = part.words
+    if part.kind != "command" or not words:
+        return None
+    if words[0] in _CHECKERS:
+        return 1
+    if _runs_script(part):
+        return 3
+    return 2 if len(words) > 1 and words[1] in _GENERAL.get(words[0], frozenset()) else None
+
+
+def _runs_script(part: Part) -> bool:
+    words = part.words
+    if part.dangers or not part.literal or part.kind != "command" or not part.text.isprintable():
+        return False
+    if part.program not in _SCRIPTED or words[0] != part.program or len(words) < 3 or words[1] != "run":
+        return False
+    # Some of these find programs by the same word.
+    return not words[2].startswith("-") and not is_interpreter(words[2]) and not starts_commands(words[2])

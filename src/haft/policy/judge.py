@@ -108,6 +108,15 @@ class Judge:
         decision = self._combined(question, units, pin, is_command=analysis is not None)
         return Explained(self._held_to_pin(question, decision, units, pin, steps), tuple(steps))
 
+    def parts(self, question: Question) -> tuple[Part, ...] | None:
+        """The parts of its command lines, as they are judged; None where it has none."""
+        analysis = self._analysis(question)
+        return None if analysis is None else analysis.parts
+
+    def fits(self, rule: Rule, question: Question, part: Part | None) -> bool:
+        """Whether a rule speaks of a call, or of this part of it. It need not be one of the judge's own."""
+        return rule_fits(rule, self._as_rules_see_it(question, None), part) is None
+
     # One unit.
 
     def _analysis(self, question: Question) -> Analysis | None:

@@ -76,12 +76,17 @@ def replay(
             passed_over += 1
             continue
         looked_at += 1
-        question = Question(spec, record["arguments"], cwd=record["cwd"], thread=record["thread"], walled=walled(spec))
+        question = question_of(record, spec, walled=walled(spec))
         was = decided_then(record["decision"]) if before is None else before.decide(question).action
         now = after.decide(question)
         if now.action != was:
             flips.append(Flip(run.id, record["tool"], record["arguments"], was, now))
     return Replayed(looked_at, passed_over, tuple(flips))
+
+
+def question_of(record: Mapping[str, Any], spec: ToolSpec, *, walled: bool) -> Question:
+    """A recorded call, asked again."""
+    return Question(spec, record["arguments"], cwd=record["cwd"], thread=record["thread"], walled=walled)
 
 
 def decided_then(decision: Mapping[str, Any]) -> Action:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shlex
 import signal
 import stat
 import subprocess
 import tomllib
 
 import pytest
+
+from haft import ToolService
 
 from .conftest import PROGRAM
 
@@ -334,6 +338,83 @@ def test_what_is_broken_can_be_edited_again(haft, own, terminal):
     here.type("y\n")
     assert here.end() == 0
     assert 'action = "reject"' in path.read_text()
+
+
+# suggest
+
+
+@pytest.fixture
+def past(haft, monkeypatch, tmp_path):
+    """Calls that were asked, each with the answer of a person, or of nobody."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+    def past(*calls, **more):
+        async def main():
+            answers = iter([answer for _, answer in calls])
+
+            async def answer(_request):
+                return next(answers)
+
+            async with ToolService.open(haft.workspace, home=haft.home, approver=answer) as service:
+                return [(await service.call("shell", {"command": each}, **more)).run_id for each, _ in calls]
+
+        return asyncio.run(main())
+
+    return past
+
+
+def test_past_approvals_suggest_rules_and_the_lines_that_write_them(haft, past):
+    yes = past(("make x; true", True), ("make 'a b'; true", True), ("make x; true", True), ("make 'a b'; true", True))
+    past(("git add no", False), ("git add a", True), ("git add b", True), ("touch once", True))
+    past(("python3 x.py", True), ("python3 x.py", True), ("make -C no", False))
+    said = haft("permissions", "suggest", "--json").json
+    assert (said["lookedAt"], said["approved"], said["saved"]) == (11, 9, 4)
+    assert [(one["saves"], sorted(one["runs"]), one["alsoPasses"], one["alone"]) for one in said["suggestions"]] == [
+        (2, sorted(yes[1::2]), [], True),
+        (2, sorted(yes[::2]), [], True),
+    ]
+    lines = [rule["add"] for one in said["suggestions"] for rule in one["rules"]]
+    assert lines == [
+        """haft permissions add allow shell --match 'command=make "a b"' --last""",
+        "haft permissions add allow shell --match 'command=make x' --last",
+    ]
+    shown = haft("permissions", "suggest")
+    assert shown.code == 0 and all(f"   {line}\n" in shown.out for line in lines)
+    assert shown.out.count("would have saved 2 prompts\n   would have let pass nothing else\n") == 2
+    assert "4 of 9 approvals would not have been asked; no narrow rule answers the other 5" in shown.err
+    for line in lines:
+        assert haft(*shlex.split(line)[1:]).code == 0
+    assert haft("permissions", "test", "shell", "--command", "make x; true").code == 0
+    assert haft("permissions", "test", "shell", "--command", "make 'a b'").code == 0
+    assert haft("permissions", "test", "shell", "--command", "git add no").code == 10
+    assert haft("permissions", "suggest", "--json").json["suggestions"] == []
+
+
+def test_a_rejection_counts_however_old_and_approvals_only_of_the_time_that_is_looked_at(haft, past):
+    past(("git add no", False), ("git add a", True), ("git add b", True), ("make x", True), ("make x", True))
+    assert haft("permissions", "suggest", "--limit", "4", "--json").json["saved"] == 2, "`git add *` is never proposed"
+    assert haft("permissions", "suggest", "--limit", "1", "--json").json["saved"] == 0
+    assert haft("permissions", "suggest", "--since", "1h", "--json").json["saved"] == 2
+    assert haft("permissions", "suggest", "--since", "2100-01-01", "--json").json["lookedAt"] == 0
+    assert haft("permissions", "suggest", "--since", "x").code == 2
+
+
+def test_approvals_that_a_plain_rule_would_not_answer_alike_suggest_nothing(haft, past, monkeypatch):
+    monkeypatch.setenv("MY_TOKEN", "abc-123-xyz")
+    past(("make abc-123-xyz", True), ("make abc-123-xyz", True))
+    past(("make net", True), ("make net", True), grants={"network": True})
+    past(("make env", True), ("make env", True), env={"MAKEFLAGS": "x"})
+    said = haft("permissions", "suggest", "--json")
+    assert said.json["suggestions"] == [] and "abc-123" not in said.out
+
+
+def test_an_empty_history_suggests_nothing_and_says_so(haft):
+    said = haft("permissions", "suggest")
+    assert (said.code, said.out) == (0, "")
+    assert "nothing to suggest: of 0 past calls a person approved none that would ask again" in said.err
+    assert haft("permissions", "suggest", "--json").json == {
+        "lookedAt": 0, "approved": 0, "saved": 0, "suggestions": []
+    }  # fmt: skip
 
 
 # replay

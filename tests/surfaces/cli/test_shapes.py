@@ -95,6 +95,11 @@ def test_config_and_doctor(haft):
 
 def test_permissions(haft):
     haft("tools", "use", "shell", "--command", "touch b", "--approve")
+    fits("permission-suggestions", haft("permissions", "suggest", "--json").json)
+    haft("tools", "use", "shell", "--command", "touch b", "--approve")
+    suggested = haft("permissions", "suggest", "--json").json
+    fits("permission-suggestions", suggested)
+    assert suggested["suggestions"]
     fits("permission-change", haft("permissions", "add", "allow", "shell", "--match", "command=touch *", "--json").json)
     for command in ("ls", "touch a && rm -rf b", "((("):
         fits("permission", haft("permissions", "test", "shell", "--command", command, "--json").json)

@@ -120,10 +120,11 @@ PERMISSIONS: Final = LazyGroup(
     {
         "list": ("permissions.listing:list_rules", "The rules, in the order in which they count."),
         "test": ("permissions.testing:test_rules", "What would be decided about a call, by which rule, and why."),
-        "add": ("permissions.changing:add_rule", "Write a rule into your own haft.toml."),
+        "add": ("permissions.changing:add_rule", "Write a rule into your own haft.toml, or the workspace's."),
         "remove": ("permissions.changing:remove_rule", "Take a rule of yours away, or a remembered answer."),
         "edit": ("permissions.editing:edit_rules", "Open your own haft.toml in your editor."),
         "replay": ("permissions.replaying:replay_rules", "What changed rules would have done to past calls."),
+        "suggest": ("permissions.suggesting:suggest_rules", "Narrow rules that would have answered past approvals."),
     },
 )
 

@@ -1,0 +1,119 @@
+"""Rules that may be proposed to a person because of one call: this very call, and the smallest steps beyond it.
+
+A candidate is only ever an `allow`, and always narrow by the words it keeps: a program and its subcommand, a directory
+below the workspace, all of the arguments. A whole tool is proposed only where its declaration says that it reads and a
+sandbox holds it to that. Whether a candidate is any good is for `suggesting` to find out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from haft.files.protected import NAMES
+from haft.policy.allowable import least_words, may_be_suggested
+from haft.policy.analysis.verdict import Part
+from haft.policy.question import Question
+from haft.policy.rules.commands import exactly
+from haft.policy.rules.patterns import escaped, is_regex
+from haft.policy.rules.rule import Rule
+
+SOURCE: Final = "a suggestion"
+_WHOLE_TOOL: Final = 10_000
+READS_ONLY: Final = "it declares that it only reads, and the sandbox holds it to that"
+_PROTECTED: Final = frozenset(name.partition("/")[0] for name in NAMES)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A rule that may be proposed."""
+
+    tool: str
+    matches: tuple[tuple[str, tuple[Any, ...]], ...]
+    """By argument the patterns of which any may fit."""
+    width: int
+    """How far it reaches beyond the call that it was made for; 0 is that call."""
+    why: str | None = None
+    """Why it is narrow although it names no argument."""
+
+    def table(self) -> dict[str, Any]:
+        """As it is written in a file."""
+        matches = {name: list(any_of) if len(any_of) > 1 else any_of[0] for name, any_of in self.matches}
+        return {"tool": self.tool, **({"matches": matches} if matches else {}), "action": "allow"}
+
+    @cached_property
+    def rule(self) -> Rule:
+        table = self.table()
+        return Rule(self.tool, "allow", table.get("matches", {}), source=SOURCE)
+
+
+def candidates_of(question: Question, parts: Sequence[Part] | None) -> Iterator[Candidate]:
+    """All that may be proposed because this call was approved. `parts` are those of its command lines."""
+    spec, arguments = question.spec, question.arguments
+    if parts is not None:
+        command = [name for name in spec.commands if name in arguments]
+        others = arguments.keys() - {*command, "cwd", spec.meta.get("timeoutArgument")}
+        if len(command) == 1 and not others:
+            for part in parts:
+                yield from _of_part(spec.name, command[0], part)
+        return
+    paths = [name for name in spec.paths if name in arguments]
+    if len(paths) == 1 and isinstance(arguments[paths[0]], str):
+        yield from _of_path(spec.name, paths[0], arguments[paths[0]])
+        return
+    exact = _all_arguments(question)
+    if exact is not None and exact:
+        yield Candidate(spec.name, exact, 0)
+    if spec.effects.readonly and not spec.effects.network and spec.hosting == "per-call" and question.walled:
+        yield Candidate(spec.name, (), _WHOLE_TOOL, READS_ONLY)
+
+
+def _of_part(tool: str, argument: str, part: Part) -> Iterator[Candidate]:
+    if part.safe or not may_be_suggested(part):
+        return
+    words = part.words
+    exact = f"{words[0]} {exactly(words[1:])}" if part.kind == "redirection" else exactly(words)
+    yield Candidate(tool, ((argument, (exact,)),), 0)
+    least = least_words(part)
+    if least is None:
+        return
+    if len(words) >= least:
+        yield Candidate(tool, ((argument, (exact, f"{exact} *")),), 2 * (1000 - len(words)) + 1)
+    for kept in range(len(words) - 1, least - 1, -1):
+        yield Candidate(tool, ((argument, (f"{exactly(words[:kept])} *",)),), 2 * (1000 - kept))
+
+
+def _of_path(tool: str, argument: str, written: str) -> Iterator[Candidate]:
+    path = os.path.normpath(written)
+    names = path.split("/")
+    is_plain = path.isprintable() and not path.startswith(("/", "~")) and path != "."
+    if not is_plain or any(name.startswith(".") or name in _PROTECTED for name in names):
+        return
+    yield Candidate(tool, ((argument, (escaped(path),)),), 0)
+    for kept in range(len(names) - 1, 0, -1):
+        yield Candidate(tool, ((argument, (f"{escaped('/'.join(names[:kept]))}/*",)),), 1000 - kept)
+
+
+def _all_arguments(question: Question) -> tuple[tuple[str, tuple[Any, ...]], ...] | None:
+    """Patterns that only these arguments fit; None where the tool takes more than were given, or no plain values."""
+    schema, arguments = question.spec.input_schema, question.arguments
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or schema.get("additionalProperties") is not False:
+        return None
+    if properties.keys() != arguments.keys():
+        return None
+    found = []
+    for name, value in arguments.items():
+        kind = properties[name].get("type") if isinstance(properties[name], Mapping) else None
+        if kind == "string" and isinstance(value, str) and value and value.isprintable():
+            pattern: Any = escaped(value)
+            pattern = f"\\{pattern}" if is_regex(pattern) else pattern
+        elif (kind == "boolean" and isinstance(value, bool)) or (kind == "integer" and type(value) is int):
+            pattern = value
+        else:
+            return None
+        found.append((name, (pattern,)))
+    return tuple(found)

@@ -1,0 +1,131 @@
+"""Rules that past approvals suggest: the record of a workspace, brought before `policy.suggesting`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from haft.contracts import MARK, ToolSpec, texts_in
+from haft.policy.candidates import Candidate
+from haft.policy.judge import Judge
+from haft.policy.suggesting import Answered, PastCall, Suggester, Suggestion
+from haft.runs import RunRecord
+from haft.service.permissions import question_of
+from haft.storage import encode
+
+if TYPE_CHECKING:
+    from haft.service.service import ToolService
+
+MOST_REJECTED: Final = 10_000
+"""Calls that people rejected, which are looked at however old they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """What was found."""
+
+    looked_at: int
+    approved: int
+    """Runs that a person approved, and that would be asked about again."""
+    suggestions: tuple[Suggestion, ...]
+
+    @property
+    def saved(self) -> int:
+        return sum(one.prompts for one in self.suggestions)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "lookedAt": self.looked_at,
+            "approved": self.approved,
+            "saved": self.saved,
+            "suggestions": [_shape(one) for one in self.suggestions],
+        }
+
+
+def _shape(one: Suggestion) -> dict[str, Any]:
+    return {
+        "rules": [{"rule": each.table(), "why": each.why, "add": add_line(each)} for each in one.rules],
+        "saves": one.prompts,
+        "alone": one.is_alone,
+        "runs": [run for call in one.saved for run in call.runs],
+        "alsoPasses": [
+            {"run": run, "tool": call.question.spec.name, "args": dict(call.question.arguments)}
+            for call in one.also
+            for run in call.runs
+        ],
+    }
+
+
+def add_line(candidate: Candidate) -> str:
+    """The command that writes the rule. It stands last, so that it overrules nothing that a person wrote."""
+    matches = [f"{name}={_written(pattern)}" for name, patterns in candidate.matches for pattern in patterns]
+    words = ["allow", candidate.tool, *(word for each in matches for word in ("--match", each)), "--last"]
+    return f"haft permissions add {shlex.join(words)}"
+
+
+def _written(pattern: Any) -> str:
+    return pattern if isinstance(pattern, str) else encode(pattern).decode()
+
+
+async def suggested(service: ToolService, *, since: float | None, limit: int) -> Suggested:
+    """From the past calls of a service's workspace. Those that a person rejected all count, however old."""
+    namespaces = (await service._sandbox.ready()).namespaces
+    workspace = service._transactions.workspace
+    specs: dict[str, ToolSpec] = {listing.spec.name: listing.spec for listing in service.tools(all=True)}
+    runs = service.runs(workspace=workspace, since=since, limit=limit)
+    rejected = service.runs(workspace=workspace, status="rejected-by-user", limit=MOST_REJECTED)
+    every = {run.id: run for run in (*rejected, *runs)}
+    past = past_calls(
+        every.values(), specs, service.judge, namespaces=namespaces, has_network=service.config.sandbox_network
+    )
+    rules = service.config.rules
+    found = Suggester(past, service.judge, lambda more: service.judge_with([*rules, *more]))
+    suggestions = tuple(found.suggestions())
+    return Suggested(len(runs), sum(len(call.runs) for call in found.asked), suggestions)
+
+
+def past_calls(
+    runs: Iterable[RunRecord], specs: Mapping[str, ToolSpec], judge: Judge, *, namespaces: bool, has_network: bool
+) -> list[PastCall]:
+    """Calls of tools that are here, each once with all its runs."""
+    found: dict[tuple[bytes, Answered], tuple[Any, list[str]]] = {}
+    for run in runs:
+        record = run.record
+        spec = specs.get(record["tool"])
+        if spec is None or record["decision"] is None:
+            continue
+        question = question_of(record, spec, walled=spec.hosting != "in-process" and namespaces)
+        answered = _answered(record)
+        if answered == "approved" and not _is_all_there(record, question, judge, has_network=has_network):
+            answered = "other"
+        key = encode([spec.name, record["arguments"], record["cwd"], record["thread"]]), answered
+        found.setdefault(key, (question, []))[1].append(run.id)
+    return [PastCall(question, tuple(ids), answered) for (_key, answered), (question, ids) in found.items()]
+
+
+def _answered(record: Mapping[str, Any]) -> Answered:
+    decision = record["decision"]
+    by_person = decision["layer"] == "approval" and decision["by"] == "person"
+    if by_person and decision["action"] == "allow":
+        return "approved"
+    is_rejected = by_person and decision["action"] == "reject"
+    return "rejected" if is_rejected or (record["status"] == "rejected-by-user" and by_person) else "other"
+
+
+def _is_all_there(record: Mapping[str, Any], question: Any, judge: Judge, *, has_network: bool) -> bool:
+    """Whether the record holds all that was approved: no secret was taken out, no variable set, nothing granted that a
+    plain rule would not grant."""
+    if any(MARK in text for text in texts_in(record["arguments"])):
+        return False
+    then = {part["command"] for part in record["decision"]["parts"]}
+    now = {part.text for part in judge.parts(question) or ()}
+    if then != now:
+        return False
+    walls = record["walls"]
+    if walls["profile"] == "none":
+        return True
+    opened = [*walls["readable"], *walls["env"], *walls["path"]]
+    outside = [path for path in walls["writable"] if path != record["workspace"]]
+    return not opened and not outside and (not walls["network"] or has_network)
