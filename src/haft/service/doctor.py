@@ -21,7 +21,8 @@ from haft.builtin import builtin_tools
 from haft.builtin.ripgrep import find_ripgrep
 from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream, ToolSpec
 from haft.files import Root
-from haft.policy.rules.never import check_rules
+from haft.policy.rules.never import check_rule, check_rules
+from haft.policy.rules.rule import Rule
 from haft.policy.rules.shapes import shapes_of
 from haft.runs import live_hosts
 from haft.sandbox import Abilities, Mode, Sandbox
@@ -334,15 +335,32 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
 
 
 def _rules(workspace: str, env: Mapping[str, str], specs: Sequence[ToolSpec], is_incomplete: bool) -> list[Check]:
-    """Rules that speak of what is not there."""
-    hint = "`haft permissions edit` opens your own rules"
-    if is_incomplete:
-        hint = f"`haft tools list` asks files that are new what they are; {hint}"
+    """Rules that speak of what is not there: of an argument that a tool does not take, which stops every call, or of a
+    tool that may come one day."""
     try:
         rules = load_config(workspace, env, trust_home=default_home(env)).rules
+        check_rules(rules, shapes_of(tool.spec for tool in builtin_tools()))
     except BadConfig:
         return []  # It is told with the configuration.
-    return [Check("permissions", "warn", sentence, hint) for sentence in missing_of(rules, specs)]
+    found = []
+    for rule in rules:
+        hint = _where_to_mend(rule)
+        try:
+            check_rule(rule, shapes_of(specs))
+        except BadConfig as error:
+            near = f": {error.hint}" if error.hint else ""
+            found.append(Check("permissions", "broken", f"{error.message}{near}", f"no call runs until then: {hint}"))
+            continue
+        for sentence in missing_of([rule], specs):
+            asked = "`haft tools list` asks files that are new what they are; " if is_incomplete else ""
+            found.append(Check("permissions", "warn", sentence, f"{asked}{hint}"))
+    return found
+
+
+def _where_to_mend(rule: Rule) -> str:
+    return (
+        "`haft permissions edit` opens your own rules" if rule.origin == "user" else f"it is written in {rule.source}"
+    )
 
 
 def _cure(spec: ToolSpec) -> str:

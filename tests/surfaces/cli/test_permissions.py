@@ -59,6 +59,27 @@ def test_what_a_rule_rejects_names_the_rule_and_its_place(haft, own):
     assert shown.out.startswith("reject: ") and f"source: {OWN}:3" in shown.out and "allow: ls\n" in shown.out
 
 
+def test_the_file_is_named_in_which_the_rule_that_decided_stands(haft, own, tmp_path):
+    mine = own('[[permissions]]\ntool = "shell"\nmatches = {command = "make a"}\naction = "allow"\n')
+    theirs = haft.workspace / "haft.toml"
+    theirs.write_text('[[permissions]]\ntool = "shell"\nmatches = {command = "make b"}\naction = "reject"\n')
+    for command, file, source in (("make a", mine, f"{OWN}:1"), ("make b", theirs, "haft.toml:1")):
+        assert f"  source: {source}\n  file: {file}\n" in haft("permissions", "test", "shell", "--command", command).out
+        said = haft("permissions", "test", "shell", "--command", command, "--json").json
+        assert (said["source"], said["file"]) == (source, str(file))
+    assert "file" not in haft("permissions", "test", "shell", "--command", "make c", "--json").json
+    theirs.unlink()
+    (haft.workspace / "haft.json").write_text(json.dumps({"permissions": [{"tool": "shell", "action": "reject"}]}))
+    said = haft("permissions", "test", "shell", "--command", "make c", "--json").json
+    assert said["file"] == str(haft.workspace / "haft.json")
+
+
+def test_a_rule_of_ones_own_lies_where_xdg_says_and_not_in_the_state_home(haft, tmp_path):
+    said = haft("permissions", "add", "ask", "shell", "--json", HAFT_HOME=str(tmp_path / "elsewhere")).json
+    assert said["file"] == str(tmp_path / "config" / "haft" / "haft.toml")
+    assert not (tmp_path / "elsewhere" / "haft.toml").exists()
+
+
 def test_every_step_is_told_when_asked_for(haft, own):
     own('[[permissions]]\ntool = "shell"\nmatches = {command = "npm *"}\naction = "allow"\n')
     said = haft("permissions", "test", "shell", "--command", "touch a", "--json", "-v").json
@@ -508,7 +529,21 @@ def test_a_pattern_for_an_argument_that_a_tool_does_not_take_is_listed_and_told_
     assert missing in haft("permissions", "list").out
     tested = haft("permissions", "test", "shell", "--command", "ls")
     assert tested.err.startswith(f"error: {OWN}:1: `tb__greet` has no argument `nme`")
-    assert missing in haft("doctor").out
+    (found,) = [each for each in haft("doctor", "--json").json if each["check"] == "permissions"]
+    assert (found["state"], found["detail"]) == ("broken", f"{OWN}:1: {missing}")
+    assert found["hint"] == "no call runs until then: `haft permissions edit` opens your own rules"
+
+
+def test_the_doctor_names_a_rule_once_and_says_which_file_to_mend(haft, own):
+    own('[[permissions]]\ntool = "shell"\nmatches = {comand = "x*"}\naction = "ask"\n')
+    told = [each for each in haft("doctor", "--json").json if "comand" in each["detail"]]
+    assert [(each["check"], each["state"], each["hint"]) for each in told] == [
+        ("configuration", "broken", "did you mean `command`?")
+    ]
+    own("")
+    (haft.workspace / "haft.toml").write_text('[[permissions]]\ntool = "shel"\naction = "ask"\n')
+    (found,) = [each for each in haft("doctor", "--json").json if each["check"] == "permissions"]
+    assert (found["state"], found["hint"]) == ("warn", "it is written in haft.toml:1")
 
 
 def test_a_rule_for_what_is_there_or_may_come_is_not_reported(haft, own, greeting):

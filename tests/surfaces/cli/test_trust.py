@@ -123,7 +123,8 @@ def test_who_trusted_a_file_is_shown_only_the_difference_when_it_changes(haft, t
     assert '│ -matches = {command = "npm test*"}' in asked.seen and '│ +matches = {command = "npm *"}' in asked.seen
     assert "│ +# \\u202eno" in asked.seen and "\u202e" not in asked.seen
     assert not any(words in asked.seen for words in ("[config]", "tok-literal-123", "a comment that says"))
-    assert "would count: `permissions = " in asked.seen
+    assert "would count: `permissions = " in asked.seen and "would count: `sandbox" not in asked.seen
+    assert "and what counted before it changed: 2 more" in asked.seen
     asked.type("y\n")
     assert asked.end() == 0
     own.write_text(own.read_text().replace("tok-literal-123", "tok-literal-456"))

@@ -60,7 +60,7 @@ def _nearest(start: str, home: str, *, quiet: bool) -> str:
 def tell_ignored(config: Config, said: Globals) -> None:
     """Settings that do not count are said, not passed over."""
     if not said.quiet:
-        new = _not_trusted_before(config)
+        new = config.ignored if config.since_trusted is None else _new_since_trusted(config)
         for ignored in new:
             warn(ignored.sentence())
         others = len(config.ignored) - len(new)
@@ -81,19 +81,10 @@ def tell_trust_hint(config: Config) -> None:
         say(TRUST_HINT if change is None else f"hint: {change.sentence()}: `haft trust` shows the difference")
 
 
-def _not_trusted_before(config: Config) -> Sequence[Ignored]:
-    """What is set aside and was not in the file that was trusted; all of it where none was."""
-    if config.since_trusted is None:
-        return config.ignored
-    from haft.service.config import configured
+def _new_since_trusted(config: Config) -> Sequence[Ignored]:
+    from haft.service.trusted_text import not_trusted_before
 
-    file = config.since_trusted.before
-    try:
-        before = configured(os.path.dirname(file.path), file, os.environ, trusted=False).ignored
-    except HaftError:
-        return config.ignored
-    known = {one.assignment() for one in before}
-    return [one for one in config.ignored if one.assignment() not in known]
+    return not_trusted_before(config.ignored, config.since_trusted, os.environ)
 
 
 def tell_what_is_logged(said: Globals) -> None:

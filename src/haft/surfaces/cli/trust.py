@@ -61,7 +61,7 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
     from haft.service.config_files import workspace_config
     from haft.service.ownership import stranger_in
     from haft.service.standing import WORKSPACE_FILES
-    from haft.service.trusted_text import since_trusted, text_to_keep
+    from haft.service.trusted_text import not_trusted_before, since_trusted, text_to_keep
     from haft.service.trusting import is_chosen, is_trusted, trust, trusted_text, was_trusted
 
     home = state_home().path
@@ -95,8 +95,11 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
         change = None if file is None else since_trusted(trusted_text(home, workspace, file), file, os.environ)
         difference = () if change is None else change.difference
         _show(what, file, owner, difference, changed=was_trusted(home, workspace))
-        for line in (*_widening(widens, "would count"), *_kept_out(kept_out, "would not count")):
+        new = not_trusted_before(widens, change if difference else None, os.environ)
+        for line in (*_widening(new, "would count"), *_kept_out(kept_out, "would not count")):
             say(line)
+        if len(new) < len(widens):
+            say(f"and what counted before it changed: {len(widens) - len(new)} more")
         _ask(what, is_file=file is not None)
     if file is not None:
         _require_sound(configured(workspace, file, os.environ, trusted=True))

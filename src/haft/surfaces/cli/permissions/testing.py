@@ -7,6 +7,8 @@ on the way.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from haft.service import ToolService
 
 EXITS: Final = {"allow": 0, "ask": 10, "try": 10, "delegate": 10, "reject": 11}
+_PLACED: Final = re.compile(r"(.+?)(?::|, rule )[0-9]{1,9}")
 STYLES: Final = {"allow": "good", "reject": "bad"}
 
 
@@ -67,9 +70,9 @@ def test_rules(
     assert tool is not None
     explained = asyncio.run(_one(trial, tool, args, context.args, cwd))
     if said.json:
-        facts(_shape(explained, verbose=verbose))
+        facts(_shape(explained, service.workspace, verbose=verbose))
     else:
-        lines(_described(explained, verbose=verbose))
+        lines(_described(explained, service.workspace, verbose=verbose))
     context.exit(EXITS[explained.decision.action])
 
 
@@ -129,24 +132,39 @@ async def _answer(trial: _Trial, line: bytes) -> dict[str, Any]:
     """To one line, whatever it holds."""
     try:
         tool, arguments, cwd = question_in(line)
-        return _shape(await trial.explain(tool, arguments, cwd), verbose=trial.verbose)
+        return _shape(await trial.explain(tool, arguments, cwd), trial.service.workspace, verbose=trial.verbose)
     except Exception as error:  # one line must not take the answers to all others with it
         return rejected_input(error)
 
 
-def _shape(explained: Explained, *, verbose: bool) -> dict[str, Any]:
+def _shape(explained: Explained, workspace: str, *, verbose: bool) -> dict[str, Any]:
     """Without `by`: that is said of calls that were made."""
     shape = explained.decision.to_json()
     del shape["by"]
+    file = _file_of(explained.decision.source, workspace)
+    if file is not None:
+        shape["file"] = file
     return {**shape, "steps": [step.to_json() for step in explained.steps]} if verbose else shape
 
 
-def _described(explained: Explained, *, verbose: bool) -> Iterator[str]:
+def _file_of(source: str, workspace: str) -> str | None:
+    """The file that a rule stands in; None where it stands in none."""
+    placed = _PLACED.fullmatch(source)
+    if placed is None:
+        return None
+    path = os.path.join(workspace, os.path.expanduser(placed[1]))
+    return path if os.path.isfile(path) else None
+
+
+def _described(explained: Explained, workspace: str, *, verbose: bool) -> Iterator[str]:
     decision = explained.decision
     yield f"{_styled(decision.action)}: {one_line(decision.reason)}"
     yield f"  layer: {one_line(decision.layer)}"
     yield f"  rule: {one_line(decision.rule)}"
     yield f"  source: {one_line(decision.source)}"
+    file = _file_of(decision.source, workspace)
+    if file is not None:
+        yield f"  file: {one_line(file)}"
     yield from _particulars(decision)
     for part in decision.parts:
         where = "" if part.source is None else f" ({one_line(part.source)})"
