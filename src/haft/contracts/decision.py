@@ -116,6 +116,8 @@ class ApprovalRequest:
     timeout: float | None = None
     walls: Walls = OPEN_WALLS
     """What will confine it; the answer may add grants."""
+    withheld: tuple[str, ...] = ()
+    """Variables that the tool names, that are set here, and that it does not get unless the answer grants them."""
     diff: str | None = None
     """What it changed, where it was tried and waits to be committed."""
     output: str | None = None
@@ -151,7 +153,8 @@ class ApprovalAnswer:
     """Told to the model where the answer is no; the reason in the record either way."""
     arguments: Mapping[str, Any] | None = None
     grants: Grants | Mapping[str, Any] = NO_GRANTS
-    """What opens walls for this call, beyond what was asked for."""
+    """What opens walls for this call, beyond what was asked for. Variables hold for as long as `scope` says; all else
+    for this call alone."""
     scope: Scope = "once"
     """Whether calls like it shall pass unasked: in this thread, or always in this workspace."""
     allow: int = 0

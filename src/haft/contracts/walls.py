@@ -126,7 +126,15 @@ def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
             for word in value:
                 if not isinstance(word, str) or not word or "\0" in word:
                     raise ValueError(f"{name} must be a list of texts, and {word!r} is none")
+                if name == "env" and (why := _why_not_granted(word)) is not None:
+                    raise ValueError(f"env: {why}")
             lists[name] = tuple(value)
         else:
             raise ValueError(f"there is no grant `{name}`; they are network, env, path, read, write")
     return Grants(network=network, **lists)
+
+
+def _why_not_granted(name: str) -> str | None:
+    from haft.contracts.variables import why_not_granted  # Few calls grant any.
+
+    return why_not_granted(name)

@@ -276,6 +276,7 @@ def shown_of(request: ApprovalRequest) -> dict[str, Any]:
         "env": dict(request.env),
         "timeout": request.timeout,
         "walls": request.walls.to_json(),
+        "withheld": list(request.withheld),
         "diff": request.diff,
         "output": request.output,
         "preview": request.preview,
@@ -287,7 +288,13 @@ def shown_of(request: ApprovalRequest) -> dict[str, Any]:
 
 
 def request_of(
-    call: Call, walls: Walls, reason: str, *, diff: str | None = None, output: str | None = None
+    call: Call,
+    walls: Walls,
+    reason: str,
+    *,
+    diff: str | None = None,
+    output: str | None = None,
+    withheld: tuple[str, ...] = (),
 ) -> ApprovalRequest:
     """The question about a call. Secrets are masked in it, but for files: a diff shows what they hold."""
     assert call.tool is not None
@@ -307,6 +314,7 @@ def request_of(
         env=masked(dict(call.env)),
         timeout=call.timeout,
         walls=walls,
+        withheld=withheld,
         diff=diff,
         output=masked(output),
         preview=masked(call.preview),

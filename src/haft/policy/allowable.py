@@ -65,6 +65,13 @@ def allowable(question: Question, unsafe: Sequence[Part] | None) -> tuple[Allowa
     return (Allowable(f"exactly this call of {spec.name}", rule),)
 
 
+def with_variables(offered: Allowable, names: Sequence[str]) -> Allowable:
+    """The same with variables that the calls get: an answer that holds for longer keeps them."""
+    if not names:
+        return offered
+    return Allowable(f"{offered.label}, with {', '.join(names)}", {**offered.rule, "grant": {"env": list(names)}})
+
+
 def _says_what_it_does(part: Part) -> bool:
     if part.dangers or not part.literal or part.kind == "syntax" or not part.text.isprintable():
         return False

@@ -12,20 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from haft.contracts import PLAIN_LOCALE, Walls, reads_utf8
+from haft.contracts.passed import PASSED as PASSED
+from haft.contracts.passed import WITH_NETWORK as WITH_NETWORK
 
-PASSED: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-
-WITH_NETWORK: Final = frozenset(
-    (
-        "ALL_PROXY", "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "FTP_PROXY", "GIT_SSL_CAINFO", "GOPROXY", "GONOPROXY",
-        "GONOSUMDB", "GOSUMDB", "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "NPM_CONFIG_CAFILE",
-        "NPM_CONFIG_REGISTRY", "PIP_CERT", "PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_TRUSTED_HOST",
-        "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX",
-        "UV_INDEX_URL", "UV_INSECURE_HOST", "UV_NATIVE_TLS", "YARN_NPM_REGISTRY_SERVER",
-    )
-)  # fmt: skip
-"""Certificates, proxies and package indexes, in capitals: of use only with a network."""
 
 NEUTRAL: Final = {
     "GIT_CONFIG_COUNT": "4",

@@ -109,8 +109,8 @@ def waited_for_network(output: str) -> bool:
 
 def swallowed(output: str, walls: Walls) -> list[str]:
     """What a call that did not fail ran into, by its own words: texts for the person, with the grant."""
-    if not walls.layers or walls.network or walls.unasked:
-        return []  # What only reads prints such words of files.
+    if not walls.layers or walls.network:
+        return []
     line = next((line for line in output.splitlines()[-MOST_LINES:] if _NO_NETWORK.search(line[:LONGEST_LINE])), None)
     if line is None:
         return []

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -20,6 +20,7 @@ from haft.contracts import (
     NO_GRANTS,
     NO_SECRETS,
     AskingLauncher,
+    Call,
     Command,
     Conflict,
     EndedChild,
@@ -81,6 +82,8 @@ class Sandbox:
         self._workspace = os.path.realpath(workspace)
         self._state_home = state_home
         self._env = dict(env)
+        self._host = env
+        """The same as it is now: variables that are granted have the values of the moment."""
         self._environments: dict[Walls, dict[str, str]] = {}
         self._open_directory = open_directory
         self._limits = limits
@@ -120,7 +123,7 @@ class Sandbox:
         """The values of the variables that grants hand over, as far as their names say that they are secret."""
         names = [name for each in grants for name in each.env]
         return (
-            Secrets(named_secrets({name: self._env[name] for name in names if name in self._env}))
+            Secrets(named_secrets({name: self._host[name] for name in names if name in self._host}))
             if names
             else NO_SECRETS
         )
@@ -411,8 +414,12 @@ class Sandbox:
             self._site = None
 
     def _environment(self, walls: Walls) -> Mapping[str, str]:
-        """Built once for each kind of walls: most calls share theirs."""
+        """Built once for each kind of walls: most calls share theirs. Granted variables are never kept."""
         walls = replace(walls, layer=None)
+        if walls.env:
+            others = {name: value for name, value in self._env.items() if name not in walls.env}
+            granted = {name: self._host[name] for name in walls.env if name in self._host}
+            return built_environment({**others, **granted}, self._workspace, walls)
         env = self._environments.get(walls)
         if env is None:
             env = built_environment(self._env, self._workspace, walls)
@@ -430,9 +437,28 @@ class Sandbox:
         ground = Ground(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""), site.is_in_view)
         return judge(output, walls, self._limits, ground)
 
-    def notes(self, output: str, walls: Walls) -> list[str]:
-        """What to tell the person about a call that did not fail."""
-        return swallowed(output, walls)
+    def notes(self, call: Call, output: str, walls: Walls, *, failed: bool) -> Iterator[str]:
+        """What to tell the person about a call that has ended."""
+        if walls.unasked:
+            return  # What only reads prints the words of others.
+        from haft.sandbox.withheld import missed_by, note
+
+        if not failed:
+            yield from swallowed(output, walls)
+        if missed := missed_by(call, output, walls, self._host, failed=failed):
+            yield note(missed, call.name, session=walls.session)
+        for name in self.unset(walls.env):
+            yield f"{name} was granted to `{call.name}`, and is not set here: set {name} and call it again"
+
+    def withheld(self, call: Call, walls: Walls) -> tuple[str, ...]:
+        """The variables that a call names, that are set here, and that it does not get."""
+        from haft.sandbox.withheld import withheld_from
+
+        return withheld_from(call, walls, self._host)
+
+    def unset(self, names: Iterable[str]) -> list[str]:
+        """Those of some variables that have no value here."""
+        return [name for name in names if name not in self._host]
 
     def without_network(self, output: str, walls: Walls) -> str | None:
         """What to add to the hint of a call that ran out of time, where it may have waited for an answer."""

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from haft.contracts import NO_GRANTS, BadUsage, Conflict, Grants, HaftError, grants_from, iso_time
+from haft.contracts import NO_GRANTS, Allowable, BadUsage, Conflict, Grants, HaftError, grants_from, iso_time
 from haft.files import noted
+from haft.policy.allowable import with_variables
 from haft.policy.approval import Answered, Inbox, Memory, Waiting
 from haft.storage import Database, StateHome
 
@@ -113,7 +114,8 @@ class InboxFacade:
         if waiting.tried or not given.approved:
             self._inbox.end(waiting.id, "taken")
         if given.approved and given.scope != "once":
-            rule = waiting.shown["toAllow"][given.allow]["rule"]
+            offered = Allowable(**waiting.shown["toAllow"][given.allow])
+            rule = with_variables(offered, grants_from(given.grants).env).rule
             thread = waiting.thread if given.scope == "thread" else None
             memory = Memory(self._database, waiting.workspace)
             memory.remember(rule, pin=waiting.shown.get("pin"), thread=thread, who=given.who)
@@ -164,6 +166,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
         "reason": shown["reason"],
         "parts": shown["parts"],
         "walls": shown["walls"],
+        "withheld": shown.get("withheld", []),
         "diff": shown["diff"],
         "output": shown["output"],
         "definitionDiff": shown["definitionDiff"],

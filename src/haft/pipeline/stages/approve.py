@@ -36,6 +36,7 @@ from haft.pipeline.run import Run
 from haft.pipeline.stages.confine import granted
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
+from haft.policy.allowable import with_variables
 from haft.sandbox import IN_PROCESS, Sandbox
 
 Agree = Callable[[Call, Mapping[str, Any] | None, str], Awaitable[None]]
@@ -117,7 +118,7 @@ class Approve:
             )
         call = revised(call, walls=walls)
         run.turn("blocked-on-user", call)
-        request = request_of(call, walls, decision.reason)
+        request = request_of(call, walls, decision.reason, withheld=self._sandbox.withheld(call, walls))
         given = await self._desk.ask(call, replace(request, revise=functools.partial(self._revised, run, call)))
         answer = given.answer
         if answer.approved is not True:
@@ -138,7 +139,8 @@ class Approve:
         assert other.decision is not None
         decision = other.decision
         reason = f"a rule rejects it: {decision.reason}" if decision.action == "reject" else decision.reason
-        return request_of(other, await self._walls(other, decision), reason)
+        walls = await self._walls(other, decision)
+        return request_of(other, walls, reason, withheld=self._sandbox.withheld(other, walls))
 
     async def _agreed(self, run: Run, call: Call, answer: ApprovalAnswer) -> Call:
         """The call as it was agreed to."""
@@ -148,6 +150,8 @@ class Approve:
             grants = grants_from(answer.grants)
             if grants.network and (await self._walls(call, call.decision)).never_network:
                 raise ValueError("it grants the network, and `sandbox.network` is `never`")
+            for name in self._sandbox.unset(grants.env):
+                raise ValueError(f"it grants {name}, which is not set where the call runs: set {name} there")
             secrets = call.secrets | self._sandbox.granted_secrets(grants)
             call = revised(call, grants=call.grants | grants, secrets=secrets)
         except ValueError as error:
@@ -171,18 +175,19 @@ class Approve:
     async def _remembered(self, call: Call, answer: ApprovalAnswer, said: str) -> str:
         """Keep what was agreed to. Where it cannot be kept, the yes still holds for this call, and says so."""
         assert call.decision is not None
-        rule, offered = None, call.decision.to_allow
+        rule, label, offered = None, "", call.decision.to_allow
         if answer.scope != "once":
             if not 0 <= answer.allow < len(offered):
                 return f"{said}, this once: nothing like it can be allowed beforehand"
-            rule = offered[answer.allow].rule
+            kept = with_variables(offered[answer.allow], grants_from(answer.grants).env)
+            rule, label = kept.rule, kept.label
         try:
             await self._agree(call, rule, answer.scope)
         except StorageFailed as error:
             return f"{said}, this once: {error.message}"
         if rule is None:
             return said
-        return f"{said}, {'in this thread' if answer.scope == 'thread' else 'always'}: {offered[answer.allow].label}"
+        return f"{said}, {'in this thread' if answer.scope == 'thread' else 'always'}: {label}"
 
     async def _walls(self, call: Call, decision: Decision) -> Walls:
         """What will confine it."""

@@ -54,9 +54,11 @@ class Confine:
 
     def _explained(self, outcome: Outcome, said: str, walls: Walls) -> Outcome:
         """An outcome that says so where a wall or a limit was in the way."""
-        if outcome.error is None:
-            for note in self._sandbox.notes(said, walls):
-                self._live[outcome.run_id].add_note(note)
+        failed = outcome.error is not None
+        if outcome.error is None or outcome.error.code == "tool-failed":
+            run = self._live[outcome.run_id]
+            for note in self._sandbox.notes(run.call, said, walls, failed=failed):
+                run.add_note(note)
         if outcome.error is None or outcome.error.code != "tool-failed":
             return outcome
         found = self._sandbox.explain(said, walls)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final, Literal
+
+from haft.contracts.passed import EVALUATED as EVALUATED
 
 PartKind = Literal["command", "redirection", "syntax"]
 
@@ -36,9 +37,6 @@ DANGERS: Final[dict[Danger, str]] = {
     "not-understood": "cannot be told apart into commands",
 }
 """The classes that ask even under a rule that allows, unless the rule names them; and what each does, in words."""
-
-EVALUATED: Final = re.compile(r"PS[0124]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*")
-"""Variables whose value the shell takes for commands, or by which it begins to."""
 
 
 @dataclass(frozen=True, slots=True)

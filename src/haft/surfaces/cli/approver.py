@@ -30,7 +30,7 @@ from haft.surfaces.cli.written_json import parse_json
 QUESTION: Final = "Approve {tool}? [{choices}] "
 COMMIT: Final = "Commit? [y/N] "
 MESSAGE: Final = "What shall be said to whoever called? "
-_FOR_LONGER: Final = re.compile(r"([ta])\s*([0-9]{1,3})?")
+_FOR_LONGER: Final = re.compile(r"([tav])\s*([0-9]{1,3})?")
 SAID_YES: Final = "the person at the terminal said yes"
 SAID_NO: Final = "the person at the terminal said no"
 
@@ -84,6 +84,8 @@ HELP = (
     "y: yes, this once",
     "t, a: yes, and from now on in this thread, or always in this workspace, exactly as shown",
     "w: yes, with the network open for this call",
+    "o: yes, this once, with the variables that are withheld; the tool sees their values",
+    "v: yes, and always in this workspace, exactly as shown, with these variables",
     "e: edit the arguments; they are looked at again",
     "m: no, with a message for the model",
     "anything else: no",
@@ -130,6 +132,7 @@ class _Prompt:
         if wanted != arguments and self.request.revise is not None:
             again = await self.request.revise(wanted)
             self.request = replace(self.request, reason=again.reason, parts=again.parts, walls=again.walls)
+            self.request = replace(self.request, withheld=again.withheld)
             self.judged = again.arguments
         return wanted
 
@@ -141,34 +144,50 @@ class _Prompt:
             return ApprovalAnswer(
                 approved=True, message=f"{SAID_YES}, with network", arguments=arguments, grants=Grants(network=True)
             )
+        variables = Grants(env=self.request.withheld)
+        if answer == "o" and variables.env:
+            return ApprovalAnswer(
+                approved=True, message=f"{SAID_YES}, with {self._named()}", arguments=arguments, grants=variables
+            )
         if answer == "m":
             message = " ".join((await typed(MESSAGE)).split())
             return ApprovalAnswer(approved=False, message=message or SAID_NO)
         longer = _FOR_LONGER.fullmatch(answer)
         offered = len(self._to_allow(arguments))
-        if longer is not None and offered:
+        if longer is not None and offered and (longer[1] != "v" or variables.env):
             if longer[2] is None and offered > 1:
                 return None
             number = int(longer[2] or 1)
             scope: Scope = "thread" if longer[1] == "t" else "always"
             if 1 <= number <= offered:
-                return ApprovalAnswer(approved=True, message=SAID_YES, scope=scope, allow=number - 1)
+                answered = ApprovalAnswer(approved=True, message=SAID_YES, scope=scope, allow=number - 1)
+                return replace(answered, grants=variables) if longer[1] == "v" else answered
         return ApprovalAnswer(approved=False, message=SAID_NO)
 
     def _shown(self, arguments: Mapping[str, Any]) -> Iterator[str]:
         shown = self.request if self.judged is None else replace(self.request, arguments=self.judged)
         yield from shown_call(shown, arguments, self.workspace)
         yield from shown_choices(self._to_allow(arguments), "t (in this thread) or a (always, here) also allows")
+        if self.request.withheld:
+            always = f"  v: always, with {self._named()}: it sees the value"
+            yield from (always,) if self._to_allow(arguments) else ()
+            yield f"  o: this once, with {self._named()}: it sees the value"
 
     def _question(self, arguments: Mapping[str, Any]) -> str:
         longer = ["t(hread)", "a(lways)"] if self._to_allow(arguments) else []
         network = ["w(ith network)"] if self._may_open_network() else []
+        if self.request.withheld:
+            longer += ["v(ariable, always)"] if longer else []
+            longer += ["o(nce with variable)"]
         choices = ", ".join(["y/N", *longer, *network, "e(dit)", "m(essage)"])
         return QUESTION.format(tool=visible(self.request.tool), choices=choices)
 
     def _to_allow(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
         """What can be allowed for longer: not where the arguments are others than those that were judged."""
         return self.request.to_allow if arguments == self.request.arguments else ()
+
+    def _named(self) -> str:
+        return " and ".join(self.request.withheld)
 
     def _may_open_network(self) -> bool:
         walls = self.request.walls

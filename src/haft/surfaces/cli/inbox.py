@@ -75,6 +75,9 @@ def _shown(waiting: Waiting) -> Iterator[str]:
             yield from framed(request.output.removesuffix("\n"))
         yield from shown_trial(request, request.diff, sys.stdout)
     yield from shown_choices(request.to_allow, "--thread or --always also allows")
+    if request.withheld:
+        options = " ".join(f"--env {name}" for name in request.withheld)
+        yield f"  {options}: the tool sees the value; with --always in all such calls"
 
 
 @contextlib.contextmanager
@@ -125,6 +128,7 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
 @click.option(
     "--write", metavar="DIR", multiple=True, type=click.Path(), help="Let it write there too; may be repeated."
 )
+@click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to it; may be repeated.")
 @click.option("--message", metavar="TEXT", help="The reason, for the record.")
 @click.pass_context
 def approve_request(
@@ -137,12 +141,15 @@ def approve_request(
     network: bool,
     read: tuple[str, ...],
     write: tuple[str, ...],
+    env: tuple[str, ...],
     message: str | None,
 ) -> None:
     """Say yes to a call that waits, once; or with `--thread` or `--always` to calls like it too, no wider than
     `haft inbox` shows. Other arguments are validated and decided again. `--network`, `--read` and `--write` open walls
-    for this call, and only for it. Where the process that asked has ended, the yes is kept for the same call, once."""
-    from haft.surfaces.cli.wanted import granted_places
+    for this call, and only for it. `--env` passes on a variable as the process that asked has it; with `--thread` or
+    `--always` calls like it get it too. Where the process that asked has ended, the yes is kept for the same call,
+    once."""
+    from haft.surfaces.cli.wanted import granted_places, granted_variables
     from haft.surfaces.cli.written_json import arguments_in
 
     if for_thread and for_good:
@@ -157,7 +164,12 @@ def approve_request(
         scope="thread" if for_thread else "always" if longer else "once",
         allow=(choice or 1) - 1,
         arguments=None if args is None else arguments_in(args),
-        grants=Grants(network=network, read=granted_places("--read", read), write=granted_places("--write", write)),
+        grants=Grants(
+            network=network,
+            env=granted_variables(env),
+            read=granted_places("--read", read),
+            write=granted_places("--write", write),
+        ),
         message=message,
         choice_is_open=longer and choice is None,
     )
@@ -245,6 +257,8 @@ def _approved(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
     grants: Grants = answer["grants"]
     if grants.network:
         yield "  and the network"
+    for name in grants.env:
+        yield f"  and the variable {one_line(name)}"
     for place in grants.read:
         yield f"  and reading {one_line(place)}"
     for place in grants.write:
@@ -260,6 +274,8 @@ def _told(reply: Reply, answer: Mapping[str, Any], settled: Mapping[str, Any] | 
     longer = ""
     if answer["scope"] != "once":
         label = waiting.shown["toAllow"][answer["allow"]]["label"]
+        if answer["grants"].env:
+            label += f", with {', '.join(answer['grants'].env)}"
         longer = f", and from now on {'in its thread' if answer['scope'] == 'thread' else 'always'}: {label}"
     if settled is not None:
         return f"{waiting.id}: {tool} is approved{longer}; its changes are {settled['state']}"

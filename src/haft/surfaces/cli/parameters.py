@@ -14,7 +14,18 @@ from typing import Final
 from haft.contracts import BadUsage, near_miss
 
 FLAGS: Final = ("--stream", "--approve", "--try", "--preview", "--network", "--json", "--quiet", "--help", "--version")
-VALUED: Final = ("--args", "--only", "--wait", "--timeout", "--thread", "--config", "--read", "--write", "--workspace")
+VALUED: Final = (
+    "--args",
+    "--only",
+    "--wait",
+    "--timeout",
+    "--thread",
+    "--config",
+    "--read",
+    "--write",
+    "--env",
+    "--workspace",
+)
 LATER: Final = ("--no-cache",)
 """Options of haft that other versions have: their names are taken all the same, so that no line changes its meaning."""
 SHORT: Final = {"-w": "--workspace", "-q": "--quiet", "-h": "--help"}

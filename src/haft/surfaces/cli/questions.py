@@ -59,6 +59,9 @@ def shown_call(
         yield styled("  its definition is not the one that was agreed to:", "warn", stream)
         yield from cut_diff(request.definition_diff, stream, "`haft inbox --json` shows all")
     yield from _wrapped("walls", walls_words(request.walls, workspace))
+    if request.withheld:
+        # Names by their form, and set here: nothing else can stand there.
+        yield from _wrapped("withheld", f"{', '.join(request.withheld)} (the tool names it)")
 
 
 def _parts(request: ApprovalRequest) -> Iterator[str]:
@@ -117,6 +120,7 @@ def request_in(waiting: Waiting) -> ApprovalRequest:
         env=shown["env"],
         timeout=shown["timeout"],
         walls=Walls(**walls),
+        withheld=tuple(shown.get("withheld", ())),
         diff=shown["diff"],
         output=shown["output"],
         preview=shown.get("preview"),

@@ -162,9 +162,33 @@ def show_tool(said: Globals, name: str, form: str | None) -> None:
     if form is not None:
         facts(FORMS[form](listing.spec))
     elif said.json:
-        facts({**listing.to_json(), "approval": _held(listing.spec)})
+        shape = {"approval": _held(listing.spec), "withheld": list(_withheld(listing.spec, said))}
+        facts({**listing.to_json(), **shape})
     else:
-        lines(_described(listing))
+        lines(_described(listing, _withheld(listing.spec, said)))
+
+
+def _withheld(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
+    """The variables that a tool names, that are set here, and that no rule for all its calls passes on."""
+    from haft.contracts.variables import withheld
+    from haft.sandbox.withheld import variables_of
+
+    named = variables_of(spec)
+    return withheld(named, os.environ, {*spec.grants.env, *_granted(spec, said)}) if named else ()
+
+
+def _granted(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
+    from haft.service.standing import is_configured
+    from haft.surfaces.cli.place import state_home, workspace_of
+
+    workspace = workspace_of(said)
+    if not is_configured(workspace, os.environ):
+        return ()
+    from haft.policy.rules.standing import RUNNING, granted_to
+    from haft.service.config import load_config
+
+    rules = load_config(workspace, os.environ, trust_home=state_home().path).rules
+    return granted_to((spec.name,), spec.kind, rules, RUNNING).env
 
 
 def _held(spec: ToolSpec) -> dict[str, Any] | None:
@@ -222,7 +246,7 @@ def _user_parameters(spec: ToolSpec) -> Iterable[str]:
     yield ""
 
 
-def _described(listing: Listing) -> Iterable[str]:
+def _described(listing: Listing, withheld: tuple[str, ...]) -> Iterable[str]:
     spec = listing.spec
     word = "toolbox" if spec.kind == "amp-toolbox" else spec.kind
     yield styled(visible(f"# {spec.name} ({word}: {spec.origin})"), "bold", sys.stdout)
@@ -249,6 +273,13 @@ def _described(listing: Listing) -> Iterable[str]:
     yield styled("# Sandbox", "bold", sys.stdout)
     yield ""
     yield from _IN_PROCESS if spec.hosting == "in-process" else _IN_SANDBOX
+    if withheld:
+        from haft.sandbox.withheld import grant_words as passing_words
+
+        yield ""
+        are = "is" if len(withheld) == 1 else "are"
+        yield f"It names {', '.join(withheld)}, which {are} set here and {are} withheld from it;"
+        yield visible(f"{passing_words(withheld, spec.name, session=spec.hosting == 'session')}.")
     if spec.hosting == "session":
         yield ""
         yield styled("# Process", "bold", sys.stdout)

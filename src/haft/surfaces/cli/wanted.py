@@ -52,6 +52,7 @@ class Wanted:
             config_texts=texts,
             grants=Grants(
                 network=line.flag("--network"),
+                env=granted_variables(line.options.get("--env", ()), os.environ),
                 read=granted_places("--read", line.options.get("--read", ())),
                 write=granted_places("--write", line.options.get("--write", ())),
             ),
@@ -126,3 +127,18 @@ def granted_places(option: str, texts: Iterable[str]) -> tuple[str, ...]:
             )
         found.append(place)
     return tuple(dict.fromkeys(found))
+
+
+def granted_variables(names: Iterable[str], host: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """What `--env` names. Where it is this process's environment that counts, each must be set in it."""
+    from haft.contracts.variables import why_not_granted
+
+    found = tuple(dict.fromkeys(names))
+    for name in found:
+        if "=" in name:
+            raise BadUsage("`--env` takes the name of a variable, and no value", hint="set it before haft is started")
+        if (why := why_not_granted(name)) is not None:
+            raise BadUsage(f"`--env`: {why}")
+        if host is not None and name not in host:
+            raise BadUsage(f"`--env {name}`: {name} is not set here", hint=f"set {name}, and call it again")
+    return found

@@ -31,7 +31,9 @@ _PLACED: Final = re.compile(r"(.+):([0-9]{1,9})")
 @click.option("--to", metavar="PROGRAM", help="Whom to ask, where the action is delegate.")
 @click.option("--message", metavar="TEXT", help="Told to the model, where the action is reject.")
 @click.option("--network", is_flag=True, help="What it lets pass may use the network.")
+@click.option("--read", metavar="PATH", multiple=True, help="What it lets pass may read there too.")
 @click.option("--write", metavar="PATH", multiple=True, help="What it lets pass may write there too.")
+@click.option("--env", metavar="NAME", multiple=True, help="What it lets pass gets this variable; may be repeated.")
 @click.option("--danger", "dangers", metavar="D", multiple=True, help="A class of danger that it allows or rejects.")
 @click.option("--first/--last", "is_first", default=True, help="Before or after the other rules. Default: first.")
 @click.option(
@@ -55,8 +57,8 @@ def add_rule(
         rule["matches"] = _matchers(matches, tool, specs)
     rule["action"] = action
     rule |= {name: more[name] for name in ("context", "to", "message") if more[name] is not None}
-    grant = {**({"network": True} if more["network"] else {}), **({"write": [*more["write"]]} if more["write"] else {})}
-    if grant:
+    lists = {name: [*more[name]] for name in ("env", "read", "write") if more[name]}
+    if grant := {**({"network": True} if more["network"] else {}), **lists}:
         rule["grant"] = grant
     if more["dangers"]:
         rule["dangers"] = list(more["dangers"])
@@ -74,6 +76,9 @@ def add_rule(
     _tell(said, {"source": source, "file": file.path, "line": line, "rule": rule}, f"added at {written}")
     if place == "workspace" and not said.quiet and (action not in ("ask", "reject") or grant):
         say("it is the workspace's rule: it counts after `haft trust`, for you and for whoever else works there")
+    for name in more["env"]:
+        if name not in os.environ:
+            warn(f"{name} is not set here: set {name} before a call that needs it")
     missing = what_is_missing(rule_from(rule, origin="user", source=source), specs)
     if missing is not None:
         warn(missing)

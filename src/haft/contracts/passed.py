@@ -1,0 +1,23 @@
+"""The variables of this machine that calls get without a grant, by name; and those that a shell takes for commands."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+PASSED: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+"""What every call gets; `LC_*` too."""
+
+WITH_NETWORK: Final = frozenset(
+    (
+        "ALL_PROXY", "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "FTP_PROXY", "GIT_SSL_CAINFO", "GOPROXY", "GONOPROXY",
+        "GONOSUMDB", "GOSUMDB", "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "NPM_CONFIG_CAFILE",
+        "NPM_CONFIG_REGISTRY", "PIP_CERT", "PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_TRUSTED_HOST",
+        "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX",
+        "UV_INDEX_URL", "UV_INSECURE_HOST", "UV_NATIVE_TLS", "YARN_NPM_REGISTRY_SERVER",
+    )
+)  # fmt: skip
+"""Certificates, proxies and package indexes, in capitals: of use only with a network."""
+
+EVALUATED: Final = re.compile(r"PS[0124]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*")
+"""Variables whose value the shell takes for commands, or by which it begins to."""

@@ -1,0 +1,73 @@
+"""The variables that a tool names and does not get: by its source files, by its command line, and by its own words."""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from haft.contracts import Call, ToolSpec, Walls
+from haft.contracts.variables import LONGEST_TEXT, names_missed, names_read, withheld
+
+MOST_FILES: Final = 40
+
+
+def variables_of(spec: ToolSpec, arguments: Mapping[str, object] | None = None) -> tuple[str, ...]:
+    """The variables that a tool reads, as far as its files and the command lines that it is given say so. One that runs
+    in this process sees them all, and nothing is withheld from it."""
+    if spec.hosting == "in-process":
+        return ()
+    lines = [value for name in spec.commands if isinstance(value := (arguments or {}).get(name), str)]
+    found = [*_read_by(spec.files), *(name for line in lines for name in names_read(line))]
+    return tuple(dict.fromkeys(found))
+
+
+def withheld_from(call: Call, walls: Walls, host: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that are set here and that this call does not get."""
+    assert call.tool is not None
+    return withheld(variables_of(call.tool.spec, call.arguments), host, {*walls.env, *call.env})
+
+
+def missed_by(call: Call, said: str, walls: Walls, host: Mapping[str, str], *, failed: bool) -> tuple[str, ...]:
+    """Those that a call seems to have missed: what it complained of; of a call that failed, else what its source
+    names."""
+    complained = withheld(names_missed(said, host), host, {*walls.env, *call.env})
+    return complained or (withheld_from(call, walls, host) if failed else ())
+
+
+def grant_words(names: Sequence[str], tool: str, *, session: bool) -> str:
+    """What to type for a tool to get these variables."""
+    if session:
+        listed = ", ".join(f'"{name}"' for name in names)
+        return f"to pass it on: grant = {{env = [{listed}]}} on the plugin's entry in `plugins`"
+    options = " ".join(f"--env {name}" for name in names)
+    return f"to pass it on: `{options}` with the call, or `haft permissions add ask {tool} {options}` for all calls"
+
+
+def note(names: Sequence[str], tool: str, *, session: bool) -> str:
+    """For the person, about a call that missed them."""
+    told, are = " and ".join(names), "are" if len(names) > 1 else "is"
+    how = grant_words(names, tool, session=session)
+    return f"`{tool}` asks for {told}, which {are} set here and {are} withheld from it; {how}"
+
+
+def _read_by(files: Iterable[str]) -> Iterable[str]:
+    for path in list(files)[:MOST_FILES]:
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue
+        if stat.S_ISREG(found.st_mode):
+            yield from _read_in(path, found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+@functools.lru_cache(maxsize=256)
+def _read_in(path: str, _changed: int, _size: int, _inode: int) -> tuple[str, ...]:
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            data = file.read(LONGEST_TEXT)
+    except OSError:
+        return ()
+    return () if b"\0" in data else names_read(data.decode("utf-8", "replace"))
