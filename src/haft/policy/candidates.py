@@ -36,8 +36,14 @@ class Candidate:
     """By argument the patterns of which any may fit."""
     width: int
     """How far it reaches beyond the call that it was made for; 0 is that call."""
+    first: str | None = None
+    """The word with which every command begins that it fits."""
     why: str | None = None
     """Why it is narrow although it names no argument."""
+
+    @property
+    def has_several_patterns(self) -> bool:
+        return any(len(any_of) > 1 for _name, any_of in self.matches)
 
     def table(self) -> dict[str, Any]:
         """As it is written in a file."""
@@ -68,7 +74,7 @@ def candidates_of(question: Question, parts: Sequence[Part] | None) -> Iterator[
     if exact is not None and exact:
         yield Candidate(spec.name, exact, 0)
     if spec.effects.readonly and not spec.effects.network and spec.hosting == "per-call" and question.walled:
-        yield Candidate(spec.name, (), _WHOLE_TOOL, READS_ONLY)
+        yield Candidate(spec.name, (), _WHOLE_TOOL, why=READS_ONLY)
 
 
 def _of_part(tool: str, argument: str, part: Part) -> Iterator[Candidate]:
@@ -76,14 +82,14 @@ def _of_part(tool: str, argument: str, part: Part) -> Iterator[Candidate]:
         return
     words = part.words
     exact = f"{words[0]} {exactly(words[1:])}" if part.kind == "redirection" else exactly(words)
-    yield Candidate(tool, ((argument, (exact,)),), 0)
+    yield Candidate(tool, ((argument, (exact,)),), 0, words[0])
     least = least_words(part)
     if least is None:
         return
     if len(words) >= least:
-        yield Candidate(tool, ((argument, (exact, f"{exact} *")),), 2 * (1000 - len(words)) + 1)
+        yield Candidate(tool, ((argument, (exact, f"{exact} *")),), 2 * (1000 - len(words)) + 1, words[0])
     for kept in range(len(words) - 1, least - 1, -1):
-        yield Candidate(tool, ((argument, (f"{exactly(words[:kept])} *",)),), 2 * (1000 - kept))
+        yield Candidate(tool, ((argument, (f"{exactly(words[:kept])} *",)),), 2 * (1000 - kept), words[0])
 
 
 def _of_path(tool: str, argument: str, written: str) -> Iterator[Candidate]:

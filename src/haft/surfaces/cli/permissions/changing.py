@@ -37,7 +37,11 @@ _PLACED: Final = re.compile(r"(.+):([0-9]{1,9})")
 @click.option("--danger", "dangers", metavar="D", multiple=True, help="A class of danger that it allows or rejects.")
 @click.option("--first/--last", "is_first", default=True, help="Before or after the other rules. Default: first.")
 @click.option(
-    "--in", "place", metavar="workspace|user", default="user", help="Whose haft.toml it is written into. Default: user."
+    "--in",
+    "place",
+    type=click.Choice(["workspace", "user"]),
+    default="user",
+    help="Whose haft.toml it is written into. Default: user.",
 )
 @click.pass_obj
 def add_rule(
@@ -120,11 +124,7 @@ def remove_rule(said: Globals, source: str) -> None:
 
 
 def _file_in(place: str, said: Globals) -> OwnFile:
-    if place == "user":
-        return OwnFile.read()
-    if place == "workspace":
-        return OwnFile.of_workspace(workspace_of(said))
-    raise BadUsage(f"there is no file of `{place[:80]}`", hint="`--in workspace` or `--in user`")
+    return OwnFile.read() if place == "user" else OwnFile.of_workspace(workspace_of(said))
 
 
 def _tell(said: Globals, shape: Mapping[str, Any], sentence: str) -> None:
