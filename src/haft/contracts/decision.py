@@ -86,6 +86,10 @@ class Decision:
     """That definition itself, where a yes has to be kept with it."""
     definition_diff: str | None = None
     """How the definition differs from the one that was agreed to."""
+    activated: str | None = None
+    """The state of the activated environment in the workspace whose programs are on its PATH; None: they are not."""
+    environment: tuple[str, Mapping[str, Any]] | None = None
+    """The digest and the programs of that environment, where a yes has to be kept with them."""
 
     def to_json(self) -> dict[str, Any]:
         return {

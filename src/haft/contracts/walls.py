@@ -86,6 +86,8 @@ class Walls:
     """Why there are no walls, or fewer than there should be."""
     layer: Layer | None = None
     """What lies over the workspace, where changes are taken in."""
+    activated: str | None = None
+    """The environment in the workspace, activated by a person, whose programs are on PATH."""
     never_network: bool = False
     """Whether nothing opens the network to it, no flag and no grant."""
 

@@ -103,7 +103,12 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         assert call.decision is not None
         decision = call.decision
         return parts.sandbox.launcher(
-            decision.profile, granted(call), neutral=decision.neutral, unasked=decision.unasked, layer=call.layer
+            decision.profile,
+            granted(call),
+            neutral=decision.neutral,
+            unasked=decision.unasked,
+            layer=call.layer,
+            activated=decision.activated,
         )
 
     def context(run: Run) -> CallContext:

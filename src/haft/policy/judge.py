@@ -22,6 +22,7 @@ from typing import Any, Final
 from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, HaftError, foreign_locale
 from haft.policy.allowable import allowable
 from haft.policy.analysis.verdict import DANGERS, EVALUATED, Analysis, Danger, Ground, Part, unread
+from haft.policy.approval.environments import ENVIRONMENT, Environments
 from haft.policy.approval.pins import Pin, difference, pin_of
 from haft.policy.baseline import SOURCE, decide
 from haft.policy.enablement import Enablement
@@ -63,6 +64,7 @@ class Judge:
         remembered: Callable[[], Sequence[Rule]] = lambda: (),
         pinned: Callable[[str], Pin | None] = lambda _tool: None,
         locate: Callable[[str], str] = os.path.normpath,
+        environments: Environments | None = None,
     ) -> None:
         self._rules = {
             origin: tuple(rule for rule in rules if rule.origin == origin) for origin in ("caller", "workspace", "user")
@@ -75,6 +77,7 @@ class Judge:
         self._remembered = remembered
         self._pinned = pinned
         self._locate = locate
+        self._environments = environments
 
     def decide(self, question: Question) -> Decision:
         """May it happen?"""
@@ -106,7 +109,8 @@ class Judge:
             if not analysis.understood:
                 units = self._raw(call, units, steps)
         decision = self._combined(question, units, pin, is_command=analysis is not None)
-        return Explained(self._held_to_pin(question, decision, units, pin, steps), tuple(steps))
+        decision = self._held_to_pin(question, decision, units, pin, steps)
+        return Explained(self._held_to_environment(question, decision, units, steps), tuple(steps))
 
     def parts(self, question: Question) -> tuple[Part, ...] | None:
         """The parts of its command lines, as they are judged; None where it has none."""
@@ -358,6 +362,33 @@ class Judge:
         if decision.action == "delegate":
             return replace(decision, otherwise="ask", reason=reason, definition_diff=shown)
         return replace(decision, action="ask", layer="pins", reason=reason, definition_diff=shown)
+
+    def _held_to_environment(
+        self, question: Question, decision: Decision, units: list[_Unit], steps: list[Step]
+    ) -> Decision:
+        """What a line finds in the workspace, since a person has activated an environment there, is held to what was
+        agreed to. Calls that nobody approves find nothing there."""
+        unlike = decision.unasked or decision.action == "reject" or question.spec.hosting != "per-call"
+        if self._environments is None or unlike:
+            return decision
+        named = [(unit, unit.part.program) for unit in units if unit.part is not None]
+        names = {name for _unit, name in named if name is not None and os.sep not in name}
+        ruled = {name for unit, name in named if name in names and unit.rule is not None}
+        held = self._environments.held(
+            lambda: self._pinned(ENVIRONMENT), names, {str(name) for name in ruled}, is_asked=decision.action == "ask"
+        )
+        decision = replace(decision, activated=held.state)
+        if held.reason is None or held.to_agree is None:
+            return decision
+        steps.append(Step("pins", ENVIRONMENT, f"ask: {held.reason}"))
+        kept = held.to_agree.digest, held.to_agree.definition
+        both = "\n".join(text for text in (decision.definition_diff, held.difference) if text) or None
+        decision = replace(decision, environment=kept, definition_diff=both)
+        if decision.action == "ask":
+            return replace(decision, reason=f"{decision.reason}; {held.reason}")
+        if decision.action == "delegate":
+            return replace(decision, otherwise="ask", reason=held.reason)
+        return replace(decision, action="ask", layer="pins", reason=held.reason)
 
 
 def _asks(unit: _Unit) -> bool:

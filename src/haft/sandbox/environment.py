@@ -65,12 +65,15 @@ def built_environment(host: Mapping[str, str], workspace: str, walls: Walls) -> 
     # Where the files of locales lie (LOCPATH) is the person's own, where it was granted.
     chosen = [name for name in env if name.startswith(("LC_", "LANG"))]
     env.update({name: PLAIN_LOCALE for name in chosen if not reads_utf8(name, env[name])})
-    path = DEFAULT_PATH if walls.neutral else safe_path(host.get("PATH", DEFAULT_PATH), workspace)
+    programs = None if walls.activated is None else os.path.join(walls.activated, "bin")
+    path = DEFAULT_PATH if walls.neutral else safe_path(host.get("PATH", DEFAULT_PATH), workspace, programs)
     env["PATH"] = with_entries(path, walls.path)
     env[INSIDE] = "1"
     if "namespaces" in walls.layers:
         env["TMPDIR"] = "/tmp"  # noqa: S108  its own
         env["UV_LINK_MODE"] = "copy"  # Its cache is another mount, and no file can be linked across.
+    if walls.activated is not None and not walls.neutral:
+        env["VIRTUAL_ENV"] = walls.activated
     if walls.neutral:
         env.update(NEUTRAL)
     return env
@@ -81,32 +84,18 @@ def with_entries(path: str, added: Sequence[str]) -> str:
     return os.pathsep.join(dict.fromkeys((*path.split(os.pathsep), *added)))
 
 
-def safe_path(path: str, workspace: str) -> str:
-    """PATH without relative entries (they would name the workspace), without entries inside the workspace, and without
-    those where anyone may put a program."""
+def safe_path(path: str, workspace: str, honoured: str | None = None) -> str:
+    """PATH without relative entries (they would name the workspace), without entries inside the workspace but the one
+    that is `honoured`, and without those where anyone may put a program."""
     inside = workspace.rstrip("/") + "/"
     kept = [
         entry
         for entry in path.split(os.pathsep)
         if os.path.isabs(entry)
-        and not (os.path.normpath(entry) + "/").startswith(inside)
+        and (os.path.normpath(entry) == honoured or not (os.path.normpath(entry) + "/").startswith(inside))
         and not _anyone_may_write(entry)
     ]
     return os.pathsep.join(kept) or DEFAULT_PATH
-
-
-def activated_in(workspace: str, host: Mapping[str, str]) -> str | None:
-    """The virtual environment inside the workspace that a person has activated: VIRTUAL_ENV names it and its programs
-    are on PATH, or they stand first there."""
-    entries = [os.path.normpath(entry) for entry in host.get("PATH", "").split(os.pathsep) if os.path.isabs(entry)]
-    named = host.get("VIRTUAL_ENV", "")
-    wanted = [os.path.join(os.path.normpath(named), "bin")] if os.path.isabs(named) else []
-    for entry in (*(each for each in wanted if each in entries), *entries[:1]):
-        place = os.path.dirname(entry)
-        inside = place.startswith(workspace.rstrip("/") + "/")
-        if inside and os.path.basename(entry) == "bin" and os.path.isfile(os.path.join(place, "pyvenv.cfg")):
-            return place if os.path.realpath(entry) == entry and not _anyone_may_write(entry) else None
-    return None
 
 
 def _anyone_may_write(directory: str) -> bool:

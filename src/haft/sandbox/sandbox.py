@@ -41,6 +41,7 @@ from haft.contracts import (
     Walls,
     named_secrets,
 )
+from haft.files.activated import activated_in, state_of
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
@@ -183,10 +184,13 @@ class Sandbox:
         neutral: bool = False,
         unasked: bool = False,
         closed: bool = False,
+        activated: str | None = None,
     ) -> Walls:
-        """The walls of a call; `closed`: without what was granted to every call. `Unconfined` where they are required
-        and cannot be built."""
+        """The walls of a call; `closed`: without what was granted to every call; `activated`: with the programs of the
+        activated environment, which must still be in that state. `Unconfined` where walls are required and cannot be
+        built."""
         abilities = await self.ready()
+        programs = None if activated is None or unasked or neutral else self._as_agreed(activated)
         grants = grants if closed else self._granted | grants
         if self._never_network:
             grants = replace(grants, network=False)
@@ -204,6 +208,7 @@ class Sandbox:
                 env=grants.env,
                 neutral=neutral,
                 unasked=unasked,
+                activated=programs,
                 reason=why,
             )
         site = self.site
@@ -222,10 +227,29 @@ class Sandbox:
             identities=tuple((each, *identity(each)) for each in dict.fromkeys((*write, *read, *path))),
             neutral=neutral,
             unasked=unasked,
+            activated=programs,
             layers=abilities.layers,
             reason="; ".join(abilities.missing()) or None,
             never_network=self._never_network,
         )
+
+    def _as_agreed(self, state: str) -> str:
+        """Where the activated environment lies, if it is still what was decided about."""
+        place = self.activated
+        try:
+            if place is not None and state_of(place) == state:
+                return place
+        except OSError:
+            pass
+        raise Conflict(
+            "it was not run: the programs of the activated environment changed while it was being decided about",
+            hint="look at them, and call again",
+        )
+
+    @property
+    def activated(self) -> str | None:
+        """The virtual environment in the workspace that a person has activated."""
+        return activated_in(self._workspace, self._env)
 
     def launcher(
         self,
@@ -235,9 +259,10 @@ class Sandbox:
         neutral: bool = False,
         unasked: bool = False,
         layer: Layer | None = None,
+        activated: str | None = None,
     ) -> Launcher:
         """What starts commands for one call."""
-        return _Behind(self, profile, grants, neutral=neutral, unasked=unasked, layer=layer)
+        return _Behind(self, profile, grants, neutral=neutral, unasked=unasked, layer=layer, activated=activated)
 
     def asking_launcher(self) -> AskingLauncher:
         """What starts foreign programs only to ask them something: they write nothing and reach nobody, whatever was
@@ -497,7 +522,9 @@ class _Behind:
         unasked: bool,
         layer: Layer | None,
         closed: bool = False,
+        activated: str | None = None,
     ) -> None:
+        self._activated = activated
         self._closed = closed
         self._layer = layer
         self._turn = asyncio.Lock()
@@ -512,7 +539,12 @@ class _Behind:
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
         walls = await self._sandbox.confine(
-            self._profile, self._grants, neutral=self._neutral, unasked=self._unasked, closed=self._closed
+            self._profile,
+            self._grants,
+            neutral=self._neutral,
+            unasked=self._unasked,
+            closed=self._closed,
+            activated=self._activated,
         )
         if self._layer is None:
             return await self._sandbox.start(walls, command, sink)

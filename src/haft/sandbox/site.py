@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from haft.files.activated import activated_in
 from haft.files.gitconfig import first_line, known_to_git
 from haft.files.machine_secrets import secrets_of_root
 from haft.files.packages import interpreter_of
-from haft.sandbox.environment import activated_in, safe_path
+from haft.sandbox.environment import safe_path
 from haft.sandbox.toolchains import is_below, outermost, toolchains
 
 SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108

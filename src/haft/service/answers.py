@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from haft.contracts import Call, Conflict, HostId
 from haft.files import noted
 from haft.policy.approval import Inbox, Memory, Pin, Pins
+from haft.policy.approval.environments import ENVIRONMENT
 from haft.policy.approval.pins import pin_of
 from haft.policy.rules.rule import Rule
 from haft.storage import Database, StateHome
@@ -54,13 +55,18 @@ class Answers:
         _as_decided(call, "asked about")
         thread = call.thread if scope == "thread" else None
 
+        environment = call.decision.environment
+
         def keep(database: Database) -> None:
+            if environment is not None:
+                digest, programs = environment
+                Pins(database, self._workspace).agree(ENVIRONMENT, Pin(digest, dict(programs)), call.who)
             if shown is not None and definition is not None:
                 Pins(database, self._workspace).agree(call.name, Pin(shown, dict(definition)), call.who)
             if rule is not None:
                 Memory(database, self._workspace).remember(rule, pin=shown, thread=thread, who=call.who)
 
-        if rule is not None or definition is not None:
+        if rule is not None or definition is not None or environment is not None:
             await self._written(keep)
 
     async def hold(self, call: Call) -> None:

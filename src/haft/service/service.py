@@ -268,6 +268,9 @@ class ToolService:
 
     def _judge(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> Judge:
         """Whoever decides, by the rules in force or others."""
+        from haft.policy.approval.environments import Environments
+        from haft.sandbox.environment import safe_path
+
         rules = self.config.rules if rules is None else rules
         if rules:
             from haft.policy.rules.never import check_rules
@@ -282,6 +285,7 @@ class ToolService:
             remembered=answers.remembered,
             pinned=answers.pinned,
             locate=root.locate,
+            environments=Environments(root.root, os.environ, safe_path),
         )
 
     async def __aexit__(

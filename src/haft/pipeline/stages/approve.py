@@ -197,7 +197,11 @@ class Approve:
         if call.tool.spec.hosting == "session":
             return await self._sandbox.confine_session(call.tool.spec.grants)
         return await self._sandbox.confine(
-            decision.profile, granted(call), neutral=decision.neutral, unasked=decision.unasked
+            decision.profile,
+            granted(call),
+            neutral=decision.neutral,
+            unasked=decision.unasked,
+            activated=decision.activated,
         )
 
     @staticmethod

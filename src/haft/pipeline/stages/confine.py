@@ -33,7 +33,11 @@ class Confine:
         if tool.spec.hosting == "session":
             return await self._in_session(call, proceed)
         walls = await self._sandbox.confine(
-            decision.profile, granted(call), neutral=decision.neutral, unasked=decision.unasked
+            decision.profile,
+            granted(call),
+            neutral=decision.neutral,
+            unasked=decision.unasked,
+            activated=decision.activated,
         )
         if call.walls is not None and not set(call.walls.identities) <= set(walls.identities):
             raise Conflict(
@@ -42,6 +46,11 @@ class Confine:
             )
         call = revised(call, walls=walls)
         self._live[call.run].call = call
+        if walls.activated is None and not decision.unasked and (place := self._sandbox.activated) is not None:
+            self._live[call.run].add_note(
+                f"the activated environment {place} was not on PATH: a rule allowed the call, and nobody has agreed "
+                "to the programs there as they are; a call that names one of them asks"
+            )
         outcome = await proceed(call)
         error = outcome.error
         if (

@@ -45,7 +45,7 @@ def loaded_files(spec: ToolSpec) -> Loaded:
 
 def held_files(spec: ToolSpec) -> dict[str, str]:
     """The files that an approval of a tool holds for, and their digests."""
-    return {path: str(_file(path)["digest"]) for path in (*spec.files, *loaded_files(spec).files)}
+    return {path: str(held_file(path)["digest"]) for path in (*spec.files, *loaded_files(spec).files)}
 
 
 def pin_of(spec: ToolSpec) -> Pin | None:
@@ -61,13 +61,13 @@ def pin_of(spec: ToolSpec) -> Pin | None:
         "outputSchema": spec.output_schema,
         "effects": spec.effects.to_json(),
         "digest": spec.digest,
-        "files": {path: _file(path) for path in (*spec.files, *loaded_files(spec).files)},
+        "files": {path: held_file(path) for path in (*spec.files, *loaded_files(spec).files)},
     }
     bare = {**definition, "files": {path: file["digest"] for path, file in definition["files"].items()}}
     return Pin(hashlib.sha256(b"haft definition\0" + encode(bare)).hexdigest(), definition)
 
 
-def _file(path: str) -> dict[str, Any]:
+def held_file(path: str) -> dict[str, Any]:
     """A file's digest, and its text where that is short. One that cannot be read is like no other."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:

@@ -1,0 +1,187 @@
+"""A virtual environment that a person has activated in the workspace: on the PATH of approved calls, as agreed to."""
+
+import asyncio
+import os
+import sys
+
+import pytest
+
+from haft.files.activated import activated_in
+from haft.service import ToolService
+
+pytestmark = [
+    pytest.mark.every_user,
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is made of Linux"),
+]
+
+
+def program(path, words):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{words}\n")
+    path.chmod(0o755)
+    return path
+
+
+class Desk:
+    """A workspace with an activated environment, and a person who is asked."""
+
+    def __init__(self, base, monkeypatch):
+        self.base, self.workspace, self.venv = base, base / "workspace", base / "workspace/.venv"
+        self.venv.joinpath("lib/python3.12/site-packages").mkdir(parents=True)
+        (self.venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
+        self.mine = program(self.venv / "bin/mine", "echo of the environment, $VIRTUAL_ENV")
+        program(base / "own/mine", "echo of the machine")
+        program(base / "own/outer", "inner")
+        program(base / "own/inner", "echo the real one")
+        (base / "own").chmod(0o755)
+        (self.venv / "bin/python").symlink_to("/usr/bin/env")
+        self.rest = f"{base}/own:{os.environ['PATH']}"
+        self.monkeypatch = monkeypatch
+        self.activate()
+        self.asked = []
+
+    def activate(self):
+        self.monkeypatch.setenv("PATH", f"{self.venv}/bin:{self.rest}")
+        self.monkeypatch.setenv("VIRTUAL_ENV", str(self.venv))
+
+    def deactivate(self):
+        self.monkeypatch.setenv("PATH", self.rest)
+        self.monkeypatch.delenv("VIRTUAL_ENV")
+
+    def call(self, command, *patterns, approves=True):
+        """Run a line where rules allow what fits these patterns; what a person was asked is kept."""
+        rules = [{"tool": "shell", "action": "allow", "matches": {"command": each}} for each in patterns]
+        self.asked.clear()
+
+        async def approver(request):
+            self.asked.append(request)
+            return approves() if callable(approves) else approves
+
+        async def main():
+            async with ToolService.open(
+                self.workspace,
+                home=self.base / "state",
+                installed=False,
+                approver=approver,
+                settings={"permissions": rules},
+            ) as service:
+                return await service.call("shell", {"command": command})
+
+        return asyncio.run(main())
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    return Desk(tmp_path, monkeypatch)
+
+
+def test_a_call_that_a_person_approved_finds_the_programs_of_the_environment(desk):
+    assert desk.call("mine").output == f"of the environment, {desk.venv}\n"
+    (request,) = desk.asked
+    assert "`mine` is a program of the activated environment .venv" in request.reason
+    assert "others of these names on this machine: `mine`" in request.reason
+
+
+def test_so_does_a_program_that_the_approved_one_starts(desk):
+    program(desk.venv / "bin/inner", "echo of the environment")
+    assert desk.call("outer").output == "of the environment\n"
+    (request,) = desk.asked
+    assert "come first on its PATH" in request.reason and "`inner`" in request.reason
+
+
+def test_a_call_that_nobody_approved_does_not(desk):
+    outcome = desk.call('echo "$PATH"; which mine')
+    assert desk.asked == [] and str(desk.venv) not in outcome.output and outcome.notes == ()
+
+
+def test_under_a_rule_it_asks_once_and_again_for_another_file_of_that_name(desk):
+    assert desk.call("mine", "mine*", approves=False).status == "rejected-by-user"
+    assert "nobody has agreed to these yet" in desk.asked[0].reason
+    assert desk.call("mine", "mine*").output.startswith("of the environment")
+    assert len(desk.asked) == 1
+    assert desk.call("mine", "mine*").output.startswith("of the environment")
+    assert desk.asked == []
+    program(desk.mine, "echo something else")
+    assert desk.call("mine", "mine*", approves=False).status == "rejected-by-user"
+    assert "has changed since somebody agreed to it" in desk.asked[0].reason
+    assert "+echo something else" in desk.asked[0].definition_diff
+
+
+def test_a_program_that_an_agent_put_there_under_the_name_of_another_does_not_run_under_a_rule(desk):
+    desk.call("mine", "mine*")
+    program(desk.venv / "bin/git", "echo hijacked")
+    outcome = desk.call("git commit -m x", "git *", approves=False)
+    assert outcome.status == "rejected-by-user" and "`git`" in desk.asked[0].reason
+
+
+def test_nor_when_a_program_that_a_rule_allows_starts_it_and_a_note_says_so(desk):
+    program(desk.venv / "bin/inner", "echo hijacked")
+    outcome = desk.call("outer", "outer*", approves=False)
+    assert (outcome.output, desk.asked) == ("the real one\n", [])
+    assert "was not on PATH" in outcome.notes[0] and str(desk.venv) in outcome.notes[0]
+
+
+def test_once_agreed_to_it_is_there_for_everything_that_rules_allow(desk):
+    program(desk.venv / "bin/inner", "echo of the environment")
+    desk.call("mine")
+    outcome = desk.call("outer", "outer*", approves=False)
+    assert (outcome.output, outcome.notes) == ("of the environment\n", ())
+
+
+def test_a_program_that_is_replaced_while_a_person_is_asked_does_not_run(desk):
+    def agreed():
+        program(desk.mine, "echo hijacked")
+        return True
+
+    outcome = desk.call("mine", "mine*", approves=agreed)
+    assert (outcome.status, outcome.error.code, outcome.output) == ("error", "conflict", "")
+
+
+CHANGES = {
+    "Python leads elsewhere": lambda venv: ((venv / "bin/python").unlink(), (venv / "bin/python").symlink_to("mine")),
+    "the place of Python's library": lambda venv: (venv / "pyvenv.cfg").write_text("home = /tmp\n"),
+    "code that Python runs at its start": lambda venv: (venv / "lib/python3.12/site-packages/x.pth").write_text(
+        "import x\n"
+    ),
+    "a new program": lambda venv: program(venv / "bin/new", "echo new"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_whatever_decides_which_code_runs_is_part_of_what_was_agreed_to(change, desk):
+    desk.call("mine", "mine*")
+    change(desk.venv)
+    assert desk.call("mine", "mine*", approves=False).status == "rejected-by-user"
+
+
+def test_a_name_that_was_agreed_to_there_and_leads_elsewhere_now_asks_once(desk):
+    desk.call("mine", "mine*")
+    desk.deactivate()
+    assert desk.call("mine", "mine*", approves=False).status == "rejected-by-user"
+    assert "was agreed to as .venv/bin/mine" in desk.asked[0].reason and "own/mine now" in desk.asked[0].reason
+    assert desk.call("mine", "mine*").output == "of the machine\n"
+    assert desk.call("mine", "mine*", approves=False).output == "of the machine\n"
+    desk.activate()
+    assert desk.call("mine", "mine*", approves=False).output.startswith("of the environment")
+
+
+# Which environment it is.
+
+
+def test_it_is_activated_where_its_programs_stand_first_or_it_is_named_and_they_are_on_path(tmp_path):
+    place = tmp_path / "env"
+    (place / "bin").mkdir(parents=True)
+    programs = f"{place}/bin"
+    workspace = str(tmp_path)
+    assert activated_in(workspace, {"PATH": f"{programs}:/usr/bin"}) is None, "it is no environment"
+    (place / "pyvenv.cfg").touch()
+    assert activated_in(workspace, {"PATH": f"{programs}:/usr/bin"}) == str(place)
+    assert activated_in(workspace, {"PATH": f"/usr/bin:{programs}"}) is None
+    assert activated_in(workspace, {"PATH": f"/usr/bin:{programs}", "VIRTUAL_ENV": str(place)}) == str(place)
+    assert activated_in(workspace, {"PATH": "/usr/bin", "VIRTUAL_ENV": str(place)}) is None
+    assert activated_in("/elsewhere", {"PATH": f"{programs}:/usr/bin"}) is None
+    (place / "bin").chmod(0o777)
+    assert activated_in(workspace, {"PATH": f"{programs}:/usr/bin"}) is None
+    (place / "bin").chmod(0o755)
+    (tmp_path / "link").symlink_to("env")
+    assert activated_in(workspace, {"PATH": f"{tmp_path}/link/bin:/usr/bin"}) is None
