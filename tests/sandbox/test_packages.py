@@ -73,14 +73,14 @@ def node_package(place):
 MAKERS = {"python3": python_package, "node": node_package}
 
 
-def called(place, *paths, toolbox=None, workspace=None):
+def called(place, *paths, toolbox=None, workspace=None, state=None):
     """What the tool says of itself, and what it sees of some paths."""
     top = place.parents[2]
 
     async def main():
         os.environ["AMP_TOOLBOX"] = str(toolbox or place / "tools")
         async with ToolService.open(
-            workspace or top / "workspace", approver=lambda _request: True, home=top / "state", installed=False
+            workspace or top / "workspace", approver=lambda _request: True, home=state or top / "state", installed=False
         ) as service:
             (listing,) = [one for one in service.tools(all=True) if one.spec.name == "tb__speak"]
             if listing.reason:
@@ -135,21 +135,36 @@ def test_a_toolbox_that_is_a_link_is_run_by_its_own_name(place):
     assert called(place, "", toolbox=link) == ("from beside", ["from beside unseen"])
 
 
+def environment(folder, home, words):
+    """A virtual environment whose Python uv installed, by the name of a minor version, as uv does it."""
+    root = home / ".local/share/uv/python"
+    put(root / "cpython-mine/lib/python3.12/os.py", "")
+    put(root / "cpython-mine/bin/python3.12", f"#!/bin/sh\n{words}\n")
+    (root / "minor").symlink_to("cpython-mine")
+    put(folder / ".venv/pyvenv.cfg", "")
+    (folder / ".venv/bin").mkdir()
+    (folder / ".venv/bin/python").symlink_to(root / "minor/bin/python3.12")
+
+
+def test_a_tool_runs_with_the_python_of_its_packages_environment(place):
+    path = python_package(place)
+    environment(place, place.parents[1], 'echo \'{"name": "speak", "description": "the one of uv"}\'')
+    put(path, f"#!{place}/.venv/bin/python\n")
+    assert called(place)[0] == "the one of uv"
+
+
+def test_what_haft_keeps_in_a_package_stays_hidden(place):
+    python_package(place)
+    said, seen = called(place, place / "state/haft.db", state=place / "state")
+    assert (said, seen) == ("from beside", ["from beside unseen"])
+    assert (place / "state/haft.db").exists()
+
+
 def test_the_python_of_a_workspaces_environment_runs_where_uv_installed_it(place):
     home, top = place.parents[1], place.parents[2]
     root = home / ".local/share/uv/python"
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    mine = root / "cpython-mine"
-    for part in (f"bin/python{version}", f"lib/python{version}/os.py"):
-        (mine / part).parent.mkdir(parents=True, exist_ok=True)
-        (mine / part).write_text("#!/bin/sh\necho the one of uv\n")
-        (mine / part).chmod(0o755)
+    environment(top / "workspace", home, "echo the one of uv")
     (root / "cpython-other/lib").mkdir(parents=True)
-    (root / "minor").symlink_to("cpython-mine")
-    venv = top / "workspace/.venv"
-    (venv / "bin").mkdir(parents=True)
-    (venv / "pyvenv.cfg").touch()
-    (venv / "bin/python").symlink_to(root / f"minor/bin/python{version}")
 
     async def main():
         async with ToolService.open(

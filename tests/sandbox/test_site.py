@@ -138,6 +138,21 @@ def test_what_is_not_hidden_or_not_there_or_relative_is_not_shown(home, tmp_path
     assert toolchains(path, [str(home)], [str(home)]) == []
 
 
+@pytest.mark.parametrize("place", ["person/venvs/x", "workspace/.venv", "workspace/deep/env"])
+def test_an_environment_on_path_shows_the_interpreter_that_uv_installed_for_it(place, look, home, tmp_path):
+    python = home / "pythons/cpython-3.12/bin/python3.12"
+    for path in (python, home / "pythons/cpython-3.12/lib/python3.12/os.py", home / "pythons/other/secret"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / place / "bin").mkdir(parents=True)
+    (tmp_path / place / "pyvenv.cfg").touch()
+    (tmp_path / place / "bin/python").symlink_to(python)
+    site = look(path=f"{tmp_path / place}/bin:/usr/bin", UV_PYTHON_INSTALL_DIR=str(home / "pythons"))
+    for shown in (site.show, site.view):
+        found = [target for _source, target in shown if target.startswith(str(home / "pythons"))]
+        assert str(home / "pythons/cpython-3.12") in found and not any("other" in each for each in found)
+
+
 def test_only_the_outermost_are_kept():
     assert outermost(["/a/b/c", "/a/b", "/a/bc", "/d", "/a/b"]) == ["/d", "/a/b", "/a/bc"]
 

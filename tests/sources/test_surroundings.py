@@ -1,12 +1,14 @@
 """Failures are kept, and looked at again when something changed that they may come from."""
 
 import asyncio
+import json
 import os
 
 import pytest
 
 from haft import ToolService
 from haft.sources.surroundings import DEPENDED_ON, surroundings
+from haft.surfaces.cli.main import run
 
 NEEDY = """#!/bin/sh
 here=$(dirname "$(dirname "$0")")
@@ -171,3 +173,24 @@ def test_an_unknown_name_is_answered_with_the_broken_plugin_that_may_have_brough
 
     found = opened(package, body, settings={"plugins": [f"path:{plugin}"]})
     assert found.code == "unknown-tool" and "plugin" in found.hint and "a_library_that_is_not_there" in found.hint
+
+
+TYPED = """#!/bin/sh
+[ -e "$(dirname "$(dirname "$0")")/mended" ] || { echo "it is out of order" >&2; exit 1; }
+[ "$TOOLBOX_ACTION" = execute ] && exec cat
+echo '{"name": "needy", "args": {"count": ["integer", "how many"], "all": ["array", "which"]}}'
+"""
+
+
+def test_on_the_command_line_a_broken_tool_says_why_and_a_mended_one_gets_its_arguments(package, monkeypatch, capsys):
+    (package / "tools/needy").write_text(TYPED)
+    monkeypatch.setenv("HAFT_HOME", str(package.parent / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(package.parent / "config"))
+    monkeypatch.chdir(package.parent / "workspace")
+    words = ["tools", "use", "tb__needy", "--count", "3", "--all", "a", "--approve", "--only", "output"]
+    assert run(words) == 2
+    said = capsys.readouterr().err
+    assert "it is broken" in said and "it is out of order" in said
+    (package / "mended").touch()
+    assert run(words) == 0
+    assert json.loads(capsys.readouterr().out) == {"count": 3, "all": ["a"]}

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.files.activated import activated_in
 from haft.files.gitconfig import first_line, known_to_git
 from haft.files.machine_secrets import secrets_of_root
 from haft.files.packages import interpreter_of
@@ -133,9 +132,11 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
 
 
 def environments_in(workspace: str, env: Mapping[str, str]) -> Iterator[str]:
-    """The virtual environments of a workspace: the one that is activated, and those of the usual names."""
-    if (active := activated_in(workspace, env)) is not None:
-        yield active
+    """The virtual environments that calls may use: those whose programs are on PATH, wherever they are, and those of
+    the workspace that have the usual names."""
+    yield from (
+        os.path.dirname(os.path.normpath(each)) for each in env.get("PATH", "").split(":") if os.path.isabs(each)
+    )
     yield from (os.path.join(workspace, name) for name in (".venv", "venv"))
 
 
