@@ -114,6 +114,11 @@ class AskingLauncher(Launcher, Protocol):
         """Whether anything keeps them from doing something else instead."""
         ...
 
+    def granting(self, grants: Grants) -> Launcher:
+        """The same for one of them that a person lets have more: variables, and files to read. What is secret of that
+        is masked in its output."""
+        ...
+
 
 class SessionLauncher(Protocol):
     """Starts programs that outlive a call, and end with the host at the latest."""

@@ -30,6 +30,7 @@ from haft.contracts import (
     Launcher,
     Layer,
     Limits,
+    MaskedStream,
     NetworkOpen,
     OutputSink,
     Profile,
@@ -509,6 +510,24 @@ class _Deaf:
     def ended(self, children: Sequence[EndedChild]) -> None: ...
 
 
+class _Masked:
+    """Hands on what a program says, without the secrets that it was given."""
+
+    def __init__(self, sink: OutputSink, secrets: Secrets) -> None:
+        self._sink = sink
+        self._streams: dict[Stream, MaskedStream] = {"stdout": secrets.stream(), "stderr": secrets.stream()}
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        self._sink.output(stream, self._streams[stream].feed(data))
+
+    def ended(self, children: Sequence[EndedChild]) -> None:
+        self._sink.ended(children)
+
+    def end(self) -> None:
+        for stream, masked in self._streams.items():
+            self._sink.output(stream, masked.end())
+
+
 class _Behind:
     """The launcher of one call. Commands above one layer run one after another."""
 
@@ -534,6 +553,13 @@ class _Behind:
         self._neutral = neutral
         self._unasked = unasked
 
+    def granting(self, grants: Grants) -> Launcher:
+        """For who is asked something: see `AskingLauncher`."""
+        if grants == NO_GRANTS:
+            return self
+        some = Grants(env=grants.env, read=grants.read)
+        return _Behind(self._sandbox, "read-only", some, neutral=False, unasked=True, layer=None, closed=True)
+
     async def is_walled(self) -> bool:
         return (await self._sandbox.ready()).namespaces
 
@@ -546,7 +572,12 @@ class _Behind:
             closed=self._closed,
             activated=self._activated,
         )
+        if self._closed and (secrets := self._sandbox.granted_secrets(self._grants)):
+            sink = _Masked(sink, secrets)
         if self._layer is None:
-            return await self._sandbox.start(walls, command, sink)
+            end = await self._sandbox.start(walls, command, sink)
+            if isinstance(sink, _Masked):
+                sink.end()
+            return end
         async with self._turn:
             return await self._sandbox.answer(replace(walls, layer=self._layer), command, sink)

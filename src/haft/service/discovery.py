@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import (
+    NO_GRANTS,
     NO_SECRETS,
     AskingLauncher,
     BadUsage,
     Found,
+    Grants,
     Kind,
     Launcher,
     Provenance,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from haft.service.command_lines import ConfiguredCommandLines
     from haft.service.config import Config
+    from haft.service.describe_grants import DescribeGrants
     from haft.service.origins import Origins
     from haft.service.placeholders import Unset
     from haft.service.plugins import Plugins
@@ -77,6 +80,8 @@ class Discovery:
         self._templates: ConfiguredTemplates | None = None
         self._command_lines: ConfiguredCommandLines | None = None
         self._home = home.path
+        self._state = home
+        self._grants: DescribeGrants | None = None
         self._config: Config | None = None
         self._catalogue: Catalogue | None = None
         self._follows_exports = follows_exports
@@ -87,9 +92,13 @@ class Discovery:
         self._turn: asyncio.Lock | None = None
 
     def configure(self, config: Config) -> None:
-        """Take in the directories and separators that were configured."""
+        """Take in the directories and separators that were configured, and what rules let tools have."""
         self._config = config
         self._definitions.context = confinement_of(config)
+        if config.values["permissions"]:
+            from haft.service.describe_grants import DescribeGrants
+
+            self._grants = DescribeGrants(config, self._state, self._workspace)
         self._configured = tuple(self._directories(config))
         source = config.sources["toolbox.separator"]
         special = {
@@ -100,7 +109,7 @@ class Discovery:
         if config.values["plugins"]:
             from haft.service.plugins import Plugins
 
-            self._plugins = Plugins(config, self._workspace, self._definitions, self._sessions)
+            self._plugins = Plugins(config, self._workspace, self._definitions, self._sessions, self._granted)
         if config.values["templates.paths"] or config.values["templates.instances"]:
             self._templates = self._configured_templates(config)
         if config.values["cli"]:
@@ -225,8 +234,8 @@ class Discovery:
                     del known[path]
                     self._definitions.save(group, known)
 
-    async def at(self, path: str, launcher: AskingLauncher) -> Found:
-        """The tool at a path, wherever it lies, asked anew."""
+    async def at(self, path: str, launcher: AskingLauncher, grants: Grants = NO_GRANTS) -> Found:
+        """The tool at a path, wherever it lies, asked anew, with what a rule or whoever names it grants."""
         from haft.files.links import lies_inside
         from haft.sources.amp_toolbox.describing import describe, script
         from haft.sources.amp_toolbox.exports import as_the_tool, export_at
@@ -241,7 +250,7 @@ class Discovery:
         inside = lies_inside(path, self._workspace)
         provenance: Provenance = "workspace" if inside else "user"
         if is_bash_plugin(script(path).encode()):
-            return await self._plugin_at(path, provenance, launcher)
+            return await self._plugin_at(path, provenance, launcher.granting(grants))
         each = candidate(path, Place(os.path.dirname(path), provenance, self._workspace if inside else None))
         if each.problem is not None:
             raise BadUsage(f"{path} is no tool: {each.problem}")
@@ -253,7 +262,8 @@ class Discovery:
             if found.tool is None:
                 raise BadUsage(f"{path} stands for a tool that cannot be called: {found.reason}")
             return found
-        known = await describe(each, launcher, DESCRIBE_SECONDS)
+        granted = grants | self._boxes().granted_to(each)
+        known = await describe(each, launcher.granting(granted), DESCRIBE_SECONDS)
         if "problem" in known:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
         return as_found(known, each, self._separators)
@@ -296,6 +306,8 @@ class Discovery:
             await self._plugins.close()
         if self._origins is not None:
             await self._origins.close()
+        if self._grants is not None:
+            self._grants.close()
 
     def _origin(self, export: Export) -> Found:
         """The tool that an executable stands for."""
@@ -305,10 +317,17 @@ class Discovery:
             self._origins = Origins(lambda: self._catalogue, self._opened)
         return self._origins(export)
 
+    def _granted(self, names: Sequence[str], kind: str, path: str, provenance: Provenance) -> Grants:
+        return NO_GRANTS if self._grants is None else self._grants(names, kind, path, provenance)
+
     def _boxes(self) -> Toolboxes:
         if self._toolboxes is None:
             self._toolboxes = Toolboxes(
-                self._places, self._definitions, self._separators, self._origin if self._follows_exports else None
+                self._places,
+                self._definitions,
+                self._separators,
+                self._origin if self._follows_exports else None,
+                self._granted,
             )
         return self._toolboxes
 

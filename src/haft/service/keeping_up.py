@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from haft.contracts import AskingLauncher, BadUsage, Listing
+from haft.contracts import NO_GRANTS, AskingLauncher, BadUsage, Grants, Listing
 from haft.registry import Catalogue
 from haft.service.discovery import Discovery
 
@@ -43,8 +43,9 @@ class KeepingUp:
         if tool is None or not self._discovery.is_current(tool.spec):
             await self._discovery.renew(self._catalogue, self._launcher(), doubted=name)
 
-    async def load(self, path: str, thread: str) -> Listing:
-        """The tool at a path: the one that is there already, or one that is taken in."""
+    async def load(self, path: str, thread: str, grants: Grants = NO_GRANTS) -> Listing:
+        """The tool at a path: the one that is there already, or one that is taken in. It is asked with what of `grants`
+        can be had by who is asked: variables, and files to read."""
         full = os.path.abspath(os.path.expanduser(path))
         there = [one for one in self._catalogue.listings(thread=thread) if one.spec.origin == full]
         if len(there) > 1:
@@ -52,7 +53,7 @@ class KeepingUp:
             raise BadUsage(f"{full} is several tools: {named}", hint="call one of them by its name")
         if there and self._discovery.is_current(there[0].spec):
             return there[0]
-        found = await self._discovery.at(full, self._launcher())
+        found = await self._discovery.at(full, self._launcher(), grants)
         assert found.tool is not None
         self._catalogue.forget(full)
         listing = self._catalogue.add(found.tool)

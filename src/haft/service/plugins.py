@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from haft.contracts import AskingLauncher, Definitions, Provenance, SessionLauncher
 from haft.registry import Catalogue
 from haft.service.config import Config
-from haft.sources.answers import Told
+from haft.sources.answers import Granted, Told, nothing
 from haft.sources.bash_plugin import BashPlugins, PluginFile, PluginReference, Policy, files_of, read_reference
 from haft.sources.bash_plugin.finding import DESCRIPTOR
 
@@ -26,7 +26,12 @@ class Plugins:
     """Those of one workspace and its user."""
 
     def __init__(
-        self, config: Config, workspace: str, definitions: Definitions, sessions: SessionLauncher | None = None
+        self,
+        config: Config,
+        workspace: str,
+        definitions: Definitions,
+        sessions: SessionLauncher | None = None,
+        granted: Granted = nothing,
     ) -> None:
         """`sessions` starts the workers of Python plugins; without it their tools are listed and cannot be called."""
         self._workspace = os.path.realpath(workspace)
@@ -51,7 +56,7 @@ class Plugins:
             from haft.service.fetching import Fetching
 
             self.fetching = Fetching(config, workspace, self._why_not_fetched)
-        self._bash = BashPlugins(lambda: list(self._files()), definitions, self.policy, self._why_disabled)
+        self._bash = BashPlugins(lambda: list(self._files()), definitions, self.policy, self._why_disabled, granted)
         self._python: PythonPlugins | None = None
         if any(reference.family == "python" for reference in self.references):
             from haft.sources.python_plugin import PythonPlugins

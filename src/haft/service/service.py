@@ -555,10 +555,11 @@ class ToolService:
         await self._disk.renew(name)
         return next((one for one in self.tools() if one.spec.name == name), None)
 
-    async def load(self, path: str) -> Listing:
-        """Take in the tool at a path that no toolbox has, or find the one that has it."""
+    async def load(self, path: str, *, grants: Grants | Mapping[str, Any] | None = None) -> Listing:
+        """Take in the tool at a path that no toolbox has, or find the one that has it. Variables and files to read that
+        `grants` name are its own while it is asked what it is."""
         self._running()
-        return await self._disk.load(path, self.thread)
+        return await self._disk.load(path, self.thread, grants_from(grants))
 
     def add(self, tool: ToolLike) -> Listing:
         """Take in another tool, as if handed over at the start."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from haft.changes.reversing import Reversed
 from haft.changes.undoing import Direction
-from haft.contracts import BadConfig, Event, Listing, Outcome, RunId
+from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, RunId
 from haft.pipeline import Run
 from haft.policy.approval import Waiting
 from haft.policy.question import Explained
@@ -179,9 +179,9 @@ class SyncToolService:
         """Look at the disk again because a tool is wanted that is not there, or is broken."""
         return self._wait(self._service.look_again(name))
 
-    def load(self, path: str) -> Listing:
+    def load(self, path: str, *, grants: Grants | Mapping[str, Any] | None = None) -> Listing:
         """Take in the tool at a path, or find the one that has it."""
-        return self._wait(self._service.load(path))
+        return self._wait(self._service.load(path, grants=grants))
 
     def undo(self, *runs: str, thread: str | None = None, force: bool = False, who: str | None = None) -> SyncRun:
         """Take back what runs changed, all of them or none; without any, the last of this user."""

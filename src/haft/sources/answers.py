@@ -11,7 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from haft.contracts import Definitions, Launcher
+from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Grants, Launcher, Provenance
 
 AT_ONCE: Final = 48
 FAIR_SECONDS: Final = 2.0
@@ -54,14 +54,30 @@ A = TypeVar("A", bound=Asked)
 
 Ask = Callable[[A, Launcher, float], Awaitable[Known]]
 
+Granted = Callable[[Sequence[str], str, str, Provenance], Grants]
+"""What a rule lets a file have when it is asked: by the names that its tool has or may have, its kind, its path, and
+who vouches for it."""
+
+
+def nothing(_names: Sequence[str], _kind: str, _path: str, _provenance: Provenance) -> Grants:
+    """Where no rule says anything."""
+    return NO_GRANTS
+
 
 class Answers:
     """The answers of files of one kind."""
 
-    def __init__(self, definitions: Definitions, around: Callable[[Any], str] = lambda _file: "") -> None:
-        """`around` says of a file what it may depend on: another text when that changed."""
+    def __init__(
+        self,
+        definitions: Definitions,
+        around: Callable[[Any], str] = lambda _file: "",
+        granted: Callable[[Any], Grants] = lambda _file: NO_GRANTS,
+    ) -> None:
+        """`around` says of a file what it may depend on: another text when that changed. `granted` says what it may
+        have when it is asked."""
         self._around = around
         self._definitions = definitions
+        self._granted = granted
         self._known: dict[str, dict[str, Known]] = {}
         """By group, then by key."""
 
@@ -77,6 +93,8 @@ class Answers:
         known = self.of(file)
         if known.get("identity") != file.identity or known.get("passing"):
             return True
+        if known.get("granted") != _told(self._granted(file)):
+            return True
         if "problem" not in known:
             return False
         needs = known.get("needs")
@@ -91,10 +109,19 @@ class Answers:
         if "problem" in known:
             self._known[file.group][file.key] = {**known, "passing": True}
 
-    async def ask(self, wanted: Sequence[A], every: Iterable[A], ask: Ask[A], launcher: Launcher, told: Told) -> None:
+    async def ask(
+        self, wanted: Sequence[A], every: Iterable[A], ask: Ask[A], launcher: AskingLauncher, told: Told
+    ) -> None:
         """Ask some of every file that there is, and keep what they say."""
         around = {file.key: self._depended_on(file) for file in wanted}
-        answers = await ask_all(wanted, ask, launcher, told)
+
+        async def granted(file: A, launcher: Launcher, seconds: float) -> Known:
+            grants = self._granted(file)
+            known = await ask(file, launcher if grants == NO_GRANTS else asking.granting(grants), seconds)
+            return known if grants == NO_GRANTS else {**known, "granted": _told(grants)}
+
+        asking = launcher
+        answers = await ask_all(wanted, granted, launcher, told)
         for file in wanted:
             before = self.of(file)
             self._known[file.group].pop(file.key, None)
@@ -108,6 +135,11 @@ class Answers:
             self._known[group] = {path: one for path, one in self._known[group].items() if path in present}
             kept = {path: one for path, one in self._known[group].items() if not one.get("passing")}
             self._definitions.save(group, kept)
+
+
+def _told(grants: Grants) -> dict[str, list[str]] | None:
+    """By which it is known whether a file would be given the same again. Names, no values."""
+    return None if grants == NO_GRANTS else {"env": list(grants.env), "read": list(grants.read)}
 
 
 async def ask_all(

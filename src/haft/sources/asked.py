@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from haft.contracts import Definitions, Found, Launcher, Provenance, State, ToolSpec
-from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Asked, Known, Told
+from haft.contracts import AskingLauncher, Definitions, Found, Grants, Launcher, Provenance, State, ToolSpec
+from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Asked, Granted, Known, Told, nothing
 from haft.sources.surroundings import surroundings
 
 
@@ -34,12 +34,20 @@ class AskedSource(ABC, Generic[P]):
         files: Callable[[], Sequence[P]],
         definitions: Definitions,
         why_disabled: Callable[[P], str | None] = lambda _file: None,
+        granted: Granted = nothing,
     ) -> None:
         self._files = files
-        self._answers = Answers(definitions, lambda file: surroundings(file.path))
+        self._granted = granted
+        self._answers = Answers(definitions, lambda file: surroundings(file.path), self._granted_to)
         self._why_disabled = why_disabled
         self._seen: list[P] = []
         self._unasked: frozenset[str] = frozenset()
+
+    def _granted_to(self, file: P) -> Grants:
+        bare = self.bare(file)
+        known = self._answers.of(file)
+        names = [bare.name, *([said] if (said := known.get("name", known.get("was"))) is not None else [])]
+        return self._granted(names, bare.kind, file.path, file.provenance)
 
     @abstractmethod
     async def describe(self, file: P, launcher: Launcher, seconds: float) -> Known:
@@ -69,7 +77,7 @@ class AskedSource(ABC, Generic[P]):
                 self._answers.doubt(each)
 
     async def ask(
-        self, launcher: Launcher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
+        self, launcher: AskingLauncher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
     ) -> None:
         """Ask those that are not known, and keep what they say; `but` those of these provenances."""
         self._unasked = but

@@ -67,6 +67,11 @@ def pin_of(spec: ToolSpec) -> Pin | None:
     return Pin(hashlib.sha256(b"haft definition\0" + encode(bare)).hexdigest(), definition)
 
 
+def is_unchanged(pin: Pin) -> bool:
+    """Whether the files of a tool still are those that were agreed to."""
+    return all(held_file(path)["digest"] == file["digest"] for path, file in pin.definition["files"].items())
+
+
 def held_file(path: str) -> dict[str, Any]:
     """A file's digest, and its text where that is short. One that cannot be read is like no other."""
     try:
@@ -95,6 +100,15 @@ class Pins:
             "SELECT pin, definition FROM pins WHERE workspace = ? AND tool = ?", [self._workspace, tool]
         )
         return Pin(rows[0][0], decode(rows[0][1])) if rows else None
+
+    def holding(self, path: str) -> list[tuple[str, Pin]]:
+        """Every tool that a file is part of, with its definition."""
+        rows = self._database.rows(
+            "SELECT tool, pin, definition FROM pins WHERE workspace = ? AND instr(definition, ?)",
+            [self._workspace, encode(path).decode()],
+        )
+        found = ((tool, Pin(digest, decode(definition))) for tool, digest, definition in rows)
+        return [(tool, pin) for tool, pin in found if path in pin.definition["files"]]
 
     def hold(self, tool: str, pin: Pin, who: str) -> str:
         """Keep a definition where none is kept; the digest of the one that is kept then."""

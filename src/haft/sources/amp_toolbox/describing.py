@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from typing import Final
 
 from haft.contracts import Launcher
@@ -13,6 +14,7 @@ from haft.sources.amp_toolbox.finding import Candidate
 from haft.sources.amp_toolbox.interpreters import missing_interpreter
 from haft.sources.amp_toolbox.reading import Unreadable, read_description
 from haft.sources.amp_toolbox.separator import shown_by
+from haft.sources.amp_toolbox.tool import file_name
 from haft.sources.answers import FAIR_SECONDS, Known
 from haft.sources.asking import DESCRIBE_SECONDS, Said, tail_of
 
@@ -41,9 +43,26 @@ async def describe(candidate: Candidate, launcher: Launcher, seconds: float) -> 
         known["problem"] = f"{error.message}; {error.cure}"
         if said.stderr.strip():
             known["problem"] += f"; stderr: {tail_of(said.stderr)}"
+        known["problem"] += _withheld(candidate)
         known["needs"] = missing_interpreter(candidate.path)
         known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
     return known
+
+
+def _withheld(candidate: Candidate) -> str:
+    """What to type where it may have failed for want of a variable."""
+    from haft.contracts.variables import names_read, withheld
+
+    names = withheld(names_read(script(candidate.path)), os.environ)
+    if not names:
+        return ""
+    options = " ".join(f"--env {name}" for name in names)
+    # A rule does not reach what a workspace brings before somebody has called it.
+    if candidate.place.provenance == "workspace":
+        how = f"haft tools use {shlex.quote(candidate.path)} {options}"
+    else:
+        how = f"haft permissions add allow {file_name(candidate.path)} {options}"
+    return f"; it names {' and '.join(names)}, set here and withheld from it: to pass it on, `{how}`"
 
 
 def read(said: Said, path: str, seconds: float = DESCRIBE_SECONDS) -> Known:

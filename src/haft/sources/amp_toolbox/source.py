@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import Definitions, Found, Launcher, ToolSpec
+from haft.contracts import AskingLauncher, Definitions, Found, Grants, ToolSpec
 from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, registered_name, spec_of
-from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Told
+from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Granted, Told, nothing
 from haft.sources.identity import identity_at
 from haft.sources.surroundings import surroundings
 
@@ -50,15 +50,25 @@ class Toolboxes:
         definitions: Definitions,
         separators: Separators | None = None,
         origins: Origins | None = None,
+        granted: Granted = nothing,
     ) -> None:
-        """`origins` finds the tools that exported executables stand for; without it they are tools like others."""
+        """`origins` finds the tools that exported executables stand for; without it they are tools like others.
+        `granted` says what a file may have when it is asked what it is."""
+        self._granted = granted
         self._origins = origins
         self._exports: dict[tuple[str, str], Export | None] = {}
         self._places = places
-        self._answers = Answers(definitions, lambda file: surroundings(file.path, file.place.folder))
+        self._answers = Answers(definitions, lambda file: surroundings(file.path, file.place.folder), self.granted_to)
         self._separators = separators or Separators()
         self._seen: list[Candidate] = []
         self._unasked: frozenset[str] = frozenset()
+
+    def granted_to(self, each: Candidate) -> Grants:
+        """What a file may have when it is asked what it is, by the name that it has or may have."""
+        known = self._answers.of(each)
+        said = known.get("name", known.get("was"))
+        names = [file_name(each.path), *([registered_name(said)] if isinstance(said, str) else [])]
+        return self._granted(names, "amp-toolbox", each.path, each.place.provenance)
 
     def look(self) -> bool:
         """See what lies there now; whether that is anything else than before."""
@@ -89,7 +99,7 @@ class Toolboxes:
                 self._answers.doubt(each)
 
     async def ask(
-        self, launcher: Launcher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
+        self, launcher: AskingLauncher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
     ) -> None:
         """Ask those that are not known, and keep what they say; `but` those of these provenances."""
         from haft.sources.amp_toolbox.describing import describe

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from haft.contracts import Command, Definitions, Found, Launcher, State, ToolSpec, clean_tool_name
 from haft.sources.amp_toolbox.starting import own_places
-from haft.sources.answers import FAIR_SECONDS, Known
+from haft.sources.answers import FAIR_SECONDS, Granted, Known, nothing
 from haft.sources.asked import AskedSource
 from haft.sources.bash_plugin.finding import PluginFile
 from haft.sources.bash_plugin.tool import BashPluginTool, Policy, spec_of
@@ -27,8 +27,9 @@ class BashPlugins(AskedSource[PluginFile]):
         definitions: Definitions,
         policy: Policy,
         why_disabled: Callable[[PluginFile], str | None] = lambda _file: None,
+        granted: Granted = nothing,
     ) -> None:
-        super().__init__(files, definitions, why_disabled)
+        super().__init__(files, definitions, why_disabled, granted)
         self._policy = policy
 
     def is_current(self, path: str) -> bool:

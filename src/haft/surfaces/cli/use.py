@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import BadUsage, Outcome, ToolSpec
+from haft.contracts import BadUsage, Grants, Outcome, ToolSpec
 from haft.surfaces.cli.binding import arguments
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.parameters import Line, take_apart
@@ -166,7 +166,7 @@ async def _perform(
 ) -> Outcome | str | None:
     """The outcome; or, where only that is wanted, what the tool says that it would do."""
     async with service, waiting:
-        name, spec = await _found(service, wanted.tool)
+        name, spec = await _found(service, wanted.tool, wanted.grants)
         given = arguments(line, name, {} if spec is None else spec.input_schema)
         config = wanted.config_for(spec)
         if wanted.preview:
@@ -195,11 +195,11 @@ async def _perform(
     return outcome
 
 
-async def _found(service: ToolService, name: str) -> tuple[str, ToolSpec | None]:
+async def _found(service: ToolService, name: str, grants: Grants) -> tuple[str, ToolSpec | None]:
     """The tool's own name, and what is known of it. What cannot be found is for the pipeline to refuse."""
     listed = service.tools(all=True)
     if is_path(name) and all(listing.spec.name != name for listing in listed):
-        listing = await service.load(name)
+        listing = await service.load(name, grants=grants)
         return listing.spec.name, listing.spec
     callable_ = (one for one in listed if one.spec.name == name and (one.enabled or one.state == "needs-config"))
     found = next(callable_, None)
