@@ -138,7 +138,7 @@ def granted_variables(names: Iterable[str], host: Mapping[str, str] | None = Non
         if "=" in name:
             raise BadUsage("`--env` takes the name of a variable, and no value", hint="set it before haft is started")
         if (why := why_not_granted(name)) is not None:
-            raise BadUsage(f"`--env`: {why}")
+            raise BadUsage(f"`--env`: {why}", hint="a tool's own parameter of that name goes after `--`")
         if host is not None and name not in host:
             raise BadUsage(f"`--env {name}`: {name} is not set here", hint=f"set {name}, and call it again")
     return found
