@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from haft.contracts import Limits, Walls
-from haft.sandbox.evidence import Ground, judge, waited_for_network
+from haft.sandbox.evidence import Ground, judge, looked_for_credentials, swallowed, waited_for_network
 
 pytestmark = pytest.mark.every_user
 
@@ -61,22 +61,29 @@ NETWORK = [
     "    errno: -3001,\n    code: 'EAI_AGAIN',\n    syscall: 'getaddrinfo',\n    hostname: 'example.com'\n  }\n}",
     "Err:1 http://deb.debian.org/debian bookworm InRelease\n  Temporary failure resolving 'deb.debian.org'",
     "bash: connect: Network is unreachable\nbash: line 1: /dev/tcp/1.1.1.1/80: Network is unreachable",
+    "lookup failed: TypeError: fetch failed",
+    "error: Unable to connect. Is the computer able to access the url?",
+    "Get \"https://api.example/x\": dial tcp: lookup api.example: no such host",
+    "socket.gaierror: [Errno -5] No address associated with hostname",
+    "error sending request for url (https://api.example/): client error (Connect): dns error",
+    "Could not connect to server: java.net.UnknownHostException: api.example",
+    "error: Failed to download https://python.example/3.13.tar.gz\n  Caused by: dns error: no record found",
 ]  # fmt: skip
 
-WRITE = {
-    "touch: cannot touch '/etc/x': Read-only file system": "/etc",
-    "OSError: [Errno 30] Read-only file system: '/etc/x'": "/etc",
-    "bash: line 1: /etc/x: Read-only file system": "/etc",
-    "mkdir: cannot create directory ‘/usr/lib/x’: Read-only file system": "/usr/lib",
-    "mv: cannot move '/srv/project/a' to '/etc/y': Read-only file system": "/etc",
-    "cp: cannot create regular file '/usr/x': Read-only file system": "/usr",
-    "sed: couldn't open temporary file /etc/sedgwEHw9: Read-only file system": "/etc",
-    'error: Read-only file system (os error 30) at path "/usr/share/x"': "/usr/share",
-    "Error: EROFS: read-only file system, open '/etc/x'\n    at Object.openSync (node:fs:573:18) {\n  errno: -30,\n"
-    "  code: 'EROFS',\n  syscall: 'open',\n  path: '/etc/x'\n}\n\nNode.js v20.20.2": "/etc",
-    "open /usr/local/bin/x: read-only file system": "/usr/local/bin",
-    "java.io.FileNotFoundException: /etc/x (Read-only file system)": "/etc",
-}
+WRITE = [
+    "touch: cannot touch '/etc/x': Read-only file system",
+    "OSError: [Errno 30] Read-only file system: '/etc/x'",
+    "bash: line 1: /etc/x: Read-only file system",
+    "mkdir: cannot create directory ‘/usr/lib/x’: Read-only file system",
+    "mv: cannot move '/srv/project/a' to '/etc/y': Read-only file system",
+    "cp: cannot create regular file '/usr/x': Read-only file system",
+    "sed: couldn't open temporary file /etc/sedgwEHw9: Read-only file system",
+    'error: Read-only file system (os error 30) at path "/usr/share/x"',
+    ("Error: EROFS: read-only file system, open '/etc/x'\n    at Object.openSync (node:fs:573:18) {\n  errno: -30,\n"
+    "  code: 'EROFS',\n  syscall: 'open',\n  path: '/etc/x'\n}\n\nNode.js v20.20.2"),
+    "open /usr/local/bin/x: read-only file system",
+    "java.io.FileNotFoundException: /etc/x (Read-only file system)",
+]  # fmt: skip
 
 PROTECTED = {
     "error: could not write config file .git/config: Device or resource busy": ".git/config",
@@ -131,6 +138,11 @@ NONE = [
     "413 Request Entity Too Large",
     "AssertionError: expected 'EROFS' to be thrown",
     "No space left on device",
+    "Error: Cannot find module 'zod'\nRequire stack:\n- HOME/secret",
+    "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from HOME/secret",
+    'error: Cannot find package "zod" from "HOME/secret"',
+    "error: No interpreter found for Python 3.13 in managed installations or search path",
+    "TypeError: fetch failed\n  [cause]: Error: connect ECONNREFUSED 127.0.0.1:1",
 ]
 
 
@@ -144,14 +156,11 @@ def test_the_network_is_missed(output, said):
 
 
 @pytest.mark.parametrize("output", WRITE)
-def test_something_outside_is_not_written(output, said):
+def test_for_a_directory_of_the_system_no_grant_is_suggested(output, said):
     error = said(output)
     assert error is not None and error.code == "walled"
     assert "outside of what it may write" in error.message
-    if os.access(WRITE[output], os.W_OK):
-        assert f'write = ["{WRITE[output]}"]' in error.hint
-    else:
-        assert "no right" in error.hint
+    assert "--write" not in error.hint and "belongs to the system" in error.hint
 
 
 @pytest.mark.parametrize("output", PROTECTED)
@@ -276,6 +285,18 @@ def test_an_existing_file_is_named_itself_and_quoted(said, tmp_path):
     assert f"`--write {tmp_path}/secret`" in error.hint
 
 
+def test_of_a_directory_elsewhere_the_grant_is_named(said, tmp_path):
+    (tmp_path / "out").mkdir()
+    error = said(f"touch: cannot touch '{tmp_path}/out/new': Read-only file system")
+    assert f"`--write {tmp_path}/out`" in error.hint
+
+
+def test_a_home_as_a_whole_and_what_lies_above_it_are_not_suggested(said, home, tmp_path):
+    for place in (home, str(tmp_path.parent)):
+        hint = said(f"touch: cannot touch '{place}/new': Read-only file system").hint
+        assert hint == "to open it: `--write PATH`, once you know what it wants there"
+
+
 def test_what_nobody_may_open_is_not_offered(said):
     error = said("bash: /proc/self/setgroups: Read-only file system")
     assert "--write" not in error.hint and "cannot be opened" in error.hint
@@ -288,7 +309,66 @@ def test_of_a_worktree_the_whole_repository_is_named(said, tmp_path):
     assert f"`--write {common}`" in said(output, ground={"repository": str(common)}).hint
 
 
-def test_a_call_that_ran_out_of_time_may_have_waited_for_the_network():
-    assert waited_for_network("")
+def test_a_call_that_ran_out_of_time_had_no_network_only_where_it_says_so():
     assert waited_for_network("npm http fetch attempt 1 failed with EAI_AGAIN")
     assert not waited_for_network("compiling 1 of 300")
+    assert not waited_for_network("")
+
+
+def test_curls_own_exit_code_tells_where_it_says_nothing(home):
+    walls = Walls("workspace", network=False, hidden=(home,), layers=LAYERS)
+    ground = Ground(WORKSPACE, home)
+    assert "could not resolve a host" in judge("", walls, Limits(), ground, 6).message
+    assert judge("", walls, Limits(), ground, 7) is None
+    assert judge("", Walls("workspace", network=True, layers=LAYERS), Limits(), ground, 6) is None
+
+
+@pytest.mark.parametrize("output", NETWORK)
+def test_a_network_failure_that_was_caught_is_told_with_the_grant(output, home):
+    walls = {"profile": "workspace", "hidden": (home,), "layers": LAYERS}
+    found = swallowed(f"{output}\nwent on without\n", Walls(**walls, network=False))
+    assert "it has no network" in found.message and "`--network`" in found.hint
+    assert swallowed(output, Walls(**walls, network=True)) is None
+    assert "never" in swallowed(output, Walls(**walls, network=False, never_network=True)).hint
+
+
+@pytest.mark.parametrize("output", NONE)
+def test_other_words_are_not_told_as_a_network_failure(output, home):
+    assert swallowed(output, Walls("workspace", network=False, hidden=(home,), layers=LAYERS)) is None
+
+
+CREDENTIALS = {
+    "Could not read ~/.aws/credentials, skipping": ".aws/credentials",
+    'Unable to locate credentials. You can configure credentials by running "aws configure".': ".aws/credentials",
+    "warning: HERE/.netrc does not exist": ".netrc",
+    "To get started with GitHub CLI, please run:  gh auth login": ".config/gh/hosts.yml",
+    "npm error code ENEEDAUTH": ".npmrc",
+    "$HOME/.npmrc not found": ".npmrc",
+    "no .netrc: please create one": ".netrc",
+}
+
+
+@pytest.mark.parametrize("words", CREDENTIALS)
+def test_a_file_with_credentials_that_is_hidden_is_told_with_the_grant(words, home):
+    path = os.path.join(home, CREDENTIALS[words])
+    words = words.replace("HERE", home)
+    walls = {"profile": "workspace", "network": False, "hidden": (home,), "layers": LAYERS}
+    ground = Ground(WORKSPACE, home)
+    assert looked_for_credentials(words, Walls(**walls), ground) == []  # It is not there.
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.write("x")
+    ((found, how),) = looked_for_credentials(words, Walls(**walls), ground)
+    assert found == path and f"`--read {path}`" in how
+    assert looked_for_credentials(words, Walls(**walls, readable=(path,)), ground) == []
+    for other in (f"wrote {path}", "could not read elsewhere/.netrc", "cannot open /srv/.aws/credentials"):
+        assert looked_for_credentials(other, Walls(**walls), ground) == []
+
+
+def test_of_credentials_behind_a_link_it_is_said_that_no_grant_opens_them(home, tmp_path):
+    (tmp_path / "dotfiles").mkdir()
+    (tmp_path / "dotfiles/netrc").write_text("x")
+    (tmp_path / ".netrc").symlink_to(tmp_path / "dotfiles/netrc")
+    walls = Walls("workspace", network=False, hidden=(home,), layers=LAYERS)
+    ((_path, how),) = looked_for_credentials("~/.netrc not found", walls, Ground(WORKSPACE, home))
+    assert "--read" not in how and "is a link to" in how

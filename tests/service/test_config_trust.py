@@ -290,7 +290,7 @@ def test_an_entry_whose_variable_is_not_set_does_not_count_and_is_named_with_its
         ("providers", "one", "13"),
         ("templates.instances", "a", "18"),
     ]
-    assert all(one.why == "asks for the variable `NOT_THERE`, which is not set" for one in config.unset)
+    assert all(one.why == "asks for the variable `NOT_THERE`, which is not set: set NOT_THERE" for one in config.unset)
     (workspace / "haft.toml").write_text('[config]\nuser = "mine"\n')
     assert load_config(str(workspace), env, {"config": {"user": "me"}}).values["config"] == {"user": "me"}
     assert "config" not in {one.setting for one in load_config(str(workspace), env, {"config": {}}).unset}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from haft.contracts import (
     NO_CHANGES,
     NO_LIMITS,
-    OPEN_WALLS,
     UNTRACKED,
     Bug,
     Failure,
@@ -13,9 +12,11 @@ from haft.contracts import (
     Outcome,
     Rejected,
     Status,
+    Walls,
 )
 from haft.pipeline.run import Run
 
+NOT_RUN = Walls(network=False, reason="it has not run")
 CANCELLED = Failure("cancelled", "the run was cancelled")
 
 
@@ -40,7 +41,7 @@ def ended(run: Run, status: Status, error: Failure | None) -> Outcome:
         changes=run.changes or (UNTRACKED if began and changes_something else NO_CHANGES),
         decision=call.decision,
         limits=call.limits or NO_LIMITS,
-        walls=call.walls or OPEN_WALLS,
+        walls=call.walls or NOT_RUN,
     )
 
 

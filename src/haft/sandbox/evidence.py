@@ -17,18 +17,13 @@ from typing import Final
 
 from haft.contracts import HaftError, LimitExceeded, Limits, Walled, Walls
 from haft.files.gitconfig import first_line
+from haft.sandbox.credentials import looked_for
+from haft.sandbox.network_signs import CURL_UNRESOLVED, NO_NETWORK, missed_network, sign_in
 from haft.sandbox.protected import protected_names
+from haft.sandbox.site import SYSTEM
 from haft.sandbox.toolchains import is_below
 
 _READ_ONLY: Final = re.compile(r"read-only file system", re.IGNORECASE)
-_NO_NETWORK: Final = re.compile(
-    r"could not resolve (?:host|hostname)|temporary failure in name resolution|name or service not known"
-    r"|unable to resolve host|failed to connect to (?!127\.|localhost\b|\[?::1)\S+ port \d"
-    r"|network is unreachable|getaddrinfo[ (:]+(?:EAI_|failed)"
-    r"|\bENOTFOUND\b|\bEAI_AGAIN\b|\bENETUNREACH\b|failed to lookup address"
-    r"|nodename nor servname|dns error|temporary failure resolving",
-    re.IGNORECASE,
-)
 _NAMED: Final = re.compile(r"read-only file system: '([^']+)'", re.IGNORECASE)
 """How Python names the file in an error."""
 _NO_REPOSITORY: Final = re.compile(r"not a git repository", re.IGNORECASE)
@@ -37,16 +32,14 @@ _TOO_LARGE: Final = re.compile(r"file too large|file size limit exceeded|\bEFBIG
 _TOO_MANY_OPEN: Final = re.compile(r"too many open files|\bEMFILE\b", re.IGNORECASE)
 _PATH: Final = re.compile(r"(?<![\w.])(?:~|/)[^\s'\"`:;,()\[\]{}<>|&‘’“”]+")
 _BUSY: Final = re.compile(r"device or resource busy|\bEBUSY\b|invalid cross-device link", re.IGNORECASE)
-_REFUSED: Final = re.compile(r"connection refused|\bECONNREFUSED\b|couldn't connect to server", re.IGNORECASE)
-_LOCAL_PORT: Final = re.compile(
-    r"(?:\blocalhost|\b127(?:\.\d{1,3}){3}|\[?::1\]?)['\"]?(?::|,? ?port[ =:]{1,2})(\d{1,5})\b", re.IGNORECASE
-)
-
 _NO_COMMAND: Final = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found")
 
 _SIGN: Final = re.compile(
-    "|".join(each.pattern for each in (_READ_ONLY, _NO_NETWORK, _BUSY, _NO_REPOSITORY, _MISSING)), re.IGNORECASE
+    "|".join(each.pattern for each in (_READ_ONLY, NO_NETWORK, _BUSY, _NO_REPOSITORY, _MISSING)), re.IGNORECASE
 )
+_NO_PACKAGE: Final = re.compile(r"cannot find (?:module|package) ['\"`](?![./~])", re.IGNORECASE)
+SYSTEM_PLACES: Final = (*SYSTEM, "/var")
+CURL_FAILED: Final = "curl exited 6, which means that it could not resolve a host"
 ON_ENTRY: Final = " on the plugin's entry in `plugins`: its process outlives its calls"
 OWN_TO_EACH: Final = ("/dev", "/proc", "/sys")
 NEVER: Final = "`sandbox.network` is `never`, and nothing opens it"
@@ -57,7 +50,6 @@ MOST_PATHS: Final = 8
 MOST_WORDS: Final = 100
 LONGEST_LINE: Final = 4000
 LONGEST: Final = 200
-_LISTENING: Final = "0A"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +68,11 @@ class Ground:
     """Whether a call that nobody approved sees a path, were it there."""
 
 
-def judge(output: str, walls: Walls, limits: Limits, ground: Ground) -> HaftError | None:
-    """What stopped a call that failed; None where nothing of ours did."""
+def judge(output: str, walls: Walls, limits: Limits, ground: Ground, exit_code: int | None = None) -> HaftError | None:
+    """What stopped a call that failed; None where nothing of ours did. `exit_code` is given where it is curl's."""
     if not walls.layers:
         return None
-    lines = [
-        line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE // 2] + line[-LONGEST_LINE // 2 :]
-        for line in output.splitlines()[-MOST_LINES:]
-    ]
-    refused: str | None = None
+    lines = _last(output)
     names: set[str] = set()
     looked_at = 0
     for line in reversed(lines):
@@ -95,27 +83,47 @@ def judge(output: str, walls: Walls, limits: Limits, ground: Ground) -> HaftErro
             found = _wall(line, walls, ground, names)
         if found is not None:
             return found
-        if refused is None and _REFUSED.search(line):
-            refused = line
-    if refused is not None and not walls.network and _host_listens(refused, lines):
-        return _no_network(refused, _REFUSED, walls)
-    return None
+    if walls.network:
+        return None
+    if (missed := missed_network(lines)) is not None:
+        return _no_network(missed, walls)
+    return _no_network(CURL_FAILED, walls) if exit_code == CURL_UNRESOLVED else None
+
+
+def swallowed(output: str, walls: Walls) -> HaftError | None:
+    """The network failure that a call met and did not fail for, by its own words."""
+    if not walls.layers or walls.network or (line := missed_network(_last(output))) is None:
+        return None
+    return _no_network(line, walls)
+
+
+def looked_for_credentials(output: str, walls: Walls, ground: Ground) -> list[tuple[str, str]]:
+    """The files with credentials that a call looked for and could not see, each with what can be done."""
+    seen = (ground.workspace, *walls.readable, *walls.writable, *ground.shown)
+    paths = [path for path in looked_for(_last(output), ground.home) if is_below(path, walls.hidden)]
+    return [(path, _how_to_show(path, walls)) for path in dict.fromkeys(paths) if not is_below(path, seen)]
+
+
+def _how_to_show(path: str, walls: Walls) -> str:
+    real = os.path.realpath(path)
+    if real != path:
+        return f"it is a link to {real}, and no grant opens a link: put the file itself there"
+    if walls.session:
+        return f"to open it: grant = {{read = [{json.dumps(path)}]}}{ON_ENTRY}"
+    return _shown_by(path)
+
+
+def _last(output: str) -> list[str]:
+    """The last lines of what was said, each of a bearable length."""
+    return [
+        line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE // 2] + line[-LONGEST_LINE // 2 :]
+        for line in output.splitlines()[-MOST_LINES:]
+    ]
 
 
 def waited_for_network(output: str) -> bool:
-    """Whether a call that ran out of time may have waited for an answer: it said so, or nothing at all."""
-    return not output.strip() or any(_NO_NETWORK.search(line) for line in output.splitlines()[-MOST_LINES:])
-
-
-def swallowed(output: str, walls: Walls) -> list[str]:
-    """What a call that did not fail ran into, by its own words: texts for the person, with the grant."""
-    if not walls.layers or walls.network:
-        return []
-    line = next((line for line in output.splitlines()[-MOST_LINES:] if _NO_NETWORK.search(line[:LONGEST_LINE])), None)
-    if line is None:
-        return []
-    found = _no_network(line[:LONGEST_LINE], _NO_NETWORK, walls)
-    return [f"{found.message}; {found.hint}"]
+    """Whether a call that ran out of time said that it had no network. That it said nothing proves nothing."""
+    return any(NO_NETWORK.search(line) for line in _last(output))
 
 
 def _limit(line: str, limits: Limits) -> HaftError | None:
@@ -132,8 +140,8 @@ def _wall(line: str, walls: Walls, ground: Ground, names: set[str]) -> HaftError
     workspace = ground.workspace
     if _READ_ONLY.search(line):
         return _not_writable(line, _shortened(line, _READ_ONLY), walls, ground, names)
-    if not walls.network and _NO_NETWORK.search(line):
-        return _no_network(line, _NO_NETWORK, walls)
+    if not walls.network and NO_NETWORK.search(line):
+        return _no_network(line, walls)
     if _BUSY.search(line) and (name := _protected_in(line, workspace, names)) and walls.profile == "workspace":
         return _protected(name, _shortened(line, _BUSY), walls, workspace)
     if _NO_REPOSITORY.search(line):
@@ -144,6 +152,9 @@ def _wall(line: str, walls: Walls, ground: Ground, names: set[str]) -> HaftError
 
 
 def _hidden(line: str, walls: Walls, ground: Ground) -> HaftError | None:
+    if _NO_PACKAGE.search(line):
+        return None  # A package that is not installed; the file that wanted it stands beside it.
+    line = line.partition(" imported from ")[0]
     said = _shortened(line, _MISSING)
     seen = (ground.workspace, *walls.readable, *ground.shown)
     granted = (*walls.readable, *walls.path, *walls.writable, *OWN_TO_EACH)
@@ -229,7 +240,14 @@ def _not_writable(line: str, said: str, walls: Walls, ground: Ground, names: set
     if is_below(path, OWN_TO_EACH):
         return Walled(wall, said, f"{path[:5].rstrip('/')} is each call's own and cannot be opened")
     place = path if os.path.exists(path) else os.path.dirname(path)
-    if place == "/" or not os.path.exists(place) or "/." in path.removeprefix(ground.repository or ""):
+    if os.path.isdir(place) and is_below(place, SYSTEM_PLACES):
+        return Walled(wall, said, f"{place} belongs to the system, and no grant is suggested: write into the workspace")
+    if (
+        place == "/"
+        or is_below(ground.home, (place,))
+        or not os.path.exists(place)
+        or "/." in path.removeprefix(ground.repository or "")
+    ):
         # These words may be the command's own: it could ask for a key to everything.
         hint = _opens(walls, "--write PATH", "write = [PATH]") if walls.session else "to open it: `--write PATH`"
         return Walled(wall, said, f"{hint}, once you know what it wants there")
@@ -258,27 +276,9 @@ def _opens(walls: Walls, option: str, grant: str) -> str:
     return f"to open it: `{option}`, or grant = {{{grant}}}"
 
 
-def _no_network(line: str, sign: re.Pattern[str], walls: Walls) -> HaftError:
+def _no_network(line: str, walls: Walls) -> HaftError:
     how = NEVER if walls.never_network else _opens(walls, "--network", "network = true")
-    return Walled("it has no network", _shortened(line, sign), how)
-
-
-def _host_listens(line: str, lines: list[str]) -> bool:
-    """Whether the port of this machine that refused the call, named in this line or else elsewhere, is open outside of
-    its walls. Where it is not, the call looked for a server of its own."""
-    named = _LOCAL_PORT.findall(line) or [port for each in lines for port in _LOCAL_PORT.findall(each)]
-    ports = set(map(int, named))
-    found = set()
-    for name in ("tcp", "tcp6"):
-        try:
-            with open(f"/proc/self/net/{name}") as file:
-                for entry in file.readlines()[1:]:
-                    words = entry.split()
-                    if words[3] == _LISTENING:
-                        found.add(int(words[1].rsplit(":", 1)[1], 16))
-        except (OSError, ValueError, IndexError):
-            continue
-    return bool(ports & found)
+    return Walled("it has no network", line if line == CURL_FAILED else _shortened(line, sign_in(line)), how)
 
 
 def _protected(inside: str, said: str, walls: Walls, workspace: str) -> HaftError:

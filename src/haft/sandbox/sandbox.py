@@ -46,8 +46,9 @@ from haft.files.activated import activated_in, state_of
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
-from haft.sandbox.evidence import NEVER, Ground, judge, swallowed, waited_for_network
+from haft.sandbox.evidence import NEVER, Ground, judge, looked_for_credentials, swallowed, waited_for_network
 from haft.sandbox.granting import Granting
+from haft.sandbox.network_signs import CURL_UNRESOLVED
 from haft.sandbox.site import Site, survey
 from haft.sandbox.terms import Terms, amounts, identity
 
@@ -456,22 +457,32 @@ class Sandbox:
     def _terms(self) -> Terms:
         return Terms(self.site, self._workspace, self._limits)
 
-    def explain(self, output: str, walls: Walls) -> HaftError | None:
+    def explain(self, call: Call, output: str, walls: Walls, exit_code: int | None) -> HaftError | None:
         """Why a call failed, where a wall or a limit was in its way."""
+        assert call.tool is not None
+        if exit_code == CURL_UNRESOLVED:
+            from haft.sandbox.tool_source import texts_of
+
+            is_curls = any("curl" in text for text in texts_of(call.tool.spec, call.arguments))
+            exit_code = exit_code if is_curls else None
+        return judge(output, walls, self._limits, self._ground(), exit_code)
+
+    def _ground(self) -> Ground:
         site = self.site
         shown = tuple(target for _source, target in site.show)
-        ground = Ground(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""), site.is_in_view)
-        return judge(output, walls, self._limits, ground)
+        return Ground(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""), site.is_in_view)
 
-    def notes(self, call: Call, output: str, walls: Walls, *, failed: bool) -> Iterator[str]:
+    def notes(self, call: Call, output: str, walls: Walls, *, failed: bool, explained: bool) -> Iterator[str]:
         """What to tell the person about a call that has ended."""
         if walls.unasked:
             return  # What only reads prints the words of others.
         from haft.sandbox.withheld import missed_by, note
 
-        if not failed:
-            yield from swallowed(output, walls)
-        if missed := missed_by(call, output, walls, self._host, failed=failed):
+        if not failed and (found := swallowed(output, walls)) is not None:
+            yield f"{found.message}; {found.hint}"
+        for path, how in () if explained else looked_for_credentials(output, walls, self._ground()):
+            yield f"`{call.name}` looked for {path}, which is hidden from it; {how}"
+        if missed := missed_by(call, output, walls, self._host, failed=failed and not explained):
             yield note(missed, call.name, session=walls.session)
         for name in self.unset(walls.env):
             yield f"{name} was granted to `{call.name}`, and is not set here: set {name} and call it again"

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
-import stat
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
 
 from haft.contracts import Call, ToolSpec, Walls
-from haft.contracts.variables import LONGEST_TEXT, names_missed, names_read, withheld
-
-MOST_FILES: Final = 40
+from haft.contracts.variables import names_missed, names_read, withheld
+from haft.sandbox.tool_source import texts_of
 
 
 def variables_of(spec: ToolSpec, arguments: Mapping[str, object] | None = None) -> tuple[str, ...]:
@@ -19,9 +15,12 @@ def variables_of(spec: ToolSpec, arguments: Mapping[str, object] | None = None) 
     in this process sees them all, and nothing is withheld from it."""
     if spec.hosting == "in-process":
         return ()
-    lines = [value for name in spec.commands if isinstance(value := (arguments or {}).get(name), str)]
-    found = [*_read_by(spec.files), *(name for line in lines for name in names_read(line))]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(name for text in texts_of(spec, arguments) for name in _read_in(text)))
+
+
+@functools.lru_cache(maxsize=64)
+def _read_in(text: str) -> tuple[str, ...]:
+    return names_read(text)
 
 
 def withheld_from(call: Call, walls: Walls, host: Mapping[str, str]) -> tuple[str, ...]:
@@ -51,23 +50,3 @@ def note(names: Sequence[str], tool: str, *, session: bool) -> str:
     told, are = " and ".join(names), "are" if len(names) > 1 else "is"
     how = grant_words(names, tool, session=session)
     return f"`{tool}` asks for {told}, which {are} set here and {are} withheld from it; {how}"
-
-
-def _read_by(files: Iterable[str]) -> Iterable[str]:
-    for path in list(files)[:MOST_FILES]:
-        try:
-            found = os.stat(path)
-        except OSError:
-            continue
-        if stat.S_ISREG(found.st_mode):
-            yield from _read_in(path, found.st_mtime_ns, found.st_size, found.st_ino)
-
-
-@functools.lru_cache(maxsize=256)
-def _read_in(path: str, _changed: int, _size: int, _inode: int) -> tuple[str, ...]:
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            data = file.read(LONGEST_TEXT)
-    except OSError:
-        return ()
-    return () if b"\0" in data else names_read(data.decode("utf-8", "replace"))

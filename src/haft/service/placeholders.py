@@ -73,7 +73,7 @@ def expanded(value: Any, env: Mapping[str, str]) -> Any:
         if not _NAME.fullmatch(name):
             raise ValueError(f"asks for `{match[0]}`, which names no variable")
         if name not in env:
-            raise ValueError(f"asks for the variable `{name}`, which is not set")
+            raise ValueError(f"asks for the variable `{name}`, which is not set: set {name}")
         return env[name]
 
     if isinstance(value, str):

@@ -96,7 +96,7 @@ async def ask(command: Command, launcher: Launcher, *, seconds: float = DESCRIBE
 
 
 def tail_of(stderr: bytes) -> str:
-    """The last words of what went wrong, on one line."""
-    lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    shown = " ".join(line.strip() for line in lines[-3:])
-    return shown if len(shown) <= 300 else f"…{shown[-300:]}"
+    """The line that says what went wrong."""
+    from haft.contracts.failure_line import failure_line
+
+    return failure_line(stderr.decode("utf-8", "replace"))

@@ -137,11 +137,11 @@ def test_stderr_is_kept_and_streamed_only_where_policy_says_so(made, context):
         assert context.events == [("stdout", b"out"), (stream, b"err")]
 
 
-def test_the_default_text_of_a_failure_has_name_code_and_tail(made, context):
+def test_the_default_text_of_a_failure_has_name_code_and_the_line_that_tells(made, context):
     failed = asyncio.run(made(Launcher(3, stderr=b"much\n" * 5000 + b"the end\n")).invoke({}, context))
     assert failed.exit_code == 3
     assert failed.failure.code == "tool-failed"
-    assert failed.failure.message == "`mine` exited 3: much much the end"
+    assert failed.failure.message == "`mine` exited 3: the end"
     killed = asyncio.run(made(Launcher(137, 9)).invoke({}, context))
     assert (killed.exit_code, killed.failure.message) == (137, "`mine` was ended by signal 9")
 

@@ -154,3 +154,8 @@ def test_what_a_call_met_and_did_not_fail_for_is_noted_with_the_grant_and_kept(h
     assert not haft("tools", "use", "shell", "--command", command, "--approve", "--json", "-q").err
     with_network = haft("tools", "use", "shell", "--command", command, "--approve", "--network", "--json")
     assert with_network.json["notes"] == []
+
+
+def test_a_call_that_never_ran_is_not_said_to_have_had_the_network(haft):
+    walls = haft("tools", "use", "shell", "--command", "touch x", "--json").json["walls"]
+    assert (walls["profile"], walls["network"], walls["reason"]) == ("none", False, "it has not run")

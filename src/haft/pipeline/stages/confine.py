@@ -64,13 +64,12 @@ class Confine:
     def _explained(self, outcome: Outcome, said: str, walls: Walls) -> Outcome:
         """An outcome that says so where a wall or a limit was in the way."""
         failed = outcome.error is not None
-        if outcome.error is None or outcome.error.code == "tool-failed":
-            run = self._live[outcome.run_id]
-            for note in self._sandbox.notes(run.call, said, walls, failed=failed):
-                run.add_note(note)
-        if outcome.error is None or outcome.error.code != "tool-failed":
+        if outcome.error is not None and outcome.error.code != "tool-failed":
             return outcome
-        found = self._sandbox.explain(said, walls)
+        run = self._live[outcome.run_id]
+        found = self._sandbox.explain(run.call, said, walls, outcome.exit_code) if failed else None
+        for note in self._sandbox.notes(run.call, said, walls, failed=failed, explained=found is not None):
+            run.add_note(note)
         if found is None:
             return outcome
         hit = getattr(found, "limit", None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from haft.contracts import (
     PROCESS_LIMITS,
@@ -85,7 +86,7 @@ class Shape:
             outcome = self._timed_out(run, call, deadline.passed, late)
         else:
             late = 0.0
-            outcome = self._shaped(run, outcome)
+            outcome = _told(self._shaped(run, outcome))
         finally:
             self._clocks.stop(deadline)
         if outcome.error is None or not explains:
@@ -164,3 +165,15 @@ class Shape:
             truncated=shown.all.cut > 0,
             output_bytes=shown.all.total,
         )
+
+
+def _told(outcome: Outcome) -> Outcome:
+    """The outcome of a program that failed, with the line that says why: its tool knows only how it ended."""
+    error = outcome.error
+    if error is None or error.code != "tool-failed" or not error.message.endswith(f" exited {outcome.exit_code}"):
+        return outcome
+    from haft.contracts.failure_line import failure_line, telling_line
+
+    # On stdout any line may stand last; on stderr the last one is better than none.
+    line = telling_line(outcome.stderr) or telling_line(outcome.output) or failure_line(outcome.stderr)
+    return revised(outcome, error=replace(error, message=f"{error.message}: {line}")) if line else outcome

@@ -1,0 +1,89 @@
+"""The line of a program's output that says why it failed. Often it is not the last one: stack traces, summaries and
+hints follow it. Written for what interpreters, compilers and package managers print in English; of anything else the
+last line counts."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+LONGEST: Final = 300
+MOST_LINES: Final = 400
+LONGEST_LINE: Final = 4_000
+
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_CLASS: Final = r"(?:[A-Za-z_][\w.$:]*)?(?:Error|Exception|Interrupt|Failure)"
+_NOISE: Final = re.compile(
+    r"[\s})\]^~|]*$|exit status \d+|Node\.js v|Bun v|Deno v|\s+(?:at|from) |make(?:\[\d+\])?: \*\*\*|"
+    r"(?:note|hint|help): |"
+    r"npm (?:ERR!|error) (?:code|errno|syscall|path|dest|cwd|A complete log|Log files|\s*$|.*_logs/)|"
+    r"error: (?:could not compile|aborting due to|script .* exited|recipe )|For more information about this error|"
+    r"BEGIN failed|Stack trace:|#\d+ |\s+thrown in |goroutine \d+ |Some errors have|Compilation failed|\s+code: '",
+    re.IGNORECASE,
+)
+"""What stands around the line that tells."""
+
+_TELLING: Final[tuple[tuple[re.Pattern[str], Literal["first", "last"]], ...]] = (
+    (re.compile(r"panic: |fatal error: |thread '.*' panicked at "), "first"),
+    (re.compile(r"(?:PHP )?(?:Fatal|Parse) error: "), "first"),
+    (re.compile(r".*\((?:\w+::)*\w*(?:Error|Exception|ENOENT|EACCES)\)$"), "first"),  # Ruby
+    (re.compile(r"\S+?:\d+(?::\d+)?:? (?:fatal )?error\b|\S+\.go:\d+(?::\d+)?: |\S+\(\d+,\d+\): error "), "first"),
+    (re.compile(r"error(?:\[\w+\])?: "), "first"),  # cargo, rustc, uv, deno, bun
+    (re.compile(r"npm (?:ERR!|error) "), "first"),
+    (re.compile(r"\s*× "), "first"),  # uv, ruff, miette
+    (re.compile(r"Can't locate |syntax error at |.+ at \S+ line \d+\.$"), "first"),  # Perl
+    (re.compile(rf"(?:Uncaught |Unhandled |Exception in thread \"[^\"]*\" )?{_CLASS}(?: \[\w+\])?(?:: |$)"), "last"),
+    (re.compile(r".*(?:command not found|: not found$|unbound variable|parameter (?:null or )?not set)"), "last"),
+    (re.compile(r"(?:\w+: )?fatal: |\w+: \(\d+\) |.*\bERROR\b[:\]]|.*\b[Ee]rror: "), "last"),
+    (re.compile(r".*(?:No such file or directory|Permission denied|is required|must be set|annot |ailed )"), "last"),
+)  # fmt: skip
+"""What a telling line looks like, the surest first; and which of several tells."""
+_EXCEPTION: Final = re.compile(r"(?:[A-Za-z_][\w.]*)(?:: |$)")
+
+
+def telling_line(text: str) -> str | None:
+    """The line that says what went wrong, on its own; None where none looks like it."""
+    lines = [_COLOUR.sub("", line[:LONGEST_LINE]).rstrip() for line in text.splitlines()[-MOST_LINES:]]
+    found = _raised(lines)
+    if found is None:
+        left = [number for number, line in enumerate(lines) if not _NOISE.match(line)]
+        for pattern, which in _TELLING:
+            fitting = [number for number in left if pattern.match(lines[number])]
+            if fitting:
+                found = fitting[0 if which == "first" else -1]
+                break
+    if found is None:
+        return None
+    line = lines[found].strip()
+    if re.match(r"thread '.*' panicked at .*:$", line) and found + 1 < len(lines):
+        line = f"{line} {lines[found + 1].strip()}"
+    return _short(line)
+
+
+def failure_line(text: str) -> str:
+    """The same; else the last line that says anything. Empty where there is none."""
+    found = telling_line(text)
+    if found is not None:
+        return found
+    said = [line.strip() for line in _COLOUR.sub("", text[-LONGEST_LINE:]).splitlines() if line.strip()]
+    return _short(next((line for line in reversed(said) if not _NOISE.match(line)), said[-1] if said else ""))
+
+
+def _raised(lines: list[str]) -> int | None:
+    """The last exception of a Python traceback: what stands below its frames, as far to the left as its head."""
+    head = next(
+        (n for n in reversed(range(len(lines))) if lines[n].lstrip().startswith("Traceback (most recent")), None
+    )
+    if head is None:
+        return None
+    margin = len(lines[head]) - len(lines[head].lstrip())
+    for number in range(head + 1, len(lines)):
+        line = lines[number]
+        if line.strip() and len(line) - len(line.lstrip()) <= margin and _EXCEPTION.match(line.strip()):
+            return number
+    return None
+
+
+def _short(line: str) -> str:
+    line = line.strip()
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
