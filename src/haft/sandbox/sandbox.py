@@ -461,7 +461,7 @@ class Sandbox:
         """Why a call failed, where a wall or a limit was in its way."""
         assert call.tool is not None
         if exit_code == CURL_UNRESOLVED:
-            from haft.sandbox.tool_source import texts_of
+            from haft.files.tool_source import texts_of
 
             is_curls = any("curl" in text for text in texts_of(call.tool.spec, call.arguments))
             exit_code = exit_code if is_curls else None
@@ -476,7 +476,7 @@ class Sandbox:
         """What to tell the person about a call that has ended."""
         if walls.unasked:
             return  # What only reads prints the words of others.
-        from haft.sandbox.withheld import missed_by, note
+        from haft.files.withheld import missed_by, note
 
         if not failed and (found := swallowed(output, walls)) is not None:
             yield f"{found.message}; {found.hint}"
@@ -489,7 +489,7 @@ class Sandbox:
 
     def withheld(self, call: Call, walls: Walls) -> tuple[str, ...]:
         """The variables that a call names, that are set here, and that it does not get."""
-        from haft.sandbox.withheld import withheld_from
+        from haft.files.withheld import withheld_from
 
         return withheld_from(call, walls, self._host)
 

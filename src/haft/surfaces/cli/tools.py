@@ -171,7 +171,7 @@ def show_tool(said: Globals, name: str, form: str | None) -> None:
 def _withheld(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
     """The variables that a tool names, that are set here, and that no rule for all its calls passes on."""
     from haft.contracts.variables import withheld
-    from haft.sandbox.withheld import variables_of
+    from haft.files.withheld import variables_of
 
     named = variables_of(spec)
     return withheld(named, os.environ, {*spec.grants.env, *_granted(spec, said)}) if named else ()
@@ -274,7 +274,7 @@ def _described(listing: Listing, withheld: tuple[str, ...]) -> Iterable[str]:
     yield ""
     yield from _IN_PROCESS if spec.hosting == "in-process" else _IN_SANDBOX
     if withheld:
-        from haft.sandbox.withheld import grant_words as passing_words
+        from haft.files.withheld import grant_words as passing_words
 
         yield ""
         are = "is" if len(withheld) == 1 else "are"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from haft.contracts import Call, ToolSpec, Walls
 from haft.contracts.variables import names_missed, names_read, withheld
-from haft.sandbox.tool_source import texts_of
+from haft.files.tool_source import texts_of
 
 
 def variables_of(spec: ToolSpec, arguments: Mapping[str, object] | None = None) -> tuple[str, ...]:
