@@ -240,7 +240,8 @@ def _not_writable(line: str, said: str, walls: Walls, ground: Ground, names: set
     if is_below(path, OWN_TO_EACH):
         return Walled(wall, said, f"{path[:5].rstrip('/')} is each call's own and cannot be opened")
     place = path if os.path.exists(path) else os.path.dirname(path)
-    if os.path.isdir(place) and is_below(place, SYSTEM_PLACES):
+    own = ("/var/tmp", ground.home, *([ground.repository] if ground.repository else ()))  # noqa: S108
+    if os.path.isdir(place) and is_below(place, SYSTEM_PLACES) and not is_below(place, own):
         return Walled(wall, said, f"{place} belongs to the system, and no grant is suggested: write into the workspace")
     if (
         place == "/"
