@@ -177,7 +177,7 @@ npm error A complete log of this run can be found in: /root/.npm/_logs/x-debug-0
         "      and you require nope, your requirements are unsatisfiable.\n"),
         "× No solution found when resolving dependencies:",
     ),
-    "curl": ("  % Total    % Received\n  0     0\ncurl: (6) Could not resolve host: api.example\n",
+    "curl": ("  % Total    % Received\n\r  0 --:--:-- --:--:--     0curl: (6) Could not resolve host: api.example\n",
              "curl: (6) Could not resolve host: api.example"),
     "git": ("fatal: not a git repository (or any of the parent directories): .git\n",
             "fatal: not a git repository (or any of the parent directories): .git"),

@@ -64,6 +64,16 @@ def test_a_file_with_credentials_that_was_not_seen_is_noted_and_the_grant_shows_
     assert "machine api.example" in shown.output and shown.notes == ()
 
 
+def test_a_call_that_failed_for_the_network_also_names_the_variable_that_it_went_without(call, monkeypatch):
+    monkeypatch.setenv("API_TOKEN", "t-1357902468")
+    outcome = call(
+        'touch x; echo "as $API_TOKEN"; echo "  0  0 --:--:--  0curl: (6) Could not resolve host: x"; exit 1'
+    )
+    assert "(curl: (6) Could not resolve host: x)" in outcome.error.message
+    (note,) = outcome.notes
+    assert "`--env API_TOKEN`" in note
+
+
 def test_what_only_reads_is_not_believed(call):
     (call.person.parent / "workspace" / "log").write_text("curl: (6) Could not resolve host: x\n~/.netrc not found\n")
     outcome = call("cat log")

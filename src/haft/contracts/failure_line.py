@@ -12,6 +12,7 @@ MOST_LINES: Final = 400
 LONGEST_LINE: Final = 4_000
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_PROGRESS: Final = re.compile(r"^[\s\d:.%kMG-]+(?=curl: \()")
 _CLASS: Final = r"(?:[A-Za-z_][\w.$:]*)?(?:Error|Exception|Interrupt|Failure)"
 _NOISE: Final = re.compile(
     r"[\s})\]^~|]*$|exit status \d+|Node\.js v|Bun v|Deno v|\s+(?:at|from) |make(?:\[\d+\])?: \*\*\*|"
@@ -41,9 +42,16 @@ _TELLING: Final[tuple[tuple[re.Pattern[str], Literal["first", "last"]], ...]] = 
 _EXCEPTION: Final = re.compile(r"(?:[A-Za-z_][\w.]*)(?:: |$)")
 
 
+def without_progress(line: str) -> str:
+    """A line without what curl draws before its error."""
+    return _PROGRESS.sub("", line)
+
+
 def telling_line(text: str) -> str | None:
     """The line that says what went wrong, on its own; None where none looks like it."""
-    lines = [_COLOUR.sub("", line[:LONGEST_LINE]).rstrip() for line in text.splitlines()[-MOST_LINES:]]
+    lines = [
+        without_progress(_COLOUR.sub("", line[:LONGEST_LINE])).rstrip() for line in text.splitlines()[-MOST_LINES:]
+    ]
     found = _raised(lines)
     if found is None:
         left = [number for number, line in enumerate(lines) if not _NOISE.match(line)]

@@ -115,8 +115,10 @@ def _how_to_show(path: str, walls: Walls) -> str:
 
 def _last(output: str) -> list[str]:
     """The last lines of what was said, each of a bearable length."""
+    from haft.contracts.failure_line import without_progress  # Most calls need none of it.
+
     return [
-        line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE // 2] + line[-LONGEST_LINE // 2 :]
+        without_progress(line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE // 2] + line[-LONGEST_LINE // 2 :])
         for line in output.splitlines()[-MOST_LINES:]
     ]
 

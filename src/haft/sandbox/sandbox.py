@@ -482,7 +482,7 @@ class Sandbox:
             yield f"{found.message}; {found.hint}"
         for path, how in () if explained else looked_for_credentials(output, walls, self._ground()):
             yield f"`{call.name}` looked for {path}, which is hidden from it; {how}"
-        if missed := missed_by(call, output, walls, self._host, failed=failed and not explained):
+        if missed := missed_by(call, output, walls, self._host, failed=failed):
             yield note(missed, call.name, session=walls.session)
         for name in self.unset(walls.env):
             yield f"{name} was granted to `{call.name}`, and is not set here: set {name} and call it again"
