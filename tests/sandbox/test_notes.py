@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from haft.contracts import ApprovalAnswer
 from haft.service import ToolService
 
 pytestmark = pytest.mark.every_user
@@ -101,3 +102,40 @@ def test_a_failure_shows_the_line_that_matters(call):
         "no_such_program: command not found"
     )
     assert call("touch x; echo some words; exit 3").error.message == "`bash` exited 3"
+
+
+def test_a_granted_variable_has_the_value_of_the_moment_and_an_unset_one_is_told(tmp_path, monkeypatch):
+    (tmp_path / "workspace").mkdir()
+
+    async def main():
+        async with ToolService.open(
+            tmp_path / "workspace", approver=lambda _request: True, home=tmp_path / "home", installed=False
+        ) as service:
+
+            async def said():
+                grants = {"env": ["LATE_WORD"]}
+                return await service.call("shell", {"command": 'touch x; echo "<$LATE_WORD>"'}, grants=grants)
+
+            for value in ("one", "two"):
+                monkeypatch.setenv("LATE_WORD", value)
+                assert f"<{value}>" in (await said()).output
+            monkeypatch.delenv("LATE_WORD")
+            outcome = await said()
+            assert "<>" in outcome.output
+            assert any("is not set here: set LATE_WORD" in note for note in outcome.notes)
+
+    asyncio.run(main())
+
+
+def test_a_yes_with_a_variable_that_is_not_set_is_not_followed(tmp_path):
+    (tmp_path / "workspace").mkdir()
+
+    async def main():
+        answer = ApprovalAnswer(approved=True, grants={"env": ["NOT_SET_HERE"]})
+        async with ToolService.open(
+            tmp_path / "workspace", approver=lambda _request: answer, home=tmp_path / "home", installed=False
+        ) as service:
+            return await service.call("shell", {"command": "touch x"})
+
+    outcome = asyncio.run(main())
+    assert outcome.error.code == "rejected" and "set NOT_SET_HERE there" in outcome.error.message
