@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haft.builtin import builtin_tools
@@ -182,6 +182,7 @@ ANSWERS = st.sampled_from(["approved", "approved", "approved", "rejected", "othe
 HISTORIES = st.lists(st.tuples(ANSWERS, LINES | LINES | PATHS), max_size=14)
 
 
+@settings(max_examples=60)
 @given(HISTORIES)
 def test_suggested_rules_allow_what_they_say_and_nothing_that_was_rejected(workspace, history):
     trial = Trial(workspace)

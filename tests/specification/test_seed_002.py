@@ -299,6 +299,7 @@ PASSED = {
     "cdd-init": [({}, ["init"])],
     "cdd-start": [({"track_name": "-größe 'b'"}, ["start", "--", "-größe 'b'"])],
     "cdd-log": [({"track_name": "a", "message": MESSAGE}, ["log", "--", "a", MESSAGE])],
+    "cdd-log of the only track": [({"message": MESSAGE}, ["log"])],
     "cdd-view": [
         ({}, ["view"]),
         (
@@ -324,8 +325,9 @@ def test_execute_reads_json_arguments_from_stdin_and_executes_the_corresponding_
     argument is not passed on, so that the program's own default holds." """
     path = fake()
     for given, _words in PASSED[name]:
-        assert toolbox.start(name, given, at=tmp_path, path=path).returncode == 0
-    assert fake.calls() == [[words, ""] for _given, words in PASSED[name]]
+        assert toolbox.start(name.partition(" ")[0], given, at=tmp_path, path=path).returncode == 0
+    stdin = MESSAGE if name.endswith("only track") else ""
+    assert fake.calls() == [[words, stdin] for _given, words in PASSED[name]]
 
 
 def test_execute_shall_inherit_stdio_from_the_parent_process(toolbox, fake, tmp_path):
@@ -347,7 +349,11 @@ def test_a_missing_optional_argument_has_a_sensible_default(toolbox, tmp_path):
     of_the_only_one = toolbox.start("cdd-recite", "", at=tmp_path)
     assert of_the_only_one.returncode == 0 and b"[ ]" in of_the_only_one.stdout
     assert toolbox.start("cdd-log", {"track_name": "a"}, at=tmp_path).returncode == 1
-    assert b"] " not in (tmp_path / ".context/tracks/a/decisions.md").read_bytes()
+    assert toolbox.start("cdd-log", {}, at=tmp_path).returncode == 1
+    decisions = tmp_path / ".context/tracks/a/decisions.md"
+    assert b"] " not in decisions.read_bytes()
+    assert toolbox.start("cdd-log", {"message": "-hi"}, at=tmp_path).returncode == 0
+    assert decisions.read_bytes().endswith(b"] -hi\n")
 
 
 # 2.3 Command Mapping.

@@ -118,6 +118,7 @@ def recite(track_name: str | None) -> None:
     metavar="[MESSAGE]",
     required=False,
     explanation="What was decided, and why; without it, standard input is read.",
+    or_stdin=True,
 )
 def log(track_name: str | None, message: str | None) -> None:
     """Add a decision to a track's decisions.md.

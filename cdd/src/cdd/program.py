@@ -27,11 +27,13 @@ class TalkingGroup(click.Group):
 
 
 class Explained(click.Argument):
-    """An argument with a help text, whichever version of click there is."""
+    """An argument with a help text, whichever version of click there is. `or_stdin` says to whoever wraps the command
+    that it is read from standard input when it is absent."""
 
-    def __init__(self, declarations: list[str], *, explanation: str, **attributes: Any) -> None:
+    def __init__(self, declarations: list[str], *, explanation: str, or_stdin: bool = False, **attributes: Any) -> None:
         super().__init__(declarations, **attributes)
         self.help = explanation
+        self.or_stdin = or_stdin
 
 
 class Count(click.IntRange):

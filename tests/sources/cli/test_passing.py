@@ -99,6 +99,13 @@ def test_a_text_for_stdin_is_no_word():
     assert words == ["do", "it"] and json.loads(stdin) == {"a": [1]}
 
 
+def test_a_value_goes_to_stdin_where_a_position_before_it_is_absent():
+    one = command({"name": {"required": False}, "message": {"required": False, "or_stdin": True}})
+    assert words_of(one, {"name": "a", "message": "-m"}) == (["do", "it", "--", "a", "-m"], b"")
+    assert words_of(one, {"message": "-m"}) == (["do", "it"], b"-m")
+    assert words_of(one, {"name": "a"}) == (["do", "it", "--", "a"], b"")
+
+
 def test_words_that_lead_stand_before_the_values():
     parameters = {"revision": {"default": ""}, "paths": {"many": True, "lead": ["--"]}}
     one = command(parameters, end_of_options="--end-of-options", words=["log"])

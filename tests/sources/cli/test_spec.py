@@ -138,6 +138,8 @@ WRONG = [
     (PARAMETER + "option = '--x'\nmany = 'exactly'", "`number` of `one` of the command `do it` must say how many"),
     (PARAMETER + "lead = '--'", "`lead` of `one`"),
     (PARAMETER + "lead = [5]", "`lead` of `one`"),
+    (PARAMETER + "or_stdin = 'yes'", "`or_stdin` of `one`"),
+    (PARAMETER + "or_stdin = true\nmany = true", "`or_stdin` of `one`"),
     (PARAMETER + "required = 'yes'", "`required` of `one` of the command `do it` must be true or false"),
     ("x = " + "[" * 5000, "cannot be understood"),
     ("#" * (LARGEST + 1), "is larger than"),

@@ -119,6 +119,8 @@ def click_parameter(one: Any) -> Iterator[dict[str, Any]]:
     if one.param_type_name == "argument":
         many = "repeat" if one.nargs != 1 else ""
         found |= {"by": "position", "type": kind, "many": many, "required": bool(one.required)}
+        if getattr(one, "or_stdin", False) is True and not many:
+            found["or_stdin"] = True
     else:
         found["option"] = longest(one.opts)
         found["required"] = asks or (bool(one.required) and default is None)

@@ -44,7 +44,11 @@ def words_of(command: dict[str, Any], given: Any) -> tuple[list[str], bytes]:
         if how == "stdin":
             stdin = _text(one, value).encode()
         elif how == "position":
-            if absent is not None and not one.get("lead") and (one.get("many") or not one.get("required")):
+            is_displaced = absent is not None and not one.get("lead")
+            if is_displaced and one.get("or_stdin"):
+                stdin = _text(one, value).encode()
+                continue
+            if is_displaced and (one.get("many") or not one.get("required")):
                 raise Refused(f"`{absent}` is missing: `{name}` stands behind it, and would be taken for it")
             endless = name if one.get("many") and not one.get("number") else endless
             placed.append((one, _values(one, value)))

@@ -112,7 +112,7 @@ class _Spec:
         names = [one["name"] for one in checked]
         if len(set(names)) != len(names):
             raise self._wrong(f"{said} has two parameters of one name")
-        if sum(one["by"] == "stdin" for one in checked) > 1:
+        if sum(one["by"] == "stdin" or "or_stdin" in one for one in checked) > 1:
             raise self._wrong(f"{said} has two parameters for one stdin")
         for key in _EFFECTS:
             if not isinstance(entry.get(key, False), bool):
@@ -134,7 +134,7 @@ class _Spec:
         said = f"`{told['name']}` of {of}"
         known = (
             "name", "type", "items", "help", "required", "by", "option", "off", "choices", "many", "number", "lead",
-            "default",
+            "default", "or_stdin",
         )  # fmt: skip
         self._keys(told, known, said)
         many = told.get("many", "")
@@ -167,6 +167,7 @@ class _Spec:
             **({"many": many} if many else {}),
             **({"number": number} if number is not None else {}),
             **({"lead": list(told["lead"])} if told.get("lead") else {}),
+            **({"or_stdin": True} if told.get("or_stdin") else {}),
         }
 
     def _check(self, told: dict[str, Any], said: str, by: str, option: Any) -> None:
@@ -186,6 +187,8 @@ class _Spec:
             raise self._wrong(f"`choices` of {said} must be a list of texts or numbers")
         if not isinstance(lead, list) or not all(_is_word(word) for word in lead):
             raise self._wrong(f"`lead` of {said} must be a list of texts")
+        if "or_stdin" in told and (by != "position" or told.get("many") or not isinstance(told["or_stdin"], bool)):
+            raise self._wrong(f"`or_stdin` of {said} must be true or false, for one value that is passed by position")
         if not isinstance(told.get("required", False), bool):
             raise self._wrong(f"`required` of {said} must be true or false")
 
