@@ -143,7 +143,7 @@ class Loaded:
         self.environment = environment
         for place in (self.templates, self.workspace):
             place.mkdir(parents=True, exist_ok=True)
-        self._home = base / "home"
+        self.home = base / "home"
         self._settings = {"templates.paths": [str(self.templates)], **settings}
         self.nursery = Watched()
 
@@ -155,9 +155,10 @@ class Loaded:
 
     async def __aenter__(self):
         service = ToolService.open(
-            self.workspace, approver=yes, home=self._home, installed=False, settings=self._settings
+            self.workspace, approver=yes, home=self.home, installed=False, settings=self._settings
         )
         self.service = await service.__aenter__()
+        self.nursery._on_unfit = self.service._sandbox.on_unfit
         self.service._sandbox._nursery = self.nursery
         return self
 

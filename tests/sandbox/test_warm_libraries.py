@@ -1,6 +1,7 @@
 """Libraries that compute on several processors: kept loaded without their threads, and whole in each call."""
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from loaded import Loaded, OwnEnvironment, written, yes
 
 from haft.service import ToolService
+from haft.surfaces.cli.main import run as haft
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is kept loaded elsewhere")
 
@@ -88,7 +90,7 @@ def test_the_threads_of_a_connection_end_while_it_is_kept_and_are_back_in_each_c
     asyncio.run(go())
 
 
-def test_one_that_starts_threads_all_the_same_is_named(loaded):
+def test_one_that_starts_threads_all_the_same_is_named_wherever_someone_looks(loaded, capsys, monkeypatch):
     loaded.environment.library("busy", BLAS.format(variable="NO_SUCH_VARIABLE", value="1"))
     loaded.environment.library("calm", "")
     loaded.write("odd", top="import calm, busy", run="return 1")
@@ -99,6 +101,14 @@ def test_one_that_starts_threads_all_the_same_is_named(loaded):
             assert await loaded.settled("odd") == "`busy` starts threads when it is imported"
 
     asyncio.run(go())
+    monkeypatch.setenv("HAFT_HOME", str(loaded.home))
+    at, why = ["-w", str(loaded.workspace)], "`busy` starts threads when it is imported"
+    assert haft([*at, "templates", "list", "--in", str(loaded.templates)]) == 0
+    assert f"started anew for each call: {why}" in capsys.readouterr().err
+    assert haft([*at, "tools", "show", str(loaded.folder("odd"))]) == 0
+    assert f"It is started anew for each call: {why}." in capsys.readouterr().out
+    assert haft([*at, "tools", "show", str(loaded.folder("odd")), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["environment"]["cold"] == why
 
 
 @pytest.mark.every_user

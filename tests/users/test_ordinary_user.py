@@ -67,7 +67,15 @@ def test_what_must_hold_for_every_user_holds_for_an_ordinary_one(public, user, e
         # Compiled here: the user may not write beside the packages, and each of its processes would compile them anew.
         install = [_uv(), "pip", "install", "--quiet", "--link-mode", "copy", "--compile-bytecode"]
         installed = subprocess.run(
-            [*install, "--python", venv / "bin" / "python", REPOSITORY, "pytest", "pytest-xdist", "hypothesis"],
+            [
+                *install,
+                "--python",
+                venv / "bin" / "python",
+                f"{REPOSITORY}[templates]",
+                "pytest",
+                "pytest-xdist",
+                "hypothesis",
+            ],
             capture_output=True,
             text=True,
         )

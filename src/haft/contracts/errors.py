@@ -6,6 +6,7 @@
     │   ├── InvalidArguments     invalid-arguments   exit 2
     │   │   └── PathEscapes      (a path that leaves the workspace)
     │   ├── ToolFailed           tool-failed         exit 1
+    │   │   └── NeedsBuild       (a package that must be built, and nobody allowed it)
     │   ├── TimedOut             timed-out           exit 4
     │   ├── LimitExceeded        limit-exceeded      exit 1
     │   ├── Walled               walled              exit 1
@@ -118,6 +119,14 @@ class PathEscapes(InvalidArguments):
 
 class ToolFailed(CallError):
     code = "tool-failed"
+
+
+class NeedsBuild(ToolFailed):
+    """An environment needs packages that have no wheel. `packages` are those known so far."""
+
+    def __init__(self, message: str, packages: Sequence[str], *, hint: str | None = None) -> None:
+        self.packages = tuple(packages)
+        super().__init__(message, hint=hint)
 
 
 class TimedOut(CallError):

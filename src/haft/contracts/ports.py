@@ -152,9 +152,16 @@ class Environments(Protocol):
         """The one that a folder has, if its requirements are still what it was made of. Nothing is started."""
         ...
 
-    async def prepared(self, folder: str, told: Callable[[str], None] = lambda _line: None) -> Environment:
+    async def prepared(
+        self, folder: str, told: Callable[[str], None] = lambda _line: None, *, may_build: bool = False
+    ) -> Environment:
         """The same, made where it is missing or outdated; `told` what is being done. Whoever else wants it meanwhile
-        waits for the same one. `ToolFailed` with the last lines where that did not work."""
+        waits for the same one. `ToolFailed` with the last lines where that did not work, `NeedsBuild` where a package
+        has no wheel and may not be built."""
+        ...
+
+    def allow_build(self, folder: str) -> None:
+        """From now on, the packages that a folder requires may be built, as long as its requirements stay the same."""
         ...
 
 

@@ -2,8 +2,11 @@
 
     service.call(name, arguments) ─► Run          (await it, iterate it, cancel it)
                     │
-    record → resolve → validate → decide → approve → settle → queue → prepare → transact → confine → shape → invoke
-    audit    registry  schema     policy   a person  changes  schedule the tool  changes   sandbox   limits  the tool
+    record → resolve → validate → decide → approve → settle → build → queue
+    audit    registry  schema     policy   a person  changes  a person  schedule
+                                                                         │
+                  invoke ← shape ← confine ← transact ← prepare ◄────────┘
+                  the tool limits  sandbox   changes    the tool
 
 Every call of every tool takes this way, whatever format the tool came in and whichever surface it was called from. A
 stage is a function of the call and of the rest of the way (`proceed`). It may stop the call, change it, or watch it.
@@ -14,6 +17,7 @@ The order carries the safety argument:
 - `validate` comes before `decide`: what is judged is what will run.
 - `decide` and `approve` come before `queue`: no place is held while a person thinks.
 - `settle` stands outside of `queue`: what was tried waits for a person, and holds no place meanwhile.
+- `build` does too: it asks where `prepare` finds that a package must be built, and goes on from `queue` after a yes.
 - `prepare` comes before `transact` and `shape`: the environment that a tool needs is no part of what a call changed,
   and making it takes none of its time.
 - `transact` comes after `queue`, and around `confine`: what the call changed is known when nothing of it runs any more,
@@ -42,6 +46,7 @@ from haft.pipeline.run import Run
 from haft.pipeline.shown import Keeping
 from haft.pipeline.stages import (
     Approve,
+    ApproveBuild,
     Confine,
     Decide,
     Durability,
@@ -133,6 +138,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         decide,
         Approve(live, desk, parts.agree, parts.hold, validate, decide, parts.sandbox, previewing),
         Settle(live, desk, parts.coverage),
+        ApproveBuild(live, desk, parts.sandbox),
         Queue(live, Admission(parts.limits.max_concurrent)),
         Prepare(live, context),
         Transact(live, parts.coverage, parts.workspace, parts.sandbox),

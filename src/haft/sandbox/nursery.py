@@ -52,7 +52,14 @@ class _Kept:
 class Nursery:
     """Those of one host."""
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS, most: int = MOST) -> None:
+    def __init__(
+        self,
+        idle_seconds: float = IDLE_SECONDS,
+        most: int = MOST,
+        on_unfit: Callable[[str, str, str], None] = lambda _name, _version, _why: None,
+    ) -> None:
+        """`on_unfit` is told which version of a program cannot be kept, and why."""
+        self._on_unfit = on_unfit
         self._idle_seconds = idle_seconds
         self._most = most
         self._kept: list[_Kept] = []
@@ -121,6 +128,7 @@ class Nursery:
 
     def _give_up(self, key: Key, why: str) -> None:
         self.unfit[key.name, key.version] = why
+        self._on_unfit(key.name, key.version, why)
         _log.info("`%s` is started anew for each call: %s", key.name, why)
 
     def _let_rest(self, each: _Kept) -> None:

@@ -104,6 +104,8 @@ class Sandbox:
         self._abilities: Abilities | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._nursery: Nursery | None = None
+        self.on_unfit: Callable[[str, str, str], None] = lambda _name, _version, _why: None
+        """Is told which version of a program cannot be kept loaded, and why."""
         self._outside: set[str] = set()
         """Layers of calls that had a command which did not work in them."""
 
@@ -321,7 +323,7 @@ class Sandbox:
         kind = self._terms().kind(walls, command)
         if any(is_writable for _source, _target, is_writable, _which in kind["extra"]):
             return await self.start(walls, command, sink)  # What was granted to a call is open to nobody between calls.
-        self._nursery = self._nursery or Nursery()
+        self._nursery = self._nursery or Nursery(on_unfit=self.on_unfit)
         nursery, helper = self._nursery, self._zygote()
         env = {**self._environment(walls), **command.env}
         key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env]))

@@ -213,6 +213,7 @@ class ToolService:
             lambda: layers[0].layers,
             never_network=self.config.never_network is not None,
         )
+        sandbox.on_unfit = functools.partial(_note_cold, home.path)
         ending.callback(sandbox.close)
         transactions = transactions_of(
             home,
@@ -621,3 +622,9 @@ class ToolService:
             self.home.prepare()
             self._history = History(self.home)
         return self._history
+
+
+def _note_cold(state_home: str, name: str, version: str, why: str) -> None:
+    from haft.service.environments.cold import note_cold
+
+    note_cold(state_home, name, version, why)

@@ -403,8 +403,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.allow_builds",
         False,
         truth,
-        "Whether requirements of templates may be built from source, and fetched from addresses. Else only wheels are "
-        "installed.",
+        "Whether requirements of templates may be built from source, and fetched from addresses. Where it is not set, "
+        "packages without a wheel are built for your own templates, and after a question for those of a workspace; "
+        "`false` installs wheels only.",
         "trusted",
     ),
     Setting("cli", {}, tables, "Command lines that are offered as tools, by name.", "trusted", variable=False),

@@ -112,5 +112,8 @@ class _OnUse(Environments):
     def current(self, folder: str) -> Environment | None:
         return self._real().current(folder)
 
-    async def prepared(self, folder: str, told: Any = lambda _line: None) -> Environment:
-        return await self._real().prepared(folder, told)
+    async def prepared(self, folder: str, told: Any = lambda _line: None, *, may_build: bool = False) -> Environment:
+        return await self._real().prepared(folder, told, may_build=may_build)
+
+    def allow_build(self, folder: str) -> None:
+        self._real().allow_build(folder)

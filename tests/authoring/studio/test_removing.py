@@ -27,18 +27,9 @@ def test_installed_and_plain_templates_are_found(filled):
     installed = {(one.name, one.workflow, one.slug) for one in found if one.id is not None}
     assert installed == {("JSON Reader", None, "json_reader"), ("JSON Reader", "W", "json_reader")}
     (plain,) = [one for one in found if one.id is None]
-    assert (plain.name, plain.workflow, plain.has_environment) == ("plain one", None, False)
+    assert (plain.name, plain.workflow) == ("plain one", None)
     assert templates_in(plain.folder) == [plain], "a template is the only one in itself"
     assert templates_in(str(filled / "none")) == []
-
-
-def test_an_environment_is_built_when_it_is_there_with_its_hash(filled):
-    folder = filled / "plain_one"
-    (folder / ".venv").mkdir()
-    one = next(one for one in templates_in(str(filled)) if one.id is None)
-    assert not one.has_environment
-    (folder / ".requirements_hash.txt").touch()
-    assert one.has_environment and one.to_json([])["environment"] is True
 
 
 def test_problems_are_errors_of_the_check_and_names_that_are_taken(filled, make):

@@ -169,6 +169,9 @@ def test_templates(haft):
     fits("templates-packed", haft("templates", "pack", "made/fresh", "--to", "pack.zip", "--json").json)
     fits("templates-installed", haft("templates", "install", "pack.zip", "--workflow", "W", "--json").json)
     fits("templates", listed := haft("templates", "list", "--in", "templates", "--json").json)
+    (Path(listed[0]["folder"]) / "requirements.txt").write_text("# nothing\n")
+    fits("template-built", haft("templates", "build", listed[0]["folder"], "--json").json)
+    fits("tool", haft("tools", "show", listed[0]["folder"], "--json").json)
     fits("template-removed", haft("templates", "remove", listed[0]["folder"], "--yes", "--json").json)
 
 

@@ -34,7 +34,8 @@ def test_a_template_is_packed_installed_listed_and_removed(haft, made, configure
     (folder,) = os.listdir(configured)
     assert said.out == f"installed JSON Tool in {configured}/{folder}\n" and said.err == ""
     said = haft("templates", "list")
-    assert said.out.split() == ["JSON", "Tool", "json_tool", "-", "not", "built", f"{configured}/{folder}"]
+    listed = said.out.splitlines()[1].split()
+    assert listed == ["JSON", "Tool", "json_tool", "-", "not", "built", f"{configured}/{folder}"]
     assert haft("templates", "check").code == 0
     said = haft("templates", "remove", "json tool", "--yes")
     assert (said.code, said.out) == (0, f"removed JSON Tool from {configured}/{folder}\n")
@@ -47,7 +48,7 @@ def test_what_is_not_configured_goes_into_templates_and_it_is_said_how_to_config
     assert os.listdir(haft.workspace / "templates")
     assert "hint: " in said.err and '`paths = ["./templates"]` under `[templates]` in haft.toml' in said.err
     assert "no directory of templates is configured" in haft("templates", "list").err
-    assert haft("templates", "list").out.startswith("json tool")
+    assert haft("templates", "list").out.splitlines()[1].startswith("json tool")
     said = haft("templates", "install", "pack.zip", "--to", "other", "--quiet")
     assert said.err == "" and os.listdir(haft.workspace / "other")
 
@@ -63,7 +64,7 @@ def test_a_place_that_leads_out_of_the_workspace_is_no_default(haft, made, tmp_p
     assert haft("templates", "list").out == ""
     assert haft("templates", "install", archive, "--to", str(outside)).code == 0
     assert haft("templates", "list").out == "", "nor are templates looked for there"
-    assert haft("templates", "list", "--in", str(outside)).out.startswith("json tool")
+    assert haft("templates", "list", "--in", str(outside)).out.splitlines()[1].startswith("json tool")
 
 
 def test_a_place_outside_that_only_the_workspace_names_is_no_default(haft, made, tmp_path):
@@ -200,7 +201,7 @@ def test_problems_are_listed(haft, made, configured):
     made.rename(configured / "broken")
     (configured / "broken/tool.py").write_text("def (")
     said = haft("templates", "list")
-    assert "broken  broken  -  broken" in said.out and "python-parse: " in said.err
+    assert said.out.splitlines()[1].split()[:4] == ["broken", "broken", "-", "broken"] and "python-parse: " in said.err
     assert haft("templates", "list", "--in", "none").code == 2
 
 
@@ -250,3 +251,19 @@ def test_show_lists_user_parameters_and_whether_they_are_set_and_no_value(haft, 
         },
         {"name": "tries", "key": "tries", "type": "integer", "required": False, "description": "", "set": False},
     ]
+
+
+def test_list_has_a_header_and_knows_environments_in_the_state_home(haft, made, configured):
+    made.rename(configured / "json_tool")
+    (configured / "json_tool/requirements.txt").write_text("# nothing\n")
+    first = haft("templates", "list")
+    assert first.out.splitlines()[0].split() == ["NAME", "TOOL", "WORKFLOW", "ENVIRONMENT", "FOLDER"]
+    assert "not built" in first.out.splitlines()[1]
+    (configured / "json_tool/.venv").mkdir()
+    (configured / "json_tool/.venv/pyvenv.cfg").touch()  # Someone's own: it is neither used nor touched.
+    built = haft("templates", "build", "json tool", "--json")
+    assert built.json["environment"].startswith(str(haft.home)), built
+    listed = haft("templates", "list").out.splitlines()[1].split()
+    assert listed[:5] == ["json", "tool", "json_tool", "-", "built"]
+    (one,) = haft("templates", "list", "--json").json
+    assert one["environment"] is True and one["cold"] is None

@@ -19,7 +19,7 @@ from haft.authoring.check.studio import check_template
 from haft.authoring.directories import make_directories, unmake_directories
 from haft.contracts import BadUsage, StorageFailed
 from haft.files import locked, shown
-from haft.sources.agent_studio.finding import ENTRY, ENVIRONMENT, HASH_FILE
+from haft.sources.agent_studio.finding import ENTRY
 from haft.sources.agent_studio.manifest import read_manifest
 from haft.sources.agent_studio.names import name_of_folder, slug_of
 
@@ -45,10 +45,6 @@ class Placed:
     def slug(self) -> str:
         return slug_of(self.name)
 
-    @property
-    def has_environment(self) -> bool:
-        return all(os.path.lexists(os.path.join(self.folder, name)) for name in (ENVIRONMENT, HASH_FILE))
-
     def to_json(self, problems: Sequence[str]) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -56,7 +52,6 @@ class Placed:
             "workflow": self.workflow,
             "folder": self.folder,
             "id": self.id,
-            "environment": self.has_environment,
             "problems": list(problems),
         }
 

@@ -1,6 +1,7 @@
 """The stages of the pipeline: one file, one class, one reason each. Their order stands in `pipeline.order`."""
 
 from haft.pipeline.stages.approve import Approve
+from haft.pipeline.stages.build import ApproveBuild
 from haft.pipeline.stages.confine import Confine
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.invoke import Invoke
@@ -15,6 +16,7 @@ from haft.pipeline.stages.validate import Validate
 
 __all__ = [
     "Approve",
+    "ApproveBuild",
     "Confine",
     "Decide",
     "Durability",

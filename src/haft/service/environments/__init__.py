@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import Environment, ToolFailed
-from haft.service.environments.places import Told, apart, base_python, digest_of, inside, name_of
+from haft.service.environments.places import Told, allowed_builds, apart, base_python, digest_of, inside, name_of
 from haft.sources.agent_studio.requirements import NAME, read_requirements
 
 if TYPE_CHECKING:
@@ -47,25 +47,32 @@ class TemplateEnvironments:
         places = (inside(self._state_home, real), apart(self._state_home, real))
         return next((found for place in places if (found := place.found(digest, python))), None)
 
-    async def prepared(self, folder: str, told: Told = lambda _line: None) -> Environment:
+    def allow_build(self, folder: str) -> None:
+        """Someone agreed to what building the packages of a folder's requirements runs. Others are asked about anew."""
+        path = allowed_builds(self._state_home, read_requirements(folder))
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{os.path.realpath(folder)}\n")
+
+    async def prepared(self, folder: str, told: Told = lambda _line: None, *, may_build: bool = False) -> Environment:
         """The same, made where it is missing or outdated. Whoever else wants it meanwhile waits for the same one: a
         caller that is cancelled ends its own waiting, and the making where nobody else waits."""
         real = os.path.realpath(folder)
         for _ in range(TRIES):
             if (found := self.current(real)) is not None:
                 return found
-            await self._made(real, told)
+            await self._made(real, told, may_build)
         if (found := self.current(real)) is not None:
             return found
         raise ToolFailed(f"the environment of `{name_of(real)}` is outdated as soon as it is made: its {NAME} changes")
 
-    async def _made(self, real: str, told: Told) -> None:
+    async def _made(self, real: str, told: Told, may_build: bool) -> None:
         import asyncio
 
         key = (asyncio.get_running_loop(), real)
         shared = self._shared.get(key)
         if shared is None:
-            shared = self._shared[key] = self._begun(real)
+            shared = self._shared[key] = self._begun(real, may_build)
         shared.told.append(told)
         try:
             await asyncio.shield(shared.task)
@@ -78,7 +85,7 @@ class TemplateEnvironments:
                 await asyncio.wait((shared.task,))  # nothing of it is left when this returns
                 _ = shared.task.cancelled() or shared.task.exception()
 
-    def _begun(self, real: str) -> _Shared:
+    def _begun(self, real: str, may_build: bool) -> _Shared:
         import asyncio
 
         from haft.service.environments.making import Making
@@ -89,7 +96,7 @@ class TemplateEnvironments:
             for each in tuple(told):
                 each(line)
 
-        making = Making(self._config, self._state_home, self._env, self._workspace, tell)
+        making = Making(self._config, self._state_home, self._env, self._workspace, tell, may_build)
         return _Shared(asyncio.ensure_future(making.make(real, self.current)), told)
 
     def _digest(self, real: str) -> str | None:

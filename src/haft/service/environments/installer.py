@@ -35,9 +35,10 @@ _OLDER: Final = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX
 _PATIENCE: Final = ("UV_HTTP_RETRIES", "UV_HTTP_TIMEOUT")
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT")
 _NO_WHEEL: Final = (
-    "there is no wheel of it for this Python and machine: name a version that has one, or set "
-    "`templates.allow_builds = true` in your own configuration, which runs code of its authors"
+    "there is no wheel of it for this Python and machine: name a version that has one, or let it be built with "
+    "`haft templates build DIR --allow-builds`, which runs code of its authors"
 )
+_WITHOUT_WHEEL: Final = re.compile(r"[Ww]heels are required for `([A-Za-z0-9._-]+)` because building from source")
 _NO_ANSWER: Final = (
     "the package index does not answer: is this machine online? HTTPS_PROXY, SSL_CERT_FILE and UV_DEFAULT_INDEX in "
     "your environment are passed on"
@@ -157,6 +158,11 @@ class Heard:
         self._count += 1
         if self._count <= MOST_LINES:
             self._told(words.strip()[:LONGEST_LINE])
+
+
+def without_wheel(lines: Sequence[str]) -> list[str]:
+    """The packages that uv would have to build, as it says when it may not."""
+    return list(dict.fromkeys(_WITHOUT_WHEEL.findall(" ".join(lines))))
 
 
 def failed(name: str, lines: Sequence[str], otherwise: str) -> ToolFailed:

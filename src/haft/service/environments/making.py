@@ -2,8 +2,9 @@
 
 Nothing of the person's is seen from there: not the workspace, not the home, no secret; the network is open. As long as
 only wheels are taken no code of theirs is run, not even by compiling, and the downloads of all templates share a cache.
-Where packages may be built, they are built by code of strangers: each folder has a cache of its own then. What was made
-is put in its place in one step, whole. `environments` decides whether one is needed, and shares it among callers.
+A package that has no wheel is built by code of strangers: each folder has a cache of its own then. Wheels are tried
+first, so nothing is built that need not be. What was made is put in its place in one step, whole. `environments`
+decides whether one is needed, and shares it among callers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+import shlex
 import stat
 import tempfile
 import time
@@ -19,7 +21,17 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.contracts import NO_GRANTS, Command, EndedChild, Grants, OutputSink, StorageFailed, Stream, ToolFailed
+from haft.contracts import (
+    NO_GRANTS,
+    Command,
+    EndedChild,
+    Grants,
+    NeedsBuild,
+    OutputSink,
+    StorageFailed,
+    Stream,
+    ToolFailed,
+)
 from haft.files import HeldLock, try_take
 from haft.sandbox.site import CACHES, home_of
 from haft.sandbox.toolchains import is_below
@@ -32,11 +44,13 @@ from haft.service.environments.installer import (
     find_uv,
     installer_environment,
     readable_certificates,
+    without_wheel,
 )
 from haft.service.environments.places import (
     MADE_BY_US,
     Place,
     Told,
+    allowed_builds,
     apart,
     base_python,
     digest_of,
@@ -54,6 +68,8 @@ BUILD_SECONDS: Final = 600.0
 WAIT_SECONDS: Final = BUILD_SECONDS + 60.0
 """For another process that makes the same one."""
 LOOK_SECONDS: Final = 0.1
+MOST_ROUNDS: Final = 10
+"""Of finding out that one more package must be built."""
 _CACHE: Final = "cache"
 
 
@@ -66,30 +82,63 @@ class Making:
     env: Mapping[str, str]
     workspace: str
     told: Told
+    may_build: bool = False
+    """Whether what has no wheel is built, where the configuration does not say."""
 
     async def make(self, real: str, current: Callable[[str], Any]) -> None:
         """Make the environment of a folder, unless `current` says that someone else just did. `ToolFailed` where it
         cannot be made: then nothing of it is left."""
         content = read_requirements(real)
-        wanted = understood(content, allow_builds=self._allow_builds)
+        wanted = understood(content, allow_builds=self._builds_anything)
+        may_build = self._may_build(content)
         StateHome(self.state_home).prepare()
         async with self._locked(real):
             if current(real) is not None:
                 return
             try:
-                with self._ground(real) as ground, making_folder(ground) as folder:
-                    await self._make(real, ground, folder, wanted)
+                built: Sequence[str] = ()
+                for _ in range(MOST_ROUNDS):
+                    built = await self._make(real, wanted, built)
+                    if not built:
+                        return
+                    if not may_build:
+                        raise self._refused(real, built)
+                raise ToolFailed(f"the environment of `{name_of(real)}` could not be made: too much must be built")
             except OSError as error:
                 raise StorageFailed(f"the environment of `{name_of(real)}` could not be made", error) from error
 
     @property
-    def _allow_builds(self) -> bool:
+    def _builds_anything(self) -> bool:
         return self.config.values.get("templates.allow_builds") is True
 
-    async def _make(self, real: str, ground: str, folder: str, wanted: Requirements) -> None:
+    def _may_build(self, content: bytes) -> bool:
+        if self.config.is_set("templates.allow_builds"):
+            return self._builds_anything
+        return self.may_build or os.path.exists(allowed_builds(self.state_home, content))
+
+    def _refused(self, real: str, packages: Sequence[str]) -> ToolFailed:
+        listed = ", ".join(f"`{package}`" for package in packages)
+        said = f"the environment of `{name_of(real)}` could not be made: there is no wheel of {listed} for this Python"
+        if self.config.is_set("templates.allow_builds"):
+            return ToolFailed(f"{said}, and `templates.allow_builds` is false", hint="name a version that has a wheel")
+        hint = f"`haft templates build {shlex.quote(real)} --allow-builds` builds it, which runs code of its authors"
+        return NeedsBuild(f"{said}, and building it is not allowed yet", packages, hint=hint)
+
+    async def _make(self, real: str, wanted: Requirements, built: Sequence[str]) -> Sequence[str]:
+        """Make it, and build these packages. Which ones have to be built too: then it is not made."""
+        is_open = bool(built) or self._builds_anything
+        with self._ground(real, is_open=is_open) as ground, making_folder(ground) as folder:
+            try:
+                await self._make_in(real, ground, folder, wanted, built)
+            except _NoWheel as missing:
+                self.told(f"making the environment of {name_of(real)}: no wheel of {', '.join(missing.packages)}")
+                return (*built, *missing.packages)
+        return ()
+
+    async def _make_in(self, real: str, ground: str, folder: str, wanted: Requirements, built: Sequence[str]) -> None:
         with open(os.path.join(folder, NAME), "w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in wanted.lines)
-        await self._run(real, ground, folder, wanted)
+        await self._run(real, ground, folder, wanted, built)
         made, word = os.path.join(folder, "venv"), secrets.token_hex(8)
         _lead_to(base_python(), made, "bin", "python")
         with open(os.path.join(made, MADE_BY_US), "x", encoding="ascii") as file:
@@ -100,7 +149,7 @@ class Making:
         except Occupied:
             await _to_its_end(put, made, self._apart(real), stamp)
 
-    async def _run(self, real: str, ground: str, folder: str, wanted: Requirements) -> None:
+    async def _run(self, real: str, ground: str, folder: str, wanted: Requirements, built: Sequence[str]) -> None:
         uv, python, made, name = find_uv(self.env), base_python(), os.path.join(folder, "venv"), name_of(real)
         packages = ", ".join(wanted.lines) or "no packages"
         heard = Heard(lambda line: self.told(f"making the environment of {name}: {line}"))
@@ -108,7 +157,9 @@ class Making:
         readable = (uv, *readable_certificates(self.env))
         begin = (uv, "venv", "--quiet", "--no-project", "--relocatable", "--python", python, made)
         install = [uv, "pip", "install", "--python", f"{made}/bin/python", "-r", f"{folder}/{NAME}"]
-        install += [] if self._allow_builds else ["--only-binary", ":all:"]
+        is_open = bool(built) or self._builds_anything
+        if not self._builds_anything:
+            install += ["--only-binary", ":all:", *(word for name in built for word in ("--no-binary", name))]
         install += ["--require-hashes"] if wanted.has_hashes else []
         with walls_around(ground, self.workspace, self.state_home, self.config, self.env) as sandbox:
 
@@ -122,10 +173,12 @@ class Making:
                     if not await do(begin):
                         raise failed(name, heard.last(), "uv could not begin it")
                     # What was built could have put links there, to have us write elsewhere.
-                    fresh = None if self._allow_builds else Fresh(ground, wanted.lines)
+                    fresh = None if is_open else Fresh(ground, wanted.lines)
                     is_known = fresh is not None and fresh.is_known()
                     if wanted.lines and not (is_known and await do([*install, "--offline"], sink=_Deaf())):
                         if not await do(install, Grants(network=True)):
+                            if missing := [one for one in without_wheel(heard.last()) if one not in built]:
+                                raise _NoWheel(missing)
                             raise failed(name, heard.last(), "uv could not install what it requires")
                         if fresh is not None:
                             fresh.note()
@@ -172,14 +225,14 @@ class Making:
             raise StorageFailed("no environment can be made", error) from error
 
     @contextlib.contextmanager
-    def _ground(self, real: str) -> Iterator[str]:
+    def _ground(self, real: str, *, is_open: bool) -> Iterator[str]:
         """A directory to make things in, with a cache in it that no call can reach. Where there is no such place among
         the person's files, one for this time only."""
         data = self.env.get("XDG_DATA_HOME", "")
         home = home_of(self.env)
         data = os.path.realpath(data if os.path.isabs(data) else os.path.join(home, ".local", "share"))
         ground = os.path.join(data, "haft", "uv")
-        if self._allow_builds:
+        if is_open:
             ground = os.path.join(ground, "built", key_of(real))
         reached = (
             self.workspace,
@@ -194,6 +247,14 @@ class Making:
                 return
         with tempfile.TemporaryDirectory(prefix="haft-uv-", ignore_cleanup_errors=True) as passing:
             yield os.path.realpath(passing)
+
+
+class _NoWheel(Exception):
+    """Packages that would have to be built."""
+
+    def __init__(self, packages: Sequence[str]) -> None:
+        super().__init__()
+        self.packages = tuple(packages)
 
 
 def is_ours(folder: str) -> bool:

@@ -120,6 +120,11 @@ def digest_of(requirements: bytes) -> str:
     return hashlib.sha256("\0".join(map(str, facts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
+def allowed_builds(state_home: str, requirements: bytes) -> str:
+    """What is there where someone allowed that these requirements are built."""
+    return os.path.join(state_home, "environments", "builds", hashlib.sha256(requirements).hexdigest())
+
+
 def base_python() -> str:
     """The interpreter that environments lead to: the one below any environment that haft itself runs in."""
     found: str = getattr(sys, "_base_executable", None) or sys.executable

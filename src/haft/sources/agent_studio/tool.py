@@ -76,7 +76,12 @@ class TemplateTool:
     async def prepare(self, told: Callable[[str], None]) -> None:
         """Make its environment, where there is none that is current."""
         if self.environments.current(self.instance.folder) is None:
-            await self.environments.prepared(self.instance.folder, told)
+            is_own = self.instance.provenance != "workspace"
+            await self.environments.prepared(self.instance.folder, told, may_build=is_own)
+
+    def allow_build(self) -> None:
+        """A person agreed that packages are built for it."""
+        self.environments.allow_build(self.instance.folder)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         from haft.sources.agent_studio.answer import Heard

@@ -158,6 +158,7 @@ TEMPLATES: Final = LazyGroup(
         "pack": ("templates:pack_templates", "Write templates into one ZIP."),
         "install": ("templates:install_templates", "Take in the templates of a ZIP."),
         "list": ("templates:list_templates", "The templates there are."),
+        "build": ("templates:build_environment", "Make a template's environment."),
         "remove": ("templates:remove_template", "Remove a template."),
     },
 )

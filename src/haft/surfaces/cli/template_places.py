@@ -15,6 +15,7 @@ from haft.surfaces.cli.place import state_home, tell_ignored, tell_what_is_logge
 
 if TYPE_CHECKING:
     from haft.service import Config
+    from haft.service.environments import TemplateEnvironments
 
 DEFAULT: Final = "templates"
 _PATHS: Final = "templates.paths"
@@ -92,6 +93,48 @@ def places_of(said: Globals) -> Places:
     tell_what_is_logged(said)
     root = os.path.realpath(workspace)
     return Places(workspace, tuple(dict.fromkeys(_written(config, root))), tuple(_instances(config, root)))
+
+
+def environments_of(said: Globals) -> TemplateEnvironments:
+    """The environments of the templates here: looked at, or made."""
+    from haft.service import load_config
+    from haft.service.environments import TemplateEnvironments
+
+    home, workspace = state_home(), workspace_of(said)
+    config = load_config(workspace, os.environ, trust_home=home.path)
+    return TemplateEnvironments(config, home.path, os.environ, workspace)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a template's calls run in."""
+
+    environment: str | None
+    """The environment, if there is one that is current."""
+    cold: str | None
+    """Why it is started anew for each call, as far as anybody found out."""
+
+
+def standing_of(folder: str, said: Globals, environments: TemplateEnvironments | None = None) -> Standing:
+    """What is known of a template that lies in a folder. Nothing is started."""
+    import hashlib
+
+    from haft.service.environments.cold import why_cold
+
+    found = (environments or environments_of(said)).current(folder)
+    if found is None:
+        return Standing(None, None)
+    try:
+        with open(os.path.join(folder, "tool.py"), "rb") as file:
+            version = f"{hashlib.sha256(file.read()).hexdigest()} {found.mark}"
+    except OSError:
+        return Standing(found.root, None)
+    return Standing(found.root, why_cold(state_home().path, folder, version))
+
+
+def is_own(folder: str, said: Globals) -> bool:
+    """Whether a template is the person's own: it lies outside of the workspace."""
+    return not lies_in(os.path.realpath(folder), os.path.realpath(workspace_of(said)))
 
 
 def _instances(config: Config, workspace: str) -> Iterator[tuple[str, str]]:

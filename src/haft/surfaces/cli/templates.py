@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,7 +17,7 @@ from haft.contracts import BadUsage, HaftError, Rejected
 from haft.surfaces.cli.check import RESERVED, lines_of, sum_up
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.printing import facts, lines, say, table, warn
-from haft.surfaces.cli.template_places import DEFAULT, Places, places_of
+from haft.surfaces.cli.template_places import DEFAULT, Places, Standing, environments_of, is_own, places_of, standing_of
 from haft.surfaces.cli.terminal import is_terminal, one_line
 
 if TYPE_CHECKING:
@@ -148,25 +148,62 @@ def list_templates(said: Globals, inside: str | None) -> None:
     places = places_of(said)
     directories = places.directories if inside is None else [os.path.abspath(inside)]
     every = [templates_in(place) for place in directories]
-    found = [(one, problems_of(one, there)) for there in every for one in there]
+    environments = environments_of(said)
+    found = [
+        (one, problems_of(one, there), standing_of(one.folder, said, environments)) for there in every for one in there
+    ]
     if said.json:
-        facts([one.to_json(problems) for one, problems in found])
+        facts([_facts(*one) for one in found])
         return
-    table([_row(one, problems) for one, problems in found], style_first="bold", cut=False)
+    if found:
+        table([_HEADER, *(_row(*one) for one in found)], style_first="bold", cut=False)
     if said.quiet:
         return
-    for one, problems in found:
+    for one, problems, standing in found:
         for problem in problems:
             say(one_line(f"{one.name} ({one.folder}): {problem}"))
+        if standing.cold is not None:
+            say(one_line(f"{one.name} ({one.folder}): started anew for each call: {standing.cold}"))
     if not places.configured and inside is None:
         say("no directory of templates is configured: `paths` under `[templates]` in haft.toml names them")
     elif not found:
         say(f"there is no template in {', '.join(directories) or 'the directories that are configured'}")
 
 
-def _row(one: Placed, problems: Sequence[str]) -> tuple[str, ...]:
-    state = "broken" if problems else "built" if one.has_environment else "not built"
+_HEADER: Final = ("NAME", "TOOL", "WORKFLOW", "ENVIRONMENT", "FOLDER")
+
+
+def _row(one: Placed, problems: Sequence[str], standing: Standing) -> tuple[str, ...]:
+    state = "broken" if problems else "not built" if standing.environment is None else "built"
     return (one.name, one.slug, one.workflow or "-", state, one.folder)
+
+
+def _facts(one: Placed, problems: Sequence[str], standing: Standing) -> dict[str, Any]:
+    return {**one.to_json(problems), "environment": standing.environment is not None, "cold": standing.cold}
+
+
+@click.command("build", cls=HaftCommand)
+@click.argument("word", metavar="NAME|DIR", shell_complete=complete_templates, help="A template, or its folder.")
+@click.option("--workflow", metavar="W", help="The one of this workflow.")
+@click.option("--allow-builds", is_flag=True, help="Build packages without a wheel: that runs code of their authors.")
+@click.pass_obj
+def build_environment(said: Globals, word: str, workflow: str | None, allow_builds: bool) -> None:
+    """Make a template's environment now, where it has none that is current. Nothing of the template is run. What
+    `--allow-builds` allows holds until its requirements change."""
+    import asyncio
+
+    from haft.authoring.studio.removing import chosen
+
+    one = chosen(word, places_of(said).directories, workflow=workflow)
+    environments = environments_of(said)
+    if allow_builds:
+        environments.allow_build(one.folder)
+    told = (lambda _line: None) if said.quiet else say
+    made = asyncio.run(environments.prepared(one.folder, told, may_build=allow_builds or is_own(one.folder, said)))
+    if said.json:
+        facts({"name": one.name, "folder": one.folder, "environment": made.root})
+    else:
+        lines([one_line(made.root)])
 
 
 @click.command("remove", cls=HaftCommand)

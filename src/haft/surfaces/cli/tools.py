@@ -163,9 +163,10 @@ def show_tool(said: Globals, name: str, form: str | None) -> None:
         facts(FORMS[form](listing.spec))
     elif said.json:
         shape = {"approval": _held(listing.spec), "withheld": list(_withheld(listing.spec, said))}
-        facts({**listing.to_json(), **shape})
+        environment = {"environment": _environment(listing.spec, said)} if "template" in listing.spec.meta else {}
+        facts({**listing.to_json(), **shape, **environment})
     else:
-        lines(_described(listing, _withheld(listing.spec, said)))
+        lines(_described(listing, _withheld(listing.spec, said), said))
 
 
 def _withheld(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
@@ -230,6 +231,23 @@ _IN_SANDBOX: Final = (
 )
 
 
+def _environment(spec: ToolSpec, said: Globals) -> dict[str, Any]:
+    """What a template's calls run in."""
+    from haft.surfaces.cli.template_places import standing_of
+
+    standing = standing_of(spec.origin, said)
+    return {"path": standing.environment, "cold": standing.cold}
+
+
+def _environment_lines(environment: dict[str, Any]) -> Iterable[str]:
+    yield styled("# Environment", "bold", sys.stdout)
+    yield ""
+    yield visible(environment["path"] or "Not made yet: the first call makes it.")
+    if environment["cold"] is not None:
+        yield visible(f"It is started anew for each call: {environment['cold']}.")
+    yield ""
+
+
 def _user_parameters(spec: ToolSpec) -> Iterable[str]:
     """What a person sets of a template: whether it is set, never the value."""
     declared = spec.meta.get("template", {}).get("userParameters", ())
@@ -246,7 +264,7 @@ def _user_parameters(spec: ToolSpec) -> Iterable[str]:
     yield ""
 
 
-def _described(listing: Listing, withheld: tuple[str, ...]) -> Iterable[str]:
+def _described(listing: Listing, withheld: tuple[str, ...], said: Globals) -> Iterable[str]:
     spec = listing.spec
     word = "toolbox" if spec.kind == "amp-toolbox" else spec.kind
     yield styled(visible(f"# {spec.name} ({word}: {spec.origin})"), "bold", sys.stdout)
@@ -265,6 +283,8 @@ def _described(listing: Listing, withheld: tuple[str, ...]) -> Iterable[str]:
         yield f"It is given its arguments as lines of text: `name{mark}value`."
         yield ""
     yield from _user_parameters(spec)
+    if "template" in spec.meta:
+        yield from _environment_lines(_environment(spec, said))
     yield styled("# Effects", "bold", sys.stdout)
     yield ""
     claimed = [name for name, holds in spec.effects.to_json().items() if holds]

@@ -1,0 +1,57 @@
+"""Stops: where an environment needs a package that must be built, a person is asked before its authors' code runs.
+
+It stands outside of the queue, since no place is held while a person thinks. Only making the environment shows that
+something must be built, so the rest of the way is tried first, and taken again after a yes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from haft.contracts import Call, NeedsBuild, Outcome, Rejected, RunId
+from haft.pipeline.chain import Proceed
+from haft.pipeline.desk import Desk, request_of
+from haft.pipeline.run import Run
+from haft.pipeline.stages.confine import granted
+from haft.sandbox import Sandbox
+
+
+class ApproveBuild:
+    """For tools whose `prepare` raises `NeedsBuild`: they have `allow_build`."""
+
+    def __init__(self, live: Mapping[RunId, Run], desk: Desk, sandbox: Sandbox) -> None:
+        self._live = live
+        self._desk = desk
+        self._sandbox = sandbox
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        try:
+            return await proceed(call)
+        except NeedsBuild as needed:
+            if not await self._desk.has_someone():
+                raise
+            await self._ask(call, needed)
+        return await proceed(call)
+
+    async def _ask(self, call: Call, needed: NeedsBuild) -> None:
+        tool, decision, run = call.tool, call.decision, self._live[call.run]
+        assert tool is not None
+        assert decision is not None
+        packages = ", ".join(f"`{package}`" for package in needed.packages)
+        reason = (
+            f"its environment needs {packages}, which has no wheel for this Python. Building it, and whatever else it "
+            "requires that has none, runs code of its authors: in a sandbox with the network and none of your files"
+        )
+        walls = await self._sandbox.confine(
+            decision.profile, granted(call), neutral=decision.neutral, unasked=decision.unasked
+        )
+        run.turn("blocked-on-user", run.call)
+        given = await self._desk.ask(call, replace(request_of(call, walls, reason), to_allow=()))
+        if given.answer.approved is not True:
+            said = given.answer.message or "a person said no"
+            raise Rejected(f"`{call.name}` was not called: building {packages} was not approved: {said}")
+        builder: Any = tool
+        await asyncio.to_thread(builder.allow_build)

@@ -1,0 +1,33 @@
+"""Why a template is started anew for each call, kept for those who look later: another process found it out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+
+from haft.service.environments.places import key_of
+
+
+def note_cold(state_home: str, folder: str, version: str, why: str) -> None:
+    """Keep why one version of a template cannot be kept loaded. What cannot be written is not kept."""
+    path = _path(state_home, folder)
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(f"{path}.new", "w", encoding="utf-8") as file:
+            json.dump({"version": version, "why": why}, file)
+        os.replace(f"{path}.new", path)
+
+
+def why_cold(state_home: str, folder: str, version: str) -> str | None:
+    """What was kept of this version; None where nothing was."""
+    try:
+        with open(_path(state_home, folder), encoding="utf-8") as file:
+            said = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return str(said["why"]) if said.get("version") == version else None
+
+
+def _path(state_home: str, folder: str) -> str:
+    return os.path.join(state_home, "environments", "cold", key_of(os.path.realpath(folder)))

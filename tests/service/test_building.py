@@ -1,0 +1,172 @@
+"""Packages that have no wheel: built behind walls for a person's own templates, and after a question for others."""
+
+import asyncio
+import json
+import os
+import sys
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "sandbox"))
+from loaded import SMALL_PYDANTIC, written
+from test_environments import Index, source_of_spy, wheel
+
+from haft.service import ToolService
+from haft.surfaces.cli.main import run as haft
+
+QUESTION = "runs code of its authors"
+
+
+class Bench:
+    """A person, a workspace, and an index of their own."""
+
+    def __init__(self, base, index, monkeypatch):
+        self.base, self.index, self.workspace = base, index, base / "workspace"
+        self.asked = []
+        self.answers = lambda _request: True
+        for folder in (self.workspace, base / "own"):
+            folder.mkdir()
+        self.index.files = dict([wheel("pydantic", "2.0", SMALL_PYDANTIC), wheel("tiny"), source_of_spy([])])
+        for name, value in {
+            "HOME": base / "own", "XDG_DATA_HOME": base / "own/data", "XDG_CONFIG_HOME": base / "own/config",
+            "HAFT_HOME": base / "state", "UV_DEFAULT_INDEX": index.url,
+        }.items():  # fmt: skip
+            monkeypatch.setenv(name, str(value))
+        (self.workspace / "haft.toml").write_text('[templates]\npaths = ["./templates"]\n')
+
+    def write(self, where, *requirements):
+        folder = written(where / "says", "return spy.__name__", top="import spy")
+        (folder / "requirements.txt").write_text("".join(f"{line}\n" for line in ("pydantic", *requirements)))
+        return folder
+
+    def call(self, *, has_person=True, **settings):
+        def approver(request):
+            self.asked.append(request.reason)
+            return self.answers(request)
+
+        async def go():
+            service = ToolService.open(
+                self.workspace, approver=approver if has_person else None, installed=False,
+                settings={
+                    "templates.paths": [str(self.base / "own/templates")],
+                    "permissions": [] if has_person else [{"tool": "says", "action": "allow"}],
+                    **settings,
+                },
+            )  # fmt: skip
+            async with service:
+                return await service.call("says", {})
+
+        return asyncio.run(go())
+
+    def questions(self):
+        """Those about building, since the last time."""
+        found, self.asked = [reason for reason in self.asked if QUESTION in reason], []
+        return found
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    index = Index()
+    yield Bench(tmp_path, index, monkeypatch)
+    index.gate.set()
+    index.server.shutdown()
+    index.server.server_close()
+
+
+@pytest.mark.every_user
+def test_it_is_built_for_a_persons_own_template_without_a_question(bench):
+    bench.write(bench.base / "own/templates", "spy", "tiny")
+    outcome = bench.call()
+    assert (outcome.status, outcome.output) == ("done", "spy"), outcome.error
+    assert bench.questions() == []
+
+
+@pytest.mark.every_user
+def test_it_is_asked_for_once_for_the_template_of_a_workspace(bench):
+    folder = bench.write(bench.workspace / "templates", "spy", "tiny")
+    outcome = bench.call()
+    assert (outcome.status, outcome.output) == ("done", "spy"), outcome.error
+    (question,) = bench.questions()
+    assert "`spy`" in question and "none of your files" in question
+
+    (folder / ".requirements_hash.txt").unlink()
+    assert bench.call().status == "done" and bench.questions() == [], "the same requirements are built again"
+    (folder / "requirements.txt").write_text("pydantic\nspy==1.0\n")
+    assert bench.call().status == "done" and len(bench.questions()) == 1
+
+
+def test_who_says_no_has_nothing_built(bench):
+    folder = bench.write(bench.workspace / "templates", "spy")
+    bench.answers = lambda request: QUESTION not in request.reason
+    outcome = bench.call()
+    assert outcome.status == "rejected-by-user" and "building `spy` was not approved" in outcome.error.message
+    assert len(bench.questions()) == 1 and not (folder / ".venv").exists()
+    assert not (bench.base / "own/data/haft/uv/built").exists()
+
+
+def test_where_nobody_can_be_asked_the_error_names_the_command_that_allows_it(bench, capsys, monkeypatch):
+    folder = bench.write(bench.workspace / "templates", "spy")
+    bench.answers = lambda request: QUESTION not in request.reason
+    bench.call()  # Someone knows the template, and nothing is built.
+    outcome = bench.call(has_person=False)
+    assert outcome.status == "error" and "no wheel of `spy`" in outcome.error.message
+    assert f"`haft templates build {folder} --allow-builds`" in outcome.error.hint
+    monkeypatch.chdir(bench.workspace)
+    assert haft(["templates", "build", str(folder), "--json"]) == 1, "not even by this command, without the word"
+    assert "no wheel of `spy`" in capsys.readouterr().out
+    assert haft(["templates", "build", str(folder), "--allow-builds", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"name": "says", "folder": str(folder), "environment": str(folder / ".venv")}
+    assert bench.call(has_person=False).output == "spy"
+
+
+def test_where_it_is_switched_off_nobody_is_asked(bench):
+    bench.write(bench.base / "own/templates", "spy")
+    outcome = bench.call(**{"templates.allow_builds": False})
+    assert outcome.status == "error" and "`templates.allow_builds` is false" in outcome.error.message
+    assert bench.questions() == []
+
+
+@pytest.mark.every_user
+def test_what_is_built_sees_none_of_the_persons_files_and_writes_none(bench):
+    (bench.base / "own/diary").write_text("dear")
+    (bench.workspace / "work").write_text("mine")
+    places = [bench.base / "own/diary", bench.workspace / "work", bench.base / "state/audit"]
+    bench.index.files.update([source_of_spy(places)])
+    folder = bench.write(bench.base / "own/templates", "spy")
+    tool = folder / "tool.py"
+    tool.write_text(tool.read_text().replace("spy.__name__", "spy.SAID"))
+    outcome = bench.call()
+    assert outcome.result["seen"] == dict.fromkeys(map(str, places), "FileNotFoundError"), outcome.error
+    assert not [*bench.base.rglob("written-by-spy")]
+
+
+def test_a_wheel_is_preferred_where_an_older_version_has_one(bench):
+    bench.index.files.update([wheel("spy", "0.9")])
+    bench.write(bench.workspace / "templates", "spy")
+    assert bench.call().output == "spy" and bench.questions() == []
+
+
+@pytest.mark.skipif("HAFT_MORE" not in os.environ, reason="it needs setuptools from the real index")
+def test_a_package_with_a_setup_py_is_built(bench, monkeypatch):
+    contents = {
+        "setup.py": "from setuptools import setup\nsetup(name='spy', version='1.0', py_modules=['spy'])\n",
+        "spy.py": "",
+        "PKG-INFO": "Metadata-Version: 2.1\nName: spy\nVersion: 1.0\n",
+    }
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as files:
+        for name, words in contents.items():
+            entry = tarfile.TarInfo(f"spy-1.0/{name}")
+            entry.size = len(words)
+            files.addfile(entry, BytesIO(words.encode()))
+    bench.index.files["spy-1.0.tar.gz"] = packed.getvalue()
+    monkeypatch.delenv("UV_DEFAULT_INDEX")
+    monkeypatch.setenv("UV_INDEX", bench.index.url)
+    bench.write(bench.base / "own/templates", "spy")
+    outcome = bench.call()
+    assert outcome.output == "spy", outcome.error
