@@ -134,7 +134,7 @@ FORMATS: Final = (
         "warning",
         "A line of `requirements.txt` is refused when the environment is made.",
         "Environments are made of packages of the index, behind walls: files of this machine, other indexes and "
-        "options are not taken. What is built from source, or fetched from an address, needs `templates.allow_builds`.",
+        "options are not taken. What is fetched from an address needs `templates.allow_builds`.",
         "-r more.txt\n./local.whl",
         "pydantic\nrequests>=2.28.0",
     ),
