@@ -104,7 +104,7 @@ def test_a_module_that_is_swapped_on_the_way_is_not_run(served):
             served.environment.current = lambda _folder, real=served.environment.current: None if not done else real("")
             done = []
 
-            async def prepared(folder, told=None):
+            async def prepared(folder, told=None, *, may_build):
                 await swap(told)
                 done.append(True)
 
@@ -201,7 +201,7 @@ def test_a_failed_template_hands_no_key_to_whoever_called(served, tmp_path):
     outcome = asyncio.run(play())
     assert outcome.exit_code == 3 and outcome.error.code == "tool-failed"
     assert outcome.output == f"{MARK}\n{MARK} Amsterdam", "neither by its name nor by its type is it shown"
-    held = b"".join(path.read_bytes() for path in Path(served._home).rglob("*") if path.is_file())
+    held = b"".join(path.read_bytes() for path in Path(served.home).rglob("*") if path.is_file())
     assert key.encode() not in held and code.encode() not in held
 
 
