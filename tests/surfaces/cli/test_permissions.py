@@ -338,16 +338,27 @@ def editor(haft, script):
     return str(path)
 
 
-def test_what_was_edited_is_checked_and_then_counts(haft, own):
+def test_what_was_edited_is_checked_and_then_counts(haft, own, terminal):
+    path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
+    here = terminal("permissions", "edit", EDITOR=editor(haft, 'sed -i s/ask/reject/ "$1"'))
+    assert here.end() == 0 and 'action = "reject"' in path.read_text()
+
+
+def test_what_is_broken_does_not_take_the_place_of_the_file(haft, own, terminal):
+    path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
+    here = terminal("permissions", "edit", EDITOR=editor(haft, 'sed -i s/ask/reect/ "$1"'))
+    here.until("Edit it again? [Y/n] ")
+    assert "`reject`" in here.seen
+    here.type("no\n")
+    assert here.end() == 2 and "stays as it was" in here.seen
+    assert 'action = "ask"' in path.read_text()
+
+
+def test_editing_without_a_terminal_is_an_error_that_says_what_works(haft, own):
     path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
     said = haft("permissions", "edit", EDITOR=editor(haft, 'sed -i s/ask/reject/ "$1"'))
-    assert said.code == 0 and 'action = "reject"' in path.read_text()
-
-
-def test_what_is_broken_does_not_take_the_place_of_the_file(haft, own):
-    path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
-    said = haft("permissions", "edit", EDITOR=editor(haft, 'sed -i s/ask/reect/ "$1"'))
-    assert said.code == 2 and "stays as it was" in said.err and "`reject`" in said.err
+    assert said.code == 2 and "there is no terminal for it" in said.err
+    assert f"`haft permissions add` and `remove` work without one; the file is {path}" in said.err
     assert 'action = "ask"' in path.read_text()
 
 

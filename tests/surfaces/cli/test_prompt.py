@@ -121,14 +121,46 @@ def test_a_changed_definition_is_shown_and_hides_nothing():
     assert len(shown) < 250 and any("more lines" in line for line in shown)
 
 
-@pytest.mark.parametrize("answer", ["a 9", "a 0", "always", "t x", "w w", "yy"])
-def test_what_is_no_answer_is_no(terminal, haft, answer):
+@pytest.mark.parametrize("answer", ["a 9", "a 0", "t x", "w w", "yy", "sure"])
+def test_unknown_input_asks_again_and_says_what_the_keys_are(terminal, haft, answer):
     here = terminal(*TOUCH)
     here.until(QUESTION)
     here.type(f"{answer}\n")
+    here.until(f"`{answer}` is no answer to this: type y/N, t(hread), a(lways), w(ith network), e(dit), m(essage)")
+    here.until(QUESTION)
+    assert not (haft.workspace / "made").exists()
+    here.type("y\n")
+    assert here.end() == 0
+    assert (haft.workspace / "made").exists()
+    assert haft("permissions", "list", "--json").json[0]["origin"] == "built-in"
+
+
+@pytest.mark.parametrize("answer", ["yes", "Y", "YES", " Yes "])
+def test_yes_means_yes(terminal, haft, answer):
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    here.type(f"{answer}\n")
+    assert here.end() == 0
+    assert (haft.workspace / "made").exists()
+
+
+@pytest.mark.parametrize("answer", ["no\n", "No\n", "\n", "\x04"])
+def test_no_and_enter_and_the_end_of_input_mean_no(terminal, haft, answer):
+    here = terminal(*TOUCH)
+    here.until(QUESTION)
+    here.type(answer)
     assert here.end() == 3
     assert not (haft.workspace / "made").exists()
-    assert haft("permissions", "list", "--json").json[0]["origin"] == "built-in"
+
+
+@pytest.mark.parametrize(("answer", "origin"), [("always", None), ("Thread 1", "T-one")])
+def test_the_words_behind_the_keys_are_answers_too(terminal, haft, answer, origin):
+    here = terminal(*TOUCH, "--thread", "T-one")
+    here.until(QUESTION)
+    here.type(f"{answer}\n")
+    assert here.end() == 0
+    kept = haft("permissions", "list", "--json").json[0]
+    assert kept["exactly"] == {"command": "touch made && echo done"} and kept.get("thread") == origin
 
 
 def test_yes_with_network(terminal, haft):
@@ -144,6 +176,9 @@ def test_a_tool_without_walls_offers_no_network(terminal, haft):
     here.until(QUESTION)
     assert "network]" not in here.seen and "w(ith network)" not in here.seen
     here.type("w\n")
+    here.until("`w` is no answer to this")
+    here.until(QUESTION)
+    here.type("n\n")
     assert here.end() == 3
 
 
@@ -153,6 +188,9 @@ def test_under_never_no_network_is_offered(terminal, haft):
     here.until(QUESTION)
     assert "w(ith network)" not in here.seen
     here.type("w\n")
+    here.until("`w` is no answer to this")
+    here.until(QUESTION)
+    here.type("n\n")
     assert here.end() == 3
 
 
@@ -213,7 +251,7 @@ def test_a_question_mark_explains_the_choices(terminal):
     here = terminal(*TOUCH)
     here.until(QUESTION)
     here.type("?\n")
-    here.until("anything else: no")
+    here.until("n, no, Enter: no")
     here.until(QUESTION)
     here.type("n\n")
     assert here.end() == 3

@@ -188,7 +188,7 @@ def test_removing_asks_and_does_nothing_where_nobody_can_be_asked(haft, made, co
     assert said.code == 2 and "is no template's folder: it stays" in said.err
 
 
-@pytest.mark.parametrize(("answer", "code"), [("n", 3), ("y", 0)])
+@pytest.mark.parametrize(("answer", "code"), [("n", 3), ("yes", 0)])
 def test_removing_asks_at_a_terminal(haft, terminal, made, answer, code):
     shown = terminal("templates", "remove", f"{made}")
     shown.until("Remove it? [y/N] ")

@@ -69,10 +69,10 @@ def test_a_cloned_repository_widens_nothing_until_it_is_trusted_and_that_is_said
     assert not changed.json["trusted"] and {one["name"] for one in changed.json["ignored"]} == SET_ASIDE
 
 
-def test_the_file_is_shown_whole_and_escaped_and_only_y_says_yes(haft, terminal):
+def test_the_file_is_shown_whole_and_escaped_and_is_trusted_only_at_a_yes(haft, terminal):
     hidden = CLONED.replace("${env:MY_SECRET}", "\u202epadding" + " " * 300 + "the end")
     (haft.workspace / "haft.toml").write_text(hidden)
-    for answer in ("yes", "", "n"):
+    for answer in ("no", "", "n"):
         asked = terminal("trust", COLUMNS="200")
         asked.until("[y/N] ")
         assert "\\u202epadding" in asked.seen and "the end" in asked.seen and "\u202e" not in asked.seen
@@ -84,7 +84,10 @@ def test_the_file_is_shown_whole_and_escaped_and_only_y_says_yes(haft, terminal)
         assert not haft("config", "show", "--json").json["trusted"]
     asked = terminal("trust", COLUMNS="200")
     asked.until("[y/N] ")
-    asked.type("y\n")
+    asked.type("sure\n")
+    asked.until("`sure` is no answer to this: type y (yes) or n (no)")
+    asked.until("[y/N] ")
+    asked.type("Yes\n")
     assert asked.end() == 0 and "is trusted as it is now (sha256 " in asked.seen
     assert haft("config", "show", "--json").json["trusted"]
     (haft.workspace / "haft.toml").write_text(hidden + "# more\n")

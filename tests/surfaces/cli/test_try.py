@@ -26,8 +26,8 @@ def test_yes_commits_what_was_shown(terminal, haft):
     assert here.seen.endswith(f"changed 1 file (haft diff {run}, haft undo {run})\n")
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\n", "yes\n", "\x04"])
-def test_anything_but_y_throws_it_away(terminal, haft, answer):
+@pytest.mark.parametrize("answer", ["n\n", "\n", "NO\n", "\x04"])
+def test_no_and_nothing_throw_it_away(terminal, haft, answer):
     here = terminal(*WRITE)
     here.until(COMMIT)
     here.type(answer)
@@ -35,6 +35,17 @@ def test_anything_but_y_throws_it_away(terminal, haft, answer):
     assert (haft.workspace / "a.txt").read_text() == "one\ntwo\nthree\n"
     assert haft("log", "--json").json[0]["status"] == "rejected-by-user"
     assert changes(haft)["state"] == "discarded"
+
+
+def test_the_word_yes_commits_and_an_unknown_word_asks_again(terminal, haft):
+    here = terminal(*WRITE)
+    here.until(COMMIT)
+    here.type("ok\n")
+    here.until("`ok` is no answer to this: type y (yes) or n (no)")
+    here.until(COMMIT)
+    here.type("yes\n")
+    assert here.end() == 0
+    assert changes(haft)["state"] == "committed"
 
 
 def test_ctrl_c_at_the_question_throws_it_away(terminal, haft):

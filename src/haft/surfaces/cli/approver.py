@@ -1,20 +1,15 @@
-"""Asking at the terminal: the whole call as it would run, and a question that anything unexpected answers with no.
+"""Asking at the terminal: the whole call as it would run, and a question that is asked again until the answer is one.
 
-Of a call that was tried, its changes are shown instead. What was typed before the question stood there does not answer
-it. Reading happens in a thread that can be called off: a cancelled call does not wait for a person, and neither does
+Of a call that was tried, its changes are shown instead. A cancelled call does not wait for a person, and neither does
 one that somebody else has answered in the inbox.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
-import select
 import sys
-import termios
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -22,6 +17,7 @@ from typing import Any, Final
 from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage, Grants, HaftError, Scope
 from haft.surfaces.cli.display import Display
 from haft.surfaces.cli.interrupts import Interrupts
+from haft.surfaces.cli.line_input import NO, YES, confirmed, not_understood, typed
 from haft.surfaces.cli.printing import complain, say, to_json_text, warn
 from haft.surfaces.cli.questions import shown_call, shown_choices, shown_trial
 from haft.surfaces.cli.terminal import is_terminal, one_line, visible
@@ -75,20 +71,37 @@ async def _asked_after(request: ApprovalRequest, diff: str, display: Display) ->
     await display.show_tried(request.output or "")
     for line in shown_trial(request, diff, sys.stderr):
         sys.stderr.write(f"{line}\n")
-    if (await typed(COMMIT)).strip().lower() == "y":
+    if await confirmed(COMMIT):
         return ApprovalAnswer(approved=True, message=f"{SAID_YES}, having seen the changes")
     return ApprovalAnswer(approved=False, message=SAID_NO)
 
 
+KEYS: Final = {
+    **dict.fromkeys(YES, "y"),
+    **dict.fromkeys(NO, "n"),
+    "thread": "t",
+    "always": "a",
+    "variable": "v",
+    "once": "o",
+    "with": "w",
+    "network": "w",
+    "with network": "w",
+    "edit": "e",
+    "message": "m",
+    "h": "?",
+    "help": "?",
+}
+"""The key that a word stands for; other words stand for themselves."""
+
 HELP = (
-    "y: yes, this once",
+    "y, yes: yes, this once",
     "t, a: yes, and from now on in this thread, or always in this workspace, exactly as shown",
     "w: yes, with the network open for this call",
     "o: yes, this once, with the variables that are withheld; the tool sees their values",
     "v: yes, and always in this workspace, exactly as shown, with these variables",
     "e: edit the arguments; they are looked at again",
     "m: no, with a message for the model",
-    "anything else: no",
+    "n, no, Enter: no",
 )
 
 
@@ -109,21 +122,21 @@ class _Prompt:
             if not is_shown:
                 for line in self._shown(arguments):
                     sys.stderr.write(f"{line}\n")
-            answer = (await typed(self._question(arguments))).strip().lower()
+            answer = _key(await typed(self._question(arguments)))
             is_shown = False
-            if answer in ("e", "edit"):
+            if answer == "e":
                 try:
                     arguments = await self._revised(arguments)
                 except HaftError as error:
                     complain(error.message, "the arguments stay as they were")
-            elif answer in ("?", "h", "help"):
+            elif answer == "?":
                 for line in HELP:
                     sys.stderr.write(f"  {line}\n")
                 is_shown = True
             elif (given := await self._answered(answer, arguments)) is not None:
                 return given
             else:
-                complain("there are several: say which", f"`{answer[0]} 1` for the first")
+                say(self._not_understood(answer, arguments))
                 is_shown = True
 
     async def _revised(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -137,7 +150,9 @@ class _Prompt:
         return wanted
 
     async def _answered(self, answer: str, arguments: Mapping[str, Any]) -> ApprovalAnswer | None:
-        """What a word means; None where it needs a number."""
+        """What a key means; None where it means nothing here, or needs a number."""
+        if answer in ("", "n"):
+            return ApprovalAnswer(approved=False, message=SAID_NO)
         if answer == "y":
             return ApprovalAnswer(approved=True, message=SAID_YES, arguments=arguments)
         if answer == "w" and self._may_open_network():
@@ -154,15 +169,20 @@ class _Prompt:
             return ApprovalAnswer(approved=False, message=message or SAID_NO)
         longer = _FOR_LONGER.fullmatch(answer)
         offered = len(self._to_allow(arguments))
-        if longer is not None and offered and (longer[1] != "v" or variables.env):
-            if longer[2] is None and offered > 1:
-                return None
+        may_last = longer is not None and (longer[1] != "v" or bool(variables.env))
+        if longer is not None and may_last and (longer[2] is not None or offered == 1):
             number = int(longer[2] or 1)
             scope: Scope = "thread" if longer[1] == "t" else "always"
             if 1 <= number <= offered:
                 answered = ApprovalAnswer(approved=True, message=SAID_YES, scope=scope, allow=number - 1)
                 return replace(answered, grants=variables) if longer[1] == "v" else answered
-        return ApprovalAnswer(approved=False, message=SAID_NO)
+        return None
+
+    def _not_understood(self, answer: str, arguments: Mapping[str, Any]) -> str:
+        offered = len(self._to_allow(arguments))
+        if offered > 1 and _FOR_LONGER.fullmatch(answer):
+            return f"several things could be allowed: type `{answer[0]} 1` to `{answer[0]} {offered}`"
+        return not_understood(answer, f"{self._keys(arguments)}; `?` explains them")
 
     def _shown(self, arguments: Mapping[str, Any]) -> Iterator[str]:
         shown = self.request if self.judged is None else replace(self.request, arguments=self.judged)
@@ -174,13 +194,15 @@ class _Prompt:
             yield f"  o: this once, with {self._named()}: it sees the value"
 
     def _question(self, arguments: Mapping[str, Any]) -> str:
+        return QUESTION.format(tool=visible(self.request.tool), choices=self._keys(arguments))
+
+    def _keys(self, arguments: Mapping[str, Any]) -> str:
         longer = ["t(hread)", "a(lways)"] if self._to_allow(arguments) else []
         network = ["w(ith network)"] if self._may_open_network() else []
         if self.request.withheld:
             longer += ["v(ariable, always)"] if longer else []
             longer += ["o(nce with variable)"]
-        choices = ", ".join(["y/N", *longer, *network, "e(dit)", "m(essage)"])
-        return QUESTION.format(tool=visible(self.request.tool), choices=choices)
+        return ", ".join(["y/N", *longer, *network, "e(dit)", "m(essage)"])
 
     def _to_allow(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
         """What can be allowed for longer: not where the arguments are others than those that were judged."""
@@ -194,52 +216,11 @@ class _Prompt:
         return walls.profile != "none" and not walls.network and not walls.never_network
 
 
-async def typed(question: str) -> str:
-    """A line from the terminal; empty at its end. Cancelling leaves no thread behind."""
-    descriptor = sys.stdin.fileno()
-    with contextlib.suppress(termios.error):
-        termios.tcflush(descriptor, termios.TCIFLUSH)
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[str] = loop.create_future()
-    awake, wake = os.pipe()
-
-    def settle(text: str) -> None:
-        if not answer.done():
-            answer.set_result(text)
-
-    def read() -> None:
-        text = _line(descriptor, awake)
-        with contextlib.suppress(RuntimeError):  # the loop is gone: so is the question
-            loop.call_soon_threadsafe(settle, text)
-
-    thread = threading.Thread(target=read, name="haft-approver", daemon=True)
-    thread.start()
-    try:
-        return await answer
-    finally:
-        os.write(wake, b"x")
-        thread.join()
-        os.close(awake)
-        os.close(wake)
-
-
-def _line(descriptor: int, awake: int) -> str:
-    """Bytes up to a newline, or nothing when called off."""
-    data = b""
-    while not data.endswith(b"\n"):
-        ready, _, _ = select.select([descriptor, awake], [], [])
-        if awake in ready:
-            return ""
-        try:
-            part = os.read(descriptor, 65536)
-        except OSError:  # the terminal went away
-            return ""
-        if not part:
-            break
-        data += part
-    return data.decode("utf-8", "replace")
+def _key(typed_line: str) -> str:
+    """What was typed, with a key for the words that stand for one: `Always 2` is `a 2`."""
+    answer = " ".join(typed_line.lower().split())
+    word, _, number = answer.rpartition(" ") if answer[-1:].isdecimal() else (answer, "", "")
+    return f"{KEYS.get(word, word)} {number}".strip() if word else answer
 
 
 async def _edited(arguments: Mapping[str, Any], interrupts: Interrupts) -> Mapping[str, Any]:

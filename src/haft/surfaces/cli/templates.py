@@ -235,8 +235,8 @@ def _ask(one: Placed) -> None:
         )
     import asyncio
 
-    from haft.surfaces.cli.approver import typed
+    from haft.surfaces.cli.line_input import confirmed
 
     say(f"{one.name} lies in {one.folder}, and goes with everything in it")
-    if asyncio.run(typed("Remove it? [y/N] ")).strip().lower() != "y":
+    if not asyncio.run(confirmed("Remove it? [y/N] ")):
         raise Rejected(f"{one.folder} is not removed: the person at the terminal said no")

@@ -140,10 +140,9 @@ def _ask(what: str, *, is_file: bool) -> None:
     """Go on only at a yes."""
     import asyncio
 
-    from haft.surfaces.cli.approver import typed
+    from haft.surfaces.cli.line_input import confirmed
 
-    answer = asyncio.run(typed(f"Trust this {'file' if is_file else 'workspace'} as it is now? [y/N] "))
-    if answer.strip().lower() != "y":
+    if not asyncio.run(confirmed(f"Trust this {'file' if is_file else 'workspace'} as it is now? [y/N] ")):
         raise Rejected(f"{what} is not trusted: the person at the terminal said no")
 
 

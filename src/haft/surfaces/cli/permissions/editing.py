@@ -10,6 +10,7 @@ import click
 
 from haft.contracts import BadConfig, BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.line_input import confirmed
 from haft.surfaces.cli.permissions.changing import workspace_or_none
 from haft.surfaces.cli.permissions.own_file import OwnFile
 from haft.surfaces.cli.printing import complain, lines, say
@@ -31,6 +32,11 @@ def edit_rules(said: Globals) -> None:
     """Open your own haft.toml in $VISUAL or $EDITOR. It is checked before it counts: what is broken can be edited
     again, or is thrown away, and the file stays as it was."""
     file = OwnFile.read()
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout) and is_terminal(sys.stderr)):
+        raise BadUsage(
+            "`haft permissions edit` opens an editor, and there is no terminal for it",
+            hint=f"`haft permissions add` and `remove` work without one; the file is {file.path}",
+        )
     workspace = workspace_or_none(said)
     text = file.text or START
     while True:
@@ -42,21 +48,12 @@ def edit_rules(said: Globals) -> None:
             file.check(edited, workspace)
             break
         except BadConfig as error:
-            if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-                raise BadUsage(f"{file.shown} stays as it was: {error.message}", hint=error.hint) from error
             complain(error.message, error.hint)
-            again = asyncio.run(_asked())
-            if not again:
+            if not asyncio.run(confirmed("Edit it again? [Y/n] ", default=True)):
                 raise BadUsage(f"{file.shown} stays as it was") from error
             text = edited
     file.write(edited)
     lines([one_line(f"written: {file.shown}")])
-
-
-async def _asked() -> bool:
-    from haft.surfaces.cli.approver import typed
-
-    return (await typed("Edit it again? [Y/n] ")).strip().lower() in ("", "y", "yes")
 
 
 def _edited(text: str) -> str | None:
