@@ -70,8 +70,11 @@ _ELSEWHERE = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import sys
     from importlib import import_module
 
+    if sys.platform == "win32":
+        raise ImportError("haft needs Linux or macOS; on Windows it runs in WSL")
     room, attribute = _ELSEWHERE.get(name, ("haft.contracts", name))
     value = getattr(import_module(room), attribute)
     globals()[name] = value

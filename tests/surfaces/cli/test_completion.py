@@ -32,7 +32,7 @@ def test_commands_and_options(haft):
     assert bash(haft, "haft", "") == [
         "tools", "log", "show", "output", "watch", "cancel", "diff", "undo", "redo", "changes", "inbox", "approve",
         "reject", "permissions", "skills", "plugins", "templates", "toolbox", "store", "audit", "config", "trust",
-        "doctor", "completion",
+        "doctor", "completion", "help", "version",
     ]  # fmt: skip
     assert bash(haft, "haft", "tools", "s") == ["show", "search"]
     assert "--source" in bash(haft, "haft", "tools", "list", "--s")
@@ -51,6 +51,9 @@ def test_tools_and_their_parameters(haft):
     assert bash(haft, "haft", "tools", "use", "edit_file", "--replace_all", "f") == ["false"]
     assert bash(haft, "haft", "tools", "use", "read_file", "--path", "a") == ["files"]
     assert bash(haft, "haft", "tools", "use", "shell", "--", "--ti") == ["--timeout"]
+    assert bash(haft, "haft", "tools", "use", "shell", "--ti") == [], "it may mean two things here"
+    assert bash(haft, "haft", "tools", "use", "--ti") == ["--timeout"]
+    assert "--" in bash(haft, "haft", "tools", "use", "shell", "-")
     assert bash(haft, "haft", "tools", "use", "shell", "--n") == ["--network"]
     assert bash(haft, "haft", "tools", "use", "shell", "--wr") == ["--write"]
     assert bash(haft, "haft", "tools", "use", "shell", "--write", "a") == ["files"]

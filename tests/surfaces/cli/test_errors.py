@@ -1,5 +1,6 @@
 """Whatever is wrong: one sentence, one hint, the right exit code, never a traceback."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import sys
 import pytest
 
 from haft.surfaces.cli.main import READER_GONE
+
+from .test_shapes import fits
 
 
 @pytest.mark.parametrize(
@@ -17,13 +20,21 @@ from haft.surfaces.cli.main import READER_GONE
         (["log", "--tol", "x"], 2, "`haft log` has no option `--tol`", "did you mean `--tool`?"),
         (["log", "--status", "don"], 2, "there is no status `don`", "did you mean `done`?"),
         (["log", "--since", "soon"], 2, "`soon` is no time", "write `30m`"),
-        (["log", "--limit", "0"], 2, "`--limit`: 0 is not in the range", "`haft log --help`"),
+        (["log", "--limit", "0"], 2, "`--limit` must be a whole number, at least 1, not `0`", "`haft log --help`"),
+        (["log", "--limit", "abc"], 2, "`--limit` must be a whole number, at least 1, not `abc`", "`haft log --help`"),
+        (["audit", "list", "--limit", "1.5"], 2, "`--limit` must be a whole number, at least 1, not `1.5`", None),
+        (["approve", "q_x", "--as", "one"], 2, "`--as` must be a whole number, at least 1, not `one`", None),
+        (["log", "--limit"], 2, "`--limit` needs a value", None),
+        (["log", "--json=1"], 2, "`--json` takes no value", None),
+        (["log", "more"], 2, "`haft log` does not know what to do with `more`", "`haft log --help`"),
+        (["completion", "tcsh"], 2, "SHELL must be one of bash, zsh, fish, not `tcsh`", None),
+        (["search", "x"], 2, "there is no command `haft search`", "did you mean `haft tools search`?"),
         (["show"], 2, "`haft show` needs RUN", "`haft show --help`"),
         (["show", "r_none"], 2, "there is no run called `r_none`", "`haft log` shows the runs there are"),
         (["cancel"], 2, "`haft cancel` needs a run or `--all`", "haft log"),
         (["cancel", "r_none"], 2, "there is no run called `r_none`", "`haft log`"),
         (["-w", "nowhere", "tools", "list"], 2, "the workspace nowhere is not a directory", None),
-        (["tools", "show", "read_file", "--as", "mpc"], 2, "`--as`: 'mpc' is not one of", "`haft tools show --help`"),
+        (["tools", "show", "read_file", "--as", "mpc"], 2, "`--as` must be one of mcp,", "did you mean `mcp`?"),
         (["tools", "use"], 2, "`haft tools use` needs the name of a tool", "`haft tools list`"),
         (
             ["tools", "use", "read_file", "--pth", "a"],
@@ -73,7 +84,11 @@ from haft.surfaces.cli.main import READER_GONE
 def test_a_wrong_line_is_told_in_one_sentence(haft, words, code, sentence, hint):
     said = haft(*words)
     first, *rest = said.err.splitlines()
-    assert (said.code, said.out) == (code, "")
+    assert said.code == code
+    if words[:2] == ["tools", "use"]:
+        assert (said.json["run"], said.json["status"]) == (None, "error")
+    else:
+        assert said.out == ""
     assert first.startswith(f"error: {sentence}") or sentence in first
     if hint is not None:
         assert rest[0].startswith("hint: ") and hint in rest[0]
@@ -94,7 +109,7 @@ def test_a_wrong_line_is_told_in_one_sentence(haft, words, code, sentence, hint)
         ),
         (["shell", "--command", "touch x"], 3, "rejected", "needs approval"),
         (["shell", "--command", "exit 3", "--approve"], 1, "tool-failed", "exited 3"),
-        (["shell", "--command", "sleep 20", "--approve", "--timeout", "0.3"], 4, "timed-out", "did not end within"),
+        (["--timeout", "0.3", "shell", "--command", "sleep 20", "--approve"], 4, "timed-out", "did not end within"),
     ],
 )
 def test_a_call_that_goes_wrong_is_an_outcome_and_a_sentence(haft, words, code, error, sentence):
@@ -107,8 +122,96 @@ def test_a_call_that_goes_wrong_is_an_outcome_and_a_sentence(haft, words, code, 
     assert (quiet.code, quiet.err) == (code, "")
 
 
+FAILURES = {
+    "a misspelt flag": (["read_file", "--pth", "a.txt"], "read_file", "bad-usage", 2),
+    "a misspelt option": (["--aprove", "read_file"], "read_file", "bad-usage", 2),
+    "an option without its value": (["read_file", "--timeout"], "read_file", "bad-usage", 2),
+    "a wrong timeout": (["read_file", "--timeout", "soon"], "read_file", "bad-usage", 2),
+    "arguments that are no JSON": (["read_file", "--args", "{"], "read_file", "bad-usage", 2),
+    "a file that cannot be read": (["read_file", "--args", "@none.json"], "read_file", "bad-usage", 2),
+    "a workspace that is missing": (["-w", "none", "read_file"], "read_file", "bad-usage", 2),
+    "no name": ([], "", "bad-usage", 2),
+    "a path without a tool": (["./none"], "./none", "bad-usage", 2),
+    "an unknown tool": (["read_fil"], "read_fil", "unknown-tool", 2),
+    "arguments that do not fit": (["read_file", "--path", "../x"], "read_file", "invalid-arguments", 2),
+    "a path that is no UTF-8": (["read_file", "--path", os.fsdecode(b"\xff")], "read_file", "invalid-arguments", 2),
+    "a tool that is no UTF-8": ([os.fsdecode(b"\xff")], "\udcff", "unknown-tool", 2),
+}
+
+
+@pytest.mark.parametrize("why", FAILURES)
+def test_every_failure_of_a_call_is_the_same_outcome_in_a_pipe(haft, why):
+    words, tool, code, exit_code = FAILURES[why]
+    done = haft("tools", "use", *words)
+    fits("outcome", done.json)
+    assert (done.code, done.json["tool"], done.json["status"]) == (exit_code, tool, "error")
+    assert (done.json["error"]["code"], done.json["changes"]["state"]) == (code, "none")
+    assert done.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [(["tools", "use", "read_file", "--path", "a.txt"], "haft.toml"), (["use", "read_file"], "haft.json")],
+)
+def test_bad_configuration_is_an_outcome_too(haft, words, path):
+    (haft.workspace / path).write_text("= [")
+    said = haft(*words)
+    fits("outcome", said.json)
+    assert (said.code, said.json["run"], said.json["error"]["code"]) == (2, None, "bad-config")
+
+
+def test_a_state_home_that_cannot_be_used_is_an_outcome_too(haft):
+    haft.home.write_text("")
+    said = haft("tools", "use", "read_file", "--path", "a.txt")
+    fits("outcome", said.json)
+    assert (said.code, said.json["run"], said.json["error"]["code"]) == (2, None, "bad-config")
+
+
+def test_a_failure_is_given_in_the_form_that_was_asked_for(haft):
+    wrong = ["tools", "use", "read_file", "--pth", "a"]
+    assert haft(*wrong, "--only", "status").out == "error\n"
+    assert haft(*wrong, "--only", "output").out == ""
+    assert haft(*wrong, "--only=error").json["code"] == "bad-usage"
+    assert haft(*wrong, "--thread", "T-9").json["thread"] == "T-9"
+    (line,) = haft(*wrong, "--stream").out.splitlines()
+    fits("event", json.loads(line))
+    assert json.loads(line)["outcome"]["error"]["code"] == "bad-usage"
+
+
+def test_a_person_at_a_terminal_reads_only_the_sentence(terminal):
+    here = terminal("tools", "use", "read_file", "--pth", "a", COLUMNS="200")
+    assert here.end() == 2
+    assert "has no parameter `--pth`" in here.seen and "{" not in here.seen
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["log", "--limit", "abc"], ["log", "--nothing"], ["nothing"], ["tools"], ["show"], ["show", "r_none"],
+        ["tools", "show", "none"], ["tools", "check", "./none"], ["undo", "r_none"], ["diff", "r_none"], ["redo"],
+        ["changes", "apply", "r_none"], ["approve", "q_none"], ["reject", "q_none"], ["permissions", "edit"],
+        ["permissions", "test", "none"], ["permissions", "remove", "x"], ["skills", "show", "none"], ["trust", "none"],
+        ["templates", "remove", "none"], ["toolbox", "export", "none"], ["plugins", "update", "none"], ["help", "x"],
+        ["-w", "none", "config", "show"], ["output", "r_none"], ["watch", "r_none"], ["cancel"], ["completion", "x"],
+    ],
+)  # fmt: skip
+def test_every_other_command_prints_its_failure_as_json(haft, words):
+    said = haft(*words, "--json")
+    assert said.code != 0
+    fits("error", said.json)
+    assert said.json["error"]["message"] and said.json["error"]["code"]
+
+
+def test_a_database_that_is_broken_is_json_too(haft):
+    assert haft("tools", "use", "read_file", "--path", "a.txt").code == 0
+    next(haft.home.glob("*.db")).write_bytes(b"no database" * 1000)
+    said = haft("log", "--json")
+    assert said.code == 1
+    fits("error", said.json)
+
+
 def test_a_reader_that_goes_away_is_no_error(haft):
-    line = f"{sys.executable} -m haft.surfaces.cli.main tools use shell --approve --stream --command 'yes' --timeout 20"
+    line = f"{sys.executable} -m haft.surfaces.cli.main tools use --timeout 20 shell --approve --stream --command 'yes'"
     done = subprocess.run(
         ["bash", "-c", f'{line} | head -1; echo "${{PIPESTATUS[0]}}"'],
         capture_output=True, text=True, cwd=haft.workspace, env=haft.env, timeout=60,

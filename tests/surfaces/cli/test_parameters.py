@@ -2,7 +2,7 @@ import pytest
 
 from haft.contracts import BadUsage, Grants, ToolName, ToolSpec
 from haft.surfaces.cli.binding import arguments
-from haft.surfaces.cli.parameters import take_apart
+from haft.surfaces.cli.parameters import OPTIONS, VALUED, take_apart
 from haft.surfaces.cli.wanted import Wanted
 
 SCHEMA = {
@@ -84,7 +84,7 @@ def test_a_name_wins_over_the_same_key_in_args(tmp_path):
 
 
 def test_options_of_haft_are_haft_s_until_a_bare_double_dash():
-    line = take_apart(["x", "--approve", "--path", "a"])
+    line = take_apart(["--approve", "x", "--path", "a"])
     assert line.flag("--approve") and arguments(line, "x", SCHEMA) == {"path": "a"}
     line = take_apart(["x", "--path", "a", "--", "--approve"])
     assert not line.flag("--approve"), "a parameter called `approve` must never approve"
@@ -94,7 +94,7 @@ def test_options_of_haft_are_haft_s_until_a_bare_double_dash():
 
 def test_a_value_does_not_reach_across_an_option():
     with pytest.raises(BadUsage, match="`--path` needs a value: string"):
-        read("--path", "--approve", "a")
+        read("--path", "--stream", "a")
 
 
 def test_options_of_other_versions_are_refused():
@@ -141,3 +141,31 @@ def test_a_value_for_a_template_stays_text_where_the_template_takes_text():
     wanted = Wanted.from_line(take_apart(words))
     assert wanted.config_for(spec) == {"key": "1.50", "Tries": 3, "more": {"a": 1}}
     assert wanted.config_for(None) == {"key": 1.5, "Tries": 3, "more": {"a": 1}}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_that_the_tool_declares_too_is_refused_after_its_name_with_both_spellings(option):
+    name = option.removeprefix("--")
+    schema = {"type": "object", "properties": {name: {"type": "string"}}}
+    value = " VALUE" if option in VALUED else ""
+    for words in [[f"{option}=x"], [option, "x"]] if value else [[option]]:
+        with pytest.raises(BadUsage, match=f"`{option}` after `x` may mean") as refused:
+            read(*words, schema=schema)
+        haft_s, own = f"`haft tools use {option}{value} x`", f"`haft tools use x -- {option} VALUE`"
+        assert refused.value.hint == f"haft's option: {haft_s}; the tool's parameter: {own}"
+    given = take_apart([option, *(["y"] if value else []), "x", "--", option, "z"])
+    assert given.options[option] == (["y"] if value else [""])
+    if option != "--args":
+        assert arguments(given, "x", schema) == {name: "z"}
+
+
+@pytest.mark.parametrize(("short", "name"), [("-w", "workspace"), ("-q", "quiet"), ("-h", "help")])
+def test_the_short_form_of_an_option_is_refused_too(short, name):
+    with pytest.raises(BadUsage, match=f"`{short}` after `x` may mean"):
+        read(short, *(["."] if short == "-w" else []), schema={"properties": {name: {"type": "string"}}})
+
+
+def test_an_underscore_hides_no_parameter():
+    with pytest.raises(BadUsage, match="`--timeout` after `x`"):
+        read("--timeout", "5", schema={"properties": {"timeout": {"type": "integer"}}})
+    assert read("--timeout", "5", schema=SCHEMA) == {}, "haft's own, where the tool has none"

@@ -104,3 +104,56 @@ def test_progress_is_told_in_plain_lines_where_stderr_is_no_terminal(haft, tmp_p
     assert said.json["output"] == "done"
     assert said.err == "[##########          ]  50% half \\x1b[0m\n"
     assert haft("tools", "use", "work", "--approve", "-q", PYTHONPATH=str(tmp_path / "site")).err == ""
+
+
+@pytest.fixture
+def boxed(haft):
+    """A tool of the workspace whose parameters have the names of haft's options."""
+    box = haft.workspace / ".agents" / "tools"
+    box.mkdir(parents=True)
+    tool = box / "run_tests"
+    tool.write_text(
+        '#!/bin/sh\nif [ "$TOOLBOX_ACTION" = describe ]; then\n'
+        "printf 'name: run_tests\\ndescription: Runs tests.\\nworkspace: string what\\ntimeout: string how long\\n'\n"
+        "else cat; fi\n"
+    )
+    tool.chmod(0o755)
+    return haft
+
+
+def test_a_parameter_that_haft_has_an_option_for_is_refused_after_the_name(boxed):
+    (boxed.workspace / "core").mkdir()
+    for words in (["--workspace", "core"], ["--workspace=none"], ["-w", "none"], ["-w", "core"], ["--timeout", "5m"]):
+        said = boxed("tools", "use", "tb__run_tests", *words, "--approve")
+        option = "--timeout" if "--timeout" in words else "--workspace"
+        assert said.code == 2 and said.json["error"]["code"] == "bad-usage"
+        assert said.err.startswith(
+            f"error: `{words[0].partition('=')[0]}` after `tb__run_tests` may mean haft's option"
+        )
+        assert f"`haft tools use {option} VALUE tb__run_tests`" in said.err
+        assert f"`haft tools use tb__run_tests -- {option} VALUE`" in said.err
+
+
+def test_both_spellings_work_together(boxed):
+    here = str(boxed.workspace)
+    given = ["tools", "use", "--workspace", here, "--timeout", "60", "--approve", "tb__run_tests"]
+    said = boxed(*given, "--", "--workspace", "core", "--timeout", "5m", cwd=boxed.home.parent)
+    assert said.json["output"].splitlines() == ["workspace: core", "timeout: 5m"]
+    assert said.json["limits"]["applied"]["max_seconds"] == 60
+
+
+def test_what_describes_a_tool_names_the_spelling_that_works(boxed):
+    for words in (["tools", "show", "tb__run_tests"], ["tools", "use", "tb__run_tests", "--help"]):
+        said = boxed(*words)
+        assert "Haft has options of the same names: --workspace, --timeout." in said.out
+        assert "`haft tools use tb__run_tests -- --workspace VALUE`" in said.out
+    assert "Haft has options" not in boxed("tools", "show", "read_file").out
+
+
+def test_testing_permissions_hides_no_parameter_either(haft):
+    said = haft("permissions", "test", "shell", "--command", "ls", "--cwd", ".")
+    assert said.code == 2
+    assert "`haft permissions test --cwd VALUE shell`" in said.err
+    assert "`haft permissions test shell -- --cwd VALUE`" in said.err
+    assert haft("permissions", "test", "--cwd", ".", "shell", "--command", "ls").code == 0
+    assert haft("permissions", "test", "shell", "--command", "ls", "--", "--cwd", "x").code in (0, 10)

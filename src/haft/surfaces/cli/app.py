@@ -24,14 +24,27 @@ Place = tuple[str, str]
 class LazyGroup(HaftGroup):
     """A group that knows its commands by name and loads them when wanted."""
 
-    def __init__(self, name: str, about: str, places: Mapping[str, Place | LazyGroup]) -> None:
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        places: Mapping[str, Place | LazyGroup],
+        short_forms: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
         super().__init__(name, help=about, context_settings={"help_option_names": ["--help", "-h"]})
         self._places = places
+        self._short_forms = short_forms or {}
+        """Commands of a group below that may be called without its name: the group and the command. Not listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self._short_forms:
+            group, name = self._short_forms[cmd_name]
+            below = self._places[group]
+            assert isinstance(below, LazyGroup)
+            return below.get_command(ctx, name)
         place = self._places.get(cmd_name)
         if place is None or isinstance(place, LazyGroup):
             return place
@@ -50,7 +63,8 @@ class LazyGroup(HaftGroup):
         return name, command, args[1:]
 
     def _unknown(self, ctx: click.Context, name: str) -> BadUsage:
-        near = near_miss(name, self._places)
+        below = next((f"{group} {name}" for group, place in self._places.items() if _has(place, name)), None)
+        near = below or near_miss(name, self._places)
         hint = f"did you mean `{ctx.command_path} {near}`?" if near else f"the commands are {', '.join(self._places)}"
         return BadUsage(f"there is no command `{ctx.command_path} {name}`", hint=hint)
 
@@ -73,6 +87,10 @@ class LazyGroup(HaftGroup):
             for name, place in self._places.items()
             if name.startswith(incomplete)
         ]
+
+
+def _has(place: Place | LazyGroup, name: str) -> bool:
+    return isinstance(place, LazyGroup) and name in place._places
 
 
 TOOLS: Final = LazyGroup(
@@ -209,5 +227,8 @@ HAFT: Final = LazyGroup(
         "trust": ("trust:trust_workspace", "Let a workspace's own configuration count where it widens."),
         "doctor": ("doctor:examine", "What this machine can do and what is broken."),
         "completion": ("completion:print_completion", "The completion script of a shell."),
+        "help": ("help:print_help", "How a command is used."),
+        "version": ("help:print_version", "The version."),
     },
+    {"use": ("tools", "use"), "list": ("tools", "list")},
 )

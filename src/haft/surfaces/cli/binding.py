@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from haft.contracts import BadUsage, near_miss
 from haft.surfaces.cli.definitions import parameters, type_words, types_of
-from haft.surfaces.cli.parameters import OPTIONS, Gap, Line, Named, Piece, Word
+from haft.surfaces.cli.parameters import OPTIONS, VALUED, Gap, Line, Named, Piece, Word
 from haft.surfaces.cli.written_json import arguments_in
 
 _BOOLEANS: Final = ("true", "false", "yes", "no", "1", "0")
@@ -21,6 +21,9 @@ def arguments(line: Line, tool: str, schema: Mapping[str, Any]) -> dict[str, Any
     """The arguments of the call. A parameter given by its name wins over the same key in `--args`."""
     from haft.schema import coerce
 
+    hidden = hidden_parameter(line, tool, schema)
+    if hidden is not None:
+        raise hidden
     given = arguments_in(line.value("--args"))
     for name, texts in _Binding(tool, schema).bind(line.pieces).items():
         try:
@@ -30,6 +33,28 @@ def arguments(line: Line, tool: str, schema: Mapping[str, Any]) -> dict[str, Any
                 raise BadUsage(f"`{tool}` cannot be called like this: {error}") from None
             given[name] = texts[0]
     return given
+
+
+def hidden_parameter(line: Line, tool: str, schema: Mapping[str, Any]) -> BadUsage | None:
+    """The refusal of an option of haft after the tool's name that the tool has a parameter of the same name for: which
+    of them is meant cannot be told. None where there is no such option."""
+    for option, written in line.after_name.items():
+        name = declared_as(option, schema)
+        if name is not None:
+            value = " VALUE" if option in (*VALUED, "--cwd", "--batch") else ""
+            own = "" if types_of(parameters(schema)[name], schema) == {"boolean"} else " VALUE"
+            return BadUsage(
+                f"`{written}` after `{tool}` may mean haft's option or the tool's own parameter",
+                hint=f"haft's option: `{line.command} {option}{value} {tool}`; "
+                f"the tool's parameter: `{line.command} {tool} -- --{name}{own}`",
+            )
+    return None
+
+
+def declared_as(option: str, schema: Mapping[str, Any]) -> str | None:
+    """The parameter of a tool that has the name of an option of haft."""
+    wanted = option.removeprefix("--").replace("-", "_")
+    return next((name for name in parameters(schema) if name.replace("-", "_") == wanted), None)
 
 
 class _Binding:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from haft.contracts import HaftError
+from haft.contracts import HaftError, ToolSpec
 from haft.surfaces.cli.globals import HaftCommand
 from haft.surfaces.cli.printing import data
 
@@ -41,11 +41,8 @@ def print_completion(shell: str) -> None:
 def complete_parameters(name: str | None, words: Sequence[str], incomplete: str) -> list[Any]:
     """For `tools use NAME`: the tool's parameters, or the values that the last one takes."""
     from haft.surfaces.cli.definitions import parameters
-    from haft.surfaces.cli.tools import listings
 
-    spec = None
-    with contextlib.suppress(HaftError):
-        spec = next((one.spec for one in listings() if one.enabled and one.spec.name == name), None)
+    spec = _spec(name)
     if spec is None:
         return []
     known = parameters(spec.input_schema)
@@ -56,6 +53,15 @@ def complete_parameters(name: str | None, words: Sequence[str], incomplete: str)
     return [] if wanted is None else _values(known[wanted], spec.input_schema, incomplete)
 
 
+def _spec(name: str | None) -> ToolSpec | None:
+    from haft.surfaces.cli.tools import listings
+
+    if name is not None:
+        with contextlib.suppress(HaftError):
+            return next((one.spec for one in listings() if one.enabled and one.spec.name == name), None)
+    return None
+
+
 def _alike(one: str, other: str) -> bool:
     return one.replace("_", "-") == other.replace("_", "-")
 
@@ -63,14 +69,28 @@ def _alike(one: str, other: str) -> bool:
 def _names(known: Mapping[str, Any], words: Sequence[str], incomplete: str) -> list[Any]:
     from click.shell_completion import CompletionItem
 
-    from haft.surfaces.cli.parameters import LATER, OPTIONS
+    from haft.surfaces.cli.parameters import is_option
 
-    hidden = () if "--" in words else (*OPTIONS, *LATER)
-    return [
+    options = {f"--{name}": schema for name, schema in known.items()}
+    after_dashes = [] if "--" in words else [option for option in options if is_option(option)]
+    items = [
         CompletionItem(option, help=_first_line(schema))
-        for name, schema in known.items()
-        if (option := f"--{name}").startswith(incomplete) and option not in hidden
+        for option, schema in options.items()
+        if option.startswith(incomplete) and option not in after_dashes
     ]
+    if after_dashes and "--".startswith(incomplete):
+        items.append(CompletionItem("--", help=f"then the tool's own {', '.join(after_dashes)}"))
+    return items
+
+
+def own_options(name: str | None, options: list[Any]) -> list[Any]:
+    """Haft's options that mean one thing after the tool's name: those without a parameter of the same name."""
+    from haft.surfaces.cli.binding import declared_as
+
+    spec = _spec(name)
+    if spec is None:
+        return options
+    return [each for each in options if declared_as(str(each.value), spec.input_schema) is None]
 
 
 def _values(schema: Any, root: Mapping[str, Any], incomplete: str) -> list[Any]:

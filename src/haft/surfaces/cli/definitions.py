@@ -70,6 +70,17 @@ def parameter_lines(schema: Mapping[str, Any]) -> Iterator[str]:
         yield f"Required: {', '.join(required)}."
 
 
+def after_dashes(spec: ToolSpec) -> Iterator[str]:
+    """How the parameters are given on the command line that have the name of an option of haft."""
+    from haft.surfaces.cli.parameters import is_option
+
+    both = [f"--{name}" for name in parameters(spec.input_schema) if is_option(f"--{name}")]
+    if both:
+        yield ""
+        yield f"Haft has options of the same names: {', '.join(both)}."
+        yield f"The tool's own go after `--`: `haft tools use {spec.name} -- {both[0]} VALUE`."
+
+
 def type_words(schema: Any, root: Mapping[str, Any]) -> str:
     """What a parameter takes, in a word or two: `integer`, `array of string`, `"a" | "b"`."""
     schema = resolved(schema, root)

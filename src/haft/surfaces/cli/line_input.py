@@ -33,6 +33,7 @@ async def confirmed(question: str, *, default: bool = False) -> bool:
 
 
 def not_understood(answer: str, keys: str) -> str:
+    """What is said about a word that is no answer, before the question is asked again."""
     return f"`{answer[:40]}` is no answer to this: type {keys}"
 
 

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 import click
 
-from haft.contracts import BadUsage, Bug, HaftError, MachineError, near_miss
+from haft.contracts import BadUsage, Bug, HaftError
 from haft.surfaces.cli.app import COMPLETE_VARIABLE, HAFT
 from haft.surfaces.cli.globals import Globals
-from haft.surfaces.cli.printing import complain, complain_of, facts
+from haft.surfaces.cli.printing import StdoutFailed, complain_of, facts
+from haft.surfaces.cli.usage_words import worded
 
 INTERRUPTED = 130
 READER_GONE = 141
@@ -65,61 +66,50 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except click.exceptions.Exit as end:
         return end.exit_code
-    except HaftError as error:
+    except StdoutFailed as error:
         complain_of(error)
-        if isinstance(error, MachineError):
-            _forget_stdout()
-        elif said.json or "--json" in arguments:
-            facts({"error": error.failure().to_json()})
+        _forget_stdout()
         return error.exit_code
+    except HaftError as error:
+        return _failed(error, arguments, said)
     except click.exceptions.NoArgsIsHelpError as error:
         sys.stderr.write(f"{error.format_message()}\n")
+        _answer(BadUsage(f"`{error.ctx.command_path}` needs a command"), arguments, said)
         return error.exit_code
     except click.ClickException as error:
-        complain(*_worded(error))
-        if said.json or "--json" in arguments:
-            facts({"error": BadUsage(_worded(error)[0], hint=_worded(error)[1]).failure().to_json()})
+        _failed(worded(error), arguments, said)
         return error.exit_code
     except BrokenPipeError:
         return _reader_gone()
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:  # the last stop: a bug of ours, said in a sentence
-        complain_of(Bug(error))
-        return 1
+        return _failed(Bug(error), arguments, said)
 
 
-def _worded(error: click.ClickException) -> tuple[str, str | None]:
-    """What click says, in our words: the sentence and the hint."""
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    command = context.command_path if context is not None else "haft"
-    more = f"`{command} --help` shows how it is used"
-    if isinstance(error, click.NoSuchOption):
-        known = _option_names(context)
-        near = near_miss(error.option_name, known)
-        listed = f"the options are {', '.join(known)}" if known else more
-        return f"`{command}` has no option `{error.option_name}`", f"did you mean `{near}`?" if near else listed
-    if isinstance(error, click.MissingParameter) and error.param is not None:
-        return f"`{command}` needs {_shown(error.param)}", more
-    if isinstance(error, click.BadParameter) and error.param is not None:
-        return f"{_shown(error.param)}: {_sentence(error.message)}", more
-    return _sentence(error.format_message()), more
+def _failed(error: HaftError, arguments: Sequence[str], said: Globals) -> int:
+    """A failure, in a sentence for people and as data for programs; the exit code."""
+    complain_of(error)
+    try:
+        _answer(error, arguments, said)
+    except BrokenPipeError:
+        _forget_stdout()
+    except StdoutFailed as gone:
+        complain_of(gone)
+        _forget_stdout()
+    return error.exit_code
 
 
-def _sentence(text: str) -> str:
-    """Click's sentences without their capital and full stop: `error:` stands before them."""
-    return text[:1].lower() + text[1:].rstrip(".")
+def _answer(error: HaftError, arguments: Sequence[str], said: Globals) -> None:
+    """What programs read: an outcome where a tool was to be called, else an error where JSON is wanted."""
+    from haft.surfaces.cli.use_failure import print_failure, words_of_use
 
-
-def _shown(parameter: click.Parameter) -> str:
-    return f"`{parameter.opts[-1]}`" if isinstance(parameter, click.Option) else (parameter.name or "").upper()
-
-
-def _option_names(context: click.Context | None) -> list[str]:
-    if context is None:
-        return []
-    options = [item for item in context.command.get_params(context) if isinstance(item, click.Option)]
-    return [name for option in options for name in option.opts if name.startswith("--")]
+    json = said.json or "--json" in arguments
+    words = words_of_use(arguments)
+    if words is not None:
+        print_failure(error.failure(), words, json=json)
+    elif json:
+        facts({"error": error.failure().to_json()})
 
 
 def _reader_gone() -> int:

@@ -30,6 +30,7 @@ LATER: Final = ("--no-cache",)
 """Options of haft that other versions have: their names are taken all the same, so that no line changes its meaning."""
 SHORT: Final = {"-w": "--workspace", "-q": "--quiet", "-h": "--help"}
 OPTIONS: Final = (*FLAGS, *VALUED)
+_OWN_PARAMETER: Final = "a tool's own parameter of that name goes after `--`, haft's option before the tool's name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,9 @@ class Line:
     """Haft's options that were given, each with its values; flags have one empty value."""
     pieces: list[Piece] = field(default_factory=list)
     """The rest, in order: what the tool's parameters are made of."""
+    after_name: dict[str, str] = field(default_factory=dict)
+    """Haft's options that were given after the tool's name, each as it was written there: `--workspace`, `-w`."""
+    command: str = "haft tools use"
 
     def flag(self, option: str) -> bool:
         return option in self.options
@@ -90,19 +94,18 @@ def take_apart(words: Sequence[str]) -> Line:
             return line
         option, equals, value = SHORT.get(word, word).partition("=")
         if option in LATER:
-            raise BadUsage(
-                f"`{option}` is an option of haft that this version does not have",
-                hint="a tool's own parameter of that name goes after `--`",
-            )
+            raise BadUsage(f"`{option}` is an option of haft that this version does not have", hint=_OWN_PARAMETER)
+        if line.name is not None and option in OPTIONS:
+            line.after_name.setdefault(option, word.partition("=")[0])
         if option in FLAGS:
             if equals:
-                raise BadUsage(f"`{option}` takes no value", hint="a tool's own parameter of that name goes after `--`")
+                raise BadUsage(f"`{option}` takes no value", hint=_OWN_PARAMETER)
             line.options[option] = [""]
             line.pieces.append(Gap())
         elif option in VALUED:
             if not equals:
                 if not rest or _is_name(rest[0]):
-                    raise BadUsage(f"`{option}` needs a value")
+                    raise BadUsage(f"`{option}` needs a value", hint=_OWN_PARAMETER if line.name is not None else None)
                 value = rest.pop(0)
             line.options.setdefault(option, []).append(value)
             line.pieces.append(Gap())
@@ -115,6 +118,11 @@ def take_apart(words: Sequence[str]) -> Line:
         else:
             line.pieces.append(_named(word) if _is_name(word) else Word(word))
     return line
+
+
+def is_option(name: str) -> bool:
+    """Whether `--name`, as a tool declares it, is also an option of haft."""
+    return name.replace("_", "-") in (*OPTIONS, *LATER)
 
 
 def pieces_of(words: Sequence[str]) -> list[Piece]:

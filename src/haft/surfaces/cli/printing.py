@@ -17,6 +17,13 @@ from haft.contracts import HaftError, MachineError
 from haft.surfaces.cli.terminal import fitted, is_terminal, one_line, styled, visible
 
 
+class StdoutFailed(MachineError):
+    """What should have been printed was not: there is nowhere left to print to."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(f"standard output cannot be written: {cause.strerror}")
+
+
 def to_json_text(value: Any, *, indent: int | None = None) -> str:
     """JSON that any reader takes: no NaN, no bytes that UTF-8 cannot hold."""
     try:
@@ -73,7 +80,7 @@ def writing() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise MachineError(f"standard output cannot be written: {error.strerror}") from error
+        raise StdoutFailed(error) from error
 
 
 def lines(texts: Iterable[str]) -> None:

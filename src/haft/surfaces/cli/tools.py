@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 import click
 
 from haft.contracts import BadUsage, HaftError, Kind, Listing, ToolSpec, near_miss
-from haft.surfaces.cli.definitions import FORMS, parameter_lines
+from haft.surfaces.cli.definitions import FORMS, after_dashes, parameter_lines
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.printing import facts, lines, say, table
 from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible
@@ -277,6 +277,7 @@ def _described(listing: Listing, withheld: tuple[str, ...], said: Globals) -> It
     yield styled("# Schema", "bold", sys.stdout)
     yield ""
     yield from [visible(line) for line in parameter_lines(spec.input_schema)] or ["It takes no parameters."]
+    yield from map(visible, after_dashes(spec))
     yield ""
     if (box := spec.meta.get("toolbox")) is not None and box["form"] == "text":
         mark = box["separator"]

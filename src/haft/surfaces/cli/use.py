@@ -7,13 +7,15 @@ service.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import BadUsage, Grants, Outcome, ToolSpec
-from haft.surfaces.cli.binding import arguments
+from haft.contracts import BadUsage, Grants, HaftError, Outcome, ToolSpec
+from haft.surfaces.cli.binding import arguments, hidden_parameter
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.parameters import Line, take_apart
 from haft.surfaces.cli.terminal import is_terminal
@@ -43,12 +45,14 @@ class UseCommand(HaftCommand):
         said = ctx.find_object(Globals) or Globals()
         said.json = said.json or line.flag("--json")
         said.quiet = said.quiet or line.flag("--quiet")
-        if (workspace := line.value("--workspace")) is not None:
-            said.workspace = checked_directory(workspace)
         if line.flag("--help"):
+            _refuse_hidden(line, said, only="--help")
             click.echo(self.get_help(ctx))
             _tell_parameters(line.name)
             ctx.exit()
+        with _hidden_first(line, said):
+            if (workspace := line.value("--workspace")) is not None:
+                said.workspace = checked_directory(workspace)
         if line.flag("--version"):
             _refuse_version(line.name)
         if line.name is None:
@@ -61,10 +65,12 @@ class UseCommand(HaftCommand):
         return ["NAME", *([self.options_metavar] if self.options_metavar else [])]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        from haft.surfaces.cli.completion import complete_parameters
+        from haft.surfaces.cli.completion import complete_parameters, own_options
 
         words: list[str] = ctx.meta["haft.words"]
         own = [] if "--" in words else super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            own = own_options(ctx.params.get("name"), own)
         return [*complete_parameters(ctx.params.get("name"), words, incomplete), *own]
 
 
@@ -76,8 +82,36 @@ def _name_among(words: list[str]) -> str | None:
         return next((word for word in words if not word.startswith("-")), None)
 
 
+def _refuse_hidden(line: Line, said: Globals, only: str | None = None) -> None:
+    """`BadUsage` where an option of haft stands after the name of a tool that declares it too. The tool is looked for
+    where it would be if none of these options counted."""
+    from haft.surfaces.cli.tools import find_listing
+
+    if line.name is None or not line.after_name or (only is not None and only not in line.after_name):
+        return
+    named = line.options.get("--workspace", [])
+    before = named[0] if named and ("--workspace" not in line.after_name or len(named) > 1) else said.workspace
+    schema: Mapping[str, Any] = {}
+    with contextlib.suppress(HaftError):
+        schema = find_listing(line.name, Globals(workspace=before, quiet=True)).spec.input_schema
+    hidden = hidden_parameter(line, line.name, schema)
+    if hidden is not None:
+        raise hidden
+
+
+@contextlib.contextmanager
+def _hidden_first(line: Line, said: Globals) -> Iterator[None]:
+    """What is wrong with an option of haft may be that it is the tool's parameter: that is said instead."""
+    workspace = said.workspace
+    try:
+        yield
+    except BadUsage:
+        _refuse_hidden(line, Globals(workspace=workspace))
+        raise
+
+
 def _tell_parameters(name: str | None) -> None:
-    from haft.surfaces.cli.definitions import parameter_lines
+    from haft.surfaces.cli.definitions import after_dashes, parameter_lines
     from haft.surfaces.cli.printing import lines
     from haft.surfaces.cli.terminal import visible
     from haft.surfaces.cli.tools import find_listing
@@ -85,6 +119,7 @@ def _tell_parameters(name: str | None) -> None:
     if name is not None:
         spec = find_listing(name).spec
         lines(["", f"Parameters of {name}:", *(f"  {visible(line)}" for line in parameter_lines(spec.input_schema))])
+        lines(f"  {visible(line)}" for line in after_dashes(spec))
 
 
 def _refuse_version(name: str | None) -> None:
@@ -124,7 +159,8 @@ def use_tool(context: click.Context, line: Line) -> None:
     committed once you have seen them; where there is no terminal they are held for `haft changes`. The outcome is
     printed as JSON where stdout is no terminal."""
     said = context.find_object(Globals) or Globals()
-    wanted = Wanted.from_line(line)
+    with _hidden_first(line, said):
+        wanted = Wanted.from_line(line)
     from haft.service import ToolService
     from haft.surfaces.cli.approver import approve_all, approver_here
     from haft.surfaces.cli.interrupts import Interrupts
@@ -167,6 +203,8 @@ async def _perform(
     """The outcome; or, where only that is wanted, what the tool says that it would do."""
     async with service, waiting:
         name, spec = await _found(service, wanted.tool, wanted.grants)
+        if spec is None and "--workspace" in line.after_name:
+            await asyncio.to_thread(_refuse_hidden, line, Globals())
         given = arguments(line, name, {} if spec is None else spec.input_schema)
         config = wanted.config_for(spec)
         if wanted.preview:

@@ -17,6 +17,7 @@ import click
 
 from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.parameters import Line, pieces_of
 from haft.surfaces.cli.permissions.batches import lines_of, question_in, rejected_input
 from haft.surfaces.cli.printing import data, facts, lines, to_json_text, warn
 from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible
@@ -32,9 +33,17 @@ _PLACED: Final = re.compile(r"(.+?)(?::|, rule )[0-9]{1,9}")
 STYLES: Final = {"allow": "good", "reject": "bad"}
 
 
+class TestCommand(HaftCommand):
+    """Remembers the words as they stood: click does not tell which options came after the tool's name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["haft.words"] = list(args)
+        return super().parse_args(ctx, args)
+
+
 @click.command(
     "test",
-    cls=HaftCommand,
+    cls=TestCommand,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     options_metavar="[--PARAMETER VALUE]... [OPTIONS]",
 )
@@ -68,7 +77,7 @@ def test_rules(
         asyncio.run(_batch(trial, batch))
         return
     assert tool is not None
-    explained = asyncio.run(_one(trial, tool, args, context.args, cwd))
+    explained = asyncio.run(_one(trial, _line(context, tool, args), cwd))
     if said.json:
         facts(_shape(explained, service.workspace, verbose=verbose))
     else:
@@ -102,21 +111,30 @@ class _Trial:
         return explained
 
 
-def _arguments(service: ToolService, tool: str, args: str | None, words: list[str]) -> dict[str, Any]:
-    """From `--args`, and from parameters as `tools use` takes them."""
-    from haft.surfaces.cli.binding import arguments
-    from haft.surfaces.cli.parameters import Line, pieces_of
+def _line(context: click.Context, tool: str, args: str | None) -> Line:
+    """The words after the tool's name, as `tools use` would have them."""
+    shown = Line(
+        tool, {} if args is None else {"--args": [args]}, pieces_of(context.args), command=context.command_path
+    )
+    words: list[str] = context.meta["haft.words"]
+    after = words[words.index(tool) + 1 :]
+    names = {name: max(each.opts, key=len) for each in context.command.get_params(context) for name in each.opts}
+    for word in after[: after.index("--")] if "--" in after else after:
+        written = word.partition("=")[0]
+        if written.startswith("-") and written in names:
+            shown.after_name.setdefault(names[written], written)
+    return shown
 
-    schema = service.catalogue.get(tool).spec.input_schema
-    options = {} if args is None else {"--args": [args]}
-    return arguments(Line(tool, options, pieces_of(words)), tool, schema)
 
-
-async def _one(trial: _Trial, tool: str, args: str | None, words: list[str], cwd: str) -> Explained:
+async def _one(trial: _Trial, line: Line, cwd: str) -> Explained:
     """Once the service is open, which knows the tools that are new."""
+    from haft.surfaces.cli.binding import arguments
+
+    assert line.name is not None
     async with trial.service as service:
         trial.tell_missing()
-        return await trial.explain(tool, _arguments(service, tool, args, words), cwd)
+        given = arguments(line, line.name, service.catalogue.get(line.name).spec.input_schema)
+        return await trial.explain(line.name, given, cwd)
 
 
 async def _batch(trial: _Trial, place: str) -> None:

@@ -1,0 +1,16 @@
+"""The entry of the command `haft` and of `python -m haft`. It imports nothing before it knows that haft runs here."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    if sys.platform == "win32":
+        sys.exit("error: haft needs Linux or macOS; on Windows it runs in WSL")
+    from haft.surfaces.cli.main import main as run_and_exit
+
+    run_and_exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""What click says about a line that it cannot read, in our words: which option is wrong, and what would be right."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import click
+
+from haft.contracts import BadUsage, near_miss
+
+_REFUSED: Final = re.compile(r"'?(?P<value>.*?)'? is not ", re.DOTALL)
+_EXTRA: Final = re.compile(r"unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL)
+
+
+def worded(error: click.ClickException) -> BadUsage:
+    """The error of click as one of ours."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context is not None else "haft"
+    more = f"`{command} --help` shows how it is used"
+    if isinstance(error, click.NoSuchOption):
+        known = _option_names(context)
+        near = near_miss(error.option_name, known)
+        listed = f"the options are {', '.join(known)}" if known else more
+        hint = f"did you mean `{near}`?" if near else listed
+        return BadUsage(f"`{command}` has no option `{error.option_name}`", hint=hint)
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        return BadUsage(f"`{command}` needs {_shown(error.param)}", hint=more)
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        return _bad_value(error.param, error.message, more)
+    if isinstance(error, click.BadOptionUsage):
+        wrong = "takes no value" if "not take a value" in error.message else "needs a value"
+        return BadUsage(f"`{error.option_name}` {wrong}", hint=more)
+    if isinstance(error, click.UsageError) and "Missing command" in error.message:
+        return BadUsage(f"`{command}` needs a command", hint=more)
+    extra = _EXTRA.search(error.format_message())
+    if extra is not None:
+        return BadUsage(f"`{command}` does not know what to do with `{extra['words'][:80]}`", hint=more)
+    return BadUsage(_sentence(error.format_message()), hint=more)
+
+
+def _bad_value(parameter: click.Parameter, message: str, more: str) -> BadUsage:
+    refused = _REFUSED.match(message)
+    wanted = _wanted(parameter.type)
+    if refused is None or wanted is None:
+        return BadUsage(f"{_shown(parameter)}: {_sentence(message)}", hint=more)
+    value = refused["value"][:80]
+    if isinstance(parameter.type, click.Choice):
+        near = near_miss(value, map(str, parameter.type.choices))
+        more = f"did you mean `{near}`?" if near else more
+    return BadUsage(f"{_shown(parameter)} must be {wanted}, not `{value}`", hint=more)
+
+
+def _wanted(kind: click.ParamType[object]) -> str | None:
+    """What an option takes, where it is more than a text."""
+    if isinstance(kind, click.Choice):
+        return f"one of {', '.join(map(str, kind.choices))}"
+    number = "a whole number" if isinstance(kind, click.types.IntParamType) else "a number"
+    if isinstance(kind, click.IntRange | click.FloatRange):
+        least = "" if kind.min is None else f", at least {kind.min}"
+        most = "" if kind.max is None else f", at most {kind.max}"
+        return f"{number}{least}{most}"
+    return number if isinstance(kind, click.types.IntParamType | click.types.FloatParamType) else None
+
+
+def _sentence(text: str) -> str:
+    """Click's sentences without their capital and full stop: `error:` stands before them."""
+    return text[:1].lower() + text[1:].rstrip(".")
+
+
+def _shown(parameter: click.Parameter) -> str:
+    return f"`{parameter.opts[-1]}`" if isinstance(parameter, click.Option) else (parameter.name or "").upper()
+
+
+def _option_names(context: click.Context | None) -> list[str]:
+    if context is None:
+        return []
+    options = [item for item in context.command.get_params(context) if isinstance(item, click.Option)]
+    return [name for option in options for name in option.opts if name.startswith("--")]
