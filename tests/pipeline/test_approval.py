@@ -209,3 +209,35 @@ def test_grants_that_cannot_be_understood_open_nothing_and_nothing_runs(tmp_path
         assert not (tmp_path / "workspace/ran").exists()
 
     with_service(tmp_path, body, approver=confused)
+
+
+@pytest.mark.parametrize(
+    "given", [None, "y", "yes", 1, 0, [], ApprovalAnswer(approved="y"), ApprovalAnswer(approved=None)]
+)
+@pytest.mark.parametrize("is_async", [True, False])
+def test_an_answer_that_is_neither_yes_nor_no_is_named_as_a_mistake_of_the_program(tmp_path, given, is_async):
+    async def later(_request):
+        return given
+
+    async def body(service):
+        run = service.call("write_file", {"path": "x", "content": ""})
+        events = [event async for event in run]
+        outcome = await run
+        assert (outcome.status, outcome.error.code, outcome.process_exit_code) == ("error", "bad-approver", 1)
+        assert "neither yes nor no" in outcome.error.message
+        assert "returns True, False or an ApprovalAnswer" in outcome.error.hint
+        assert [event.status for event in events if event.type == "status"][-1] == "error"
+        assert service.run(outcome.run_id).status == "error"
+        assert not (tmp_path / "workspace" / "x").exists()
+        assert service.inbox() == []
+
+    with_service(tmp_path, body, approver=later if is_async else lambda _request: given)
+
+
+def test_a_wrong_answer_about_what_was_tried_leaves_its_changes_held(tmp_path):
+    async def body(service):
+        outcome = await service.call("write_file", {"path": "x", "content": ""}, trial=True)
+        assert (outcome.status, outcome.error.code, outcome.changes.state) == ("error", "bad-approver", "held")
+        assert not (tmp_path / "workspace" / "x").exists()
+
+    with_service(tmp_path, body, approver=lambda _request: None)

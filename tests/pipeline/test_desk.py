@@ -337,3 +337,34 @@ def test_a_tool_that_changes_while_it_is_asked_about_is_not_run(tmp_path):
         assert ran == []
 
     serve(tmp_path, body, approver=swapping, tools=[Foreign()])
+
+
+def test_whoever_watches_a_call_that_waits_learns_which_request_why_and_what_would_allow_it(tmp_path):
+    async def body(service):
+        run = service.call("shell", {"command": "touch made"})
+        (waiting,) = await eventually(service.inbox)
+        late = await anext(aiter(run))
+        assert (late.type, late.status) == ("status", "blocked-on-user")
+        assert late.facts == {
+            "request": waiting.id,
+            "reason": waiting.shown["reason"],
+            "toAllow": waiting.shown["toAllow"],
+        }
+        assert late.facts["toAllow"][0]["label"] and late.facts["toAllow"][0]["rule"]
+        await service.approve(late.facts["request"])
+        assert (await run).status == "done"
+        assert (await anext(aiter(run))).facts == {}, "nothing is asked any more"
+
+    serve(tmp_path, body)
+
+
+def test_the_question_after_a_trial_tells_the_same(tmp_path):
+    async def body(service):
+        run = service.call("write_file", {"path": "a", "content": ""}, trial=True)
+        told = [event.facts async for event in run if event.status == "blocked-on-user" and event.type == "status"]
+        assert told and told[0]["request"] and "it was tried" in told[0]["reason"] and told[0]["toAllow"] == []
+
+    async def no(_request):
+        return False
+
+    serve(tmp_path, body, approver=no)

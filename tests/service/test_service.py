@@ -258,3 +258,16 @@ def test_the_public_face_is_small_and_cheap():
     code = "import sys, haft; print([name for name in ('asyncio', 'pydantic', 'sqlite3') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("verb", ["diff", "undo", "redo", "apply", "drop"])
+def test_a_run_without_changes_is_said_to_have_none(places, verb):
+    async def main():
+        async with ToolService.open(**places) as service:
+            looked = await service.call("list_directory", {"path": "."})
+            with pytest.raises(BadUsage, match=f"there is nothing to {verb}: {looked.run_id} changed nothing"):
+                getattr(service, verb)(looked.run_id)
+            with pytest.raises(UnknownRun):
+                getattr(service, verb)("r_none")
+
+    asyncio.run(main())

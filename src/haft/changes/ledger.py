@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from haft.contracts import BadUsage, ChangesState, UnknownRun
+from haft.contracts import AmbiguousRun, ChangesState, UnknownRun
 from haft.storage import Database, decode, encode
 
 Verb = Literal["call", "undo", "redo"]
@@ -140,11 +140,11 @@ class Ledger:
         """One change set, by its run or the beginning of that which only one has."""
         if len(name) < _SHORTEST:
             raise UnknownRun(name)
-        found = self._rows("run >= ? AND run < ? LIMIT 2", [name, name + "\x7f"])
+        found = self._rows("run >= ? AND run < ? ORDER BY run LIMIT 6", [name, name + "\x7f"])
         if not found:
             raise UnknownRun(name)
         if len(found) > 1 and found[0].run != name:
-            raise BadUsage(f"more than one run begins with `{name}`", hint="give more of its name")
+            raise AmbiguousRun(name, [row.run for row in found])
         return found[0]
 
     def last(self, workspace: str, who: str) -> Row | None:

@@ -28,6 +28,8 @@ from haft.contracts.decision import (
 )
 from haft.contracts.errors import (
     EXIT_CODES,
+    AmbiguousRun,
+    BadApprover,
     BadConfig,
     BadUsage,
     Bug,
@@ -124,11 +126,13 @@ __all__ = [
     "UNTRACKED",
     "Action",
     "Allowable",
+    "AmbiguousRun",
     "Answer",
     "ApprovalAnswer",
     "ApprovalRequest",
     "Approver",
     "AskingLauncher",
+    "BadApprover",
     "BadConfig",
     "BadUsage",
     "Bug",

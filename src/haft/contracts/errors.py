@@ -15,6 +15,7 @@
     │   ├── Rejected             rejected            exit 3
     │   ├── BadConfig            bad-config          exit 2
     │   ├── BadUsage             bad-usage           exit 2
+    │   │   └── AmbiguousRun     (a beginning that several runs have)
     │   ├── UnknownRun           unknown-run         exit 2
     │   └── UnknownRequest       unknown-request     exit 2
     ├── MachineError             the operator repairs the machine
@@ -22,6 +23,7 @@
     │   ├── Unconfined           bad-config          exit 2
     │   │   └── NetworkOpen      bad-config          exit 2
     │   └── StartFailed          tool-failed         exit 1
+    ├── BadApprover              bad-approver        exit 1, and the embedding program's to fix
     └── Bug                      internal-error      exit 1, and ours to fix
 
 Each carries a stable code, a sentence, an optional hint and whether trying again can help. The class builds the
@@ -34,6 +36,9 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
+
+MOST_NAMED: Final = 5
+"""Of those that somebody has to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,17 @@ class UnknownRun(PersonError):
         super().__init__(f"there is no run called `{run}`", hint="`haft log` shows the runs there are")
 
 
+class AmbiguousRun(BadUsage):
+    """A beginning that several runs have."""
+
+    def __init__(self, name: str, runs: Sequence[str]) -> None:
+        more = ", …" if len(runs) > MOST_NAMED else ""
+        super().__init__(
+            f"more than one run begins with `{name}`: {', '.join(runs[:MOST_NAMED])}{more}",
+            hint="give more of its name",
+        )
+
+
 class UnknownRequest(PersonError):
     code = "unknown-request"
     exit_code = 2
@@ -236,6 +252,18 @@ class NetworkOpen(Unconfined):
 class StartFailed(MachineError):
     code = "tool-failed"
     retryable = False
+
+
+class BadApprover(HaftError):
+    """The approver that a program handed over answered with something that is no answer: neither yes nor no."""
+
+    code = "bad-approver"
+
+    def __init__(self, given: object, what: str = "the approver's answer") -> None:
+        super().__init__(
+            f"{what} is {type(given).__name__} {given!r:.80}, which is neither yes nor no: the call was not approved",
+            hint="an approver returns True, False or an ApprovalAnswer, whose `approved` is True or False",
+        )
 
 
 class Bug(HaftError):

@@ -35,7 +35,8 @@ class Event:
     type: EventType
     status: Status
     facts: dict[str, Any] = field(default_factory=dict)
-    """By type: stdout and stderr have `text` (and `skipped`, the bytes that a slow reader missed), progress has
+    """By type: a status `blocked-on-user` has `request`, `reason` and `toAllow` (what could be allowed from now on);
+    stdout and stderr have `text` (and `skipped`, the bytes that a slow reader missed), progress has
     `message` and `fraction`, outcome has `outcome`."""
 
     @property

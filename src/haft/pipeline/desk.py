@@ -13,13 +13,14 @@ import contextlib
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from haft.contracts import (
     ApprovalAnswer,
     ApprovalRequest,
     Approver,
+    BadApprover,
     Call,
     HaftError,
     HostId,
@@ -105,7 +106,6 @@ class Desk:
         """Wait for an answer. Cancelling withdraws the question."""
         asking = _Asking(self._foreign, self._approver)
         if self._approver is not None:
-            request = replace(request, id=new_request_id())
             asking.begin(request)
             given = await asking.wait(AT_ONCE_SECONDS)
             if given is not None:
@@ -217,6 +217,8 @@ class _Asking:
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait({task})
+        if task is not None and not task.cancelled():
+            task.exception()  # Looked at, or the loop would complain of an answer that came too late to matter.
 
     async def _asked(self, request: ApprovalRequest) -> Given:
         assert self._approver is not None
@@ -227,7 +229,13 @@ class _Asking:
         except BaseException as error:
             reason = f"the approver failed: {type(error).__name__}: {error}"
             return Given(ApprovalAnswer(approved=False, message=reason), "nobody")
-        return Given(given if isinstance(given, ApprovalAnswer) else ApprovalAnswer(approved=given is True), "person")
+        if isinstance(given, bool):
+            given = ApprovalAnswer(approved=given)
+        if not isinstance(given, ApprovalAnswer):
+            raise BadApprover(given)
+        if not isinstance(given.approved, bool):
+            raise BadApprover(given.approved, "ApprovalAnswer.approved")
+        return Given(given, "person")
 
 
 async def _answer(approver: Approver, request: ApprovalRequest) -> object:
@@ -323,4 +331,15 @@ def request_of(
         definition_diff=call.decision.definition_diff,
         pin=call.decision.pin,
         chain=(call.parent,) if call.parent else (),
+        id=new_request_id(),
     )
+
+
+def told_of(request: ApprovalRequest) -> dict[str, Any]:
+    """What whoever watches a run learns when it waits for a person: which request to answer, why it is asked, and what
+    could be allowed from now on, so that calls like it are not asked about again."""
+    return {
+        "request": request.id,
+        "reason": request.reason,
+        "toAllow": [each.to_json() for each in request.to_allow],
+    }

@@ -45,9 +45,9 @@ class Run:
     """Await it for the outcome, iterate it for events, cancel it at any moment."""
 
     __slots__ = (
-        "_alive", "_cancel_told", "_is_carried", "_keeper", "_next_seq", "_observers", "_outcome", "_task", "_waiters",
-        "call", "changes", "ended_children", "is_put_down", "noted", "notes", "show", "shown", "started_at", "states",
-        "status", "workspace",
+        "_alive", "_cancel_told", "_facts", "_is_carried", "_keeper", "_next_seq", "_observers", "_outcome", "_task",
+        "_waiters", "call", "changes", "ended_children", "is_put_down", "noted", "notes", "show", "shown", "started_at",
+        "states", "status", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, keeper: Keeper) -> None:
@@ -72,6 +72,8 @@ class Run:
         """For the keeper: whether it is on disk at all."""
         self.noted: list[Event] = []
         """For the keeper: events that are not on disk yet."""
+        self._facts: dict[str, Any] = {}
+        """What the status of now says besides its name."""
         self._next_seq = 1
         self._keeper = keeper
         self._observers: list[Observer] = []
@@ -108,7 +110,7 @@ class Run:
     def __aiter__(self) -> AsyncIterator[Event]:
         """Events from now on, the current state first, the outcome last."""
         last = self.states[-1]
-        observer = Observer(Event(self.id, last[0], last[1], "status", last[2]))
+        observer = Observer(Event(self.id, last[0], last[1], "status", last[2], self._facts))
         if self._outcome is None:
             self._observers.append(observer)
         else:
@@ -138,8 +140,8 @@ class Run:
         """Its task has taken the first step."""
         self._is_carried = True
 
-    def turn(self, status: Status, call: Call | None = None) -> None:
-        """Move to another status."""
+    def turn(self, status: Status, call: Call | None = None, facts: dict[str, Any] | None = None) -> None:
+        """Move to another status. `facts` go with it to whoever watches, in other processes too."""
         if call is not None:
             self.call = call
         if self._cancel_told and status not in TERMINAL and status != "cancellation-requested":
@@ -148,10 +150,14 @@ class Run:
         seq, at = self._next_seq, time.time()
         self._next_seq = seq + 1
         self.states.append((seq, at, status))
+        self._facts = self.call.secrets.masked(facts) if facts else {}
+        event = Event(self.id, seq, at, "status", status, self._facts)
+        if facts:
+            self._keeper.heard(self, event)
         if status not in TERMINAL:
             self._keeper.turned(self)
         if self._observers:
-            self._publish(Event(self.id, seq, at, "status", status))
+            self._publish(event)
 
     def signs_of_life(self, alive: Callable[[], None]) -> None:
         """Who wants to know that the tool still works."""
@@ -228,7 +234,7 @@ class Run:
 
     def close_states(self, status: Status) -> None:
         """Write down the last status; observers see it when `finish` is called."""
-        self.status = status
+        self.status, self._facts = status, {}
         self.states.append((self._next_seq, time.time(), status))
         self._next_seq += 1
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, cast
 from haft.contracts import TERMINAL, Event, HostId, RunId, Status, iso_time
 from haft.storage import decode, encode
 
+NOT_ENDED = "the call has not ended: what it changes is known at its end"
+
 
 class Entry(NamedTuple):
     """A run on its way to the disk."""
@@ -103,6 +105,15 @@ class RunRecord:
         return [change["path"] for change in self.record["changes"]["files"]]
 
     @property
+    def changes(self) -> dict[str, Any]:
+        """What became of its changes. While a call runs nobody knows: what is kept says so for the case that its host
+        is killed, and the record of it is not a statement about how the tool's changes are tracked."""
+        changes: dict[str, Any] = self.record["changes"]
+        if self.is_open and not changes["complete"] and changes["state"] == "none":
+            return {**changes, "reason": NOT_ENDED}
+        return changes
+
+    @property
     def outcome(self) -> dict[str, Any]:
         """The outcome in its JSON form; of a run that has not ended, as far as it is known."""
         record, rest = self.record, self.rest
@@ -123,7 +134,7 @@ class RunRecord:
             "thread": record["thread"],
             "parent": record["parent"],
             "cached": False,
-            "changes": record["changes"],
+            "changes": self.changes,
             "decision": record["decision"],
             "limits": record["limits"],
             "walls": record["walls"],

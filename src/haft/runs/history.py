@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from haft.contracts import BadUsage, Event, RunId, StorageFailed, UnknownRun
+from haft.contracts import AmbiguousRun, Event, RunId, StorageFailed, UnknownRun
 from haft.runs.entry import RunRecord
 from haft.runs.journal import journal_paths, journalled
 from haft.runs.kept import Frame, KeptReader, has_kept, kept_frames
@@ -37,7 +37,7 @@ class History:
         if not found or len(name) < SHORTEST_NAME:
             raise UnknownRun(name)
         if len(found) > 1:
-            raise BadUsage(f"more than one run begins with `{name}`", hint="give more of its name")
+            raise AmbiguousRun(name, sorted(found))
         return next(iter(found.values()))
 
     def runs(self, wanted: Filter) -> list[RunRecord]:
@@ -52,13 +52,10 @@ class History:
 
     def happenings(self, run: RunRecord, after: int = -1) -> list[Event]:
         """Statuses, progress and the like beyond a number, in the order they happened; not the output."""
-        happened = {
-            event.seq: event
-            for journalled in self._journalled()
-            if journalled.id == run.id
-            for event in journalled.noted()
-        }
-        happened.update({event.seq: event for event in (*events_of(self._database, run.id, after), *run.states())})
+        happened = {event.seq: event for event in run.states()}
+        noted = [event for journalled in self._journalled() if journalled.id == run.id for event in journalled.noted()]
+        # What was noted of a status says more than the status alone.
+        happened.update({event.seq: event for event in (*noted, *events_of(self._database, run.id, after))})
         return [happened[seq] for seq in sorted(happened) if seq > after]
 
     def reader(self, run: RunRecord) -> KeptReader:

@@ -103,8 +103,8 @@ def select(database: Database, wanted: Filter) -> list[RunRecord]:
 
 
 def by_prefix(database: Database, prefix: str) -> list[RunRecord]:
-    """Up to two runs whose name begins so."""
-    query = "SELECT document FROM runs WHERE id >= ? AND id < ? LIMIT 2"
+    """The first runs whose name begins so: enough to name them to whoever has to choose."""
+    query = "SELECT document FROM runs WHERE id >= ? AND id < ? ORDER BY id LIMIT 6"
     return [RunRecord.from_text(row[0]) for row in database.rows(query, [prefix, prefix + "\x7f"])]
 
 

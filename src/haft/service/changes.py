@@ -133,6 +133,23 @@ def brought_up_to_date(ledger: Ledger, run: RunRecord) -> RunRecord:
     return replace(run, record={**run.record, "changes": changes})
 
 
+def nothing_to(verb: str, record: RunRecord) -> BadUsage:
+    """Why there is nothing to undo, apply and so on of a run that has no change set."""
+    changes = record.record["changes"]
+    if record.is_open:
+        return BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
+    about = record.record["arguments"].get("runs") if record.tool in ("undo", "redo", "apply", "drop") else None
+    hint = f"it settled {' '.join(map(str, about))}" if isinstance(about, list) else None
+    if changes["state"] == "discarded":
+        return BadUsage(f"there is nothing to {verb}: the changes of {record.id} were thrown away", hint=hint)
+    if not changes["complete"]:
+        reason = changes["reason"]
+        return BadUsage(f"there is nothing to {verb}: what {record.id} changed is not known ({reason})", hint=hint)
+    if changes["files"]:
+        return BadUsage(f"there is nothing to {verb}: what {record.id} changed was not kept", hint=hint)
+    return BadUsage(f"there is nothing to {verb}: {record.id} changed nothing", hint=hint)
+
+
 def rows_for(
     ledger: Ledger,
     workspace: str,

@@ -39,6 +39,7 @@ from haft.contracts import (
     ThreadId,
     ToolName,
     ToolSpec,
+    UnknownRun,
     grants_from,
     named_secrets,
     near_miss,
@@ -59,7 +60,7 @@ from haft.sandbox import Sandbox
 from haft.service.answers import Answers
 from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
-from haft.service.changes import brought_up_to_date, rows_for, transactions_of
+from haft.service.changes import brought_up_to_date, nothing_to, rows_for, transactions_of
 from haft.service.config import Config, kept_secret, load_config, working_directory
 from haft.service.discovery import Discovery
 from haft.service.housekeeping import Housekeeping, bounds_of
@@ -453,11 +454,11 @@ class ToolService:
 
     def apply(self, run: str) -> Run:
         """Commit what a run holds."""
-        return self._settle("apply", [self._here([self._changes().ledger.find(run)])[0].run])
+        return self._settle("apply", [self._here([self._change_set("apply", run)])[0].run])
 
     def drop(self, run: str) -> Run:
         """Throw away what a run holds."""
-        return self._settle("drop", [self._here([self._changes().ledger.find(run)])[0].run])
+        return self._settle("drop", [self._here([self._change_set("drop", run)])[0].run])
 
     def look_ahead(
         self,
@@ -470,8 +471,9 @@ class ToolService:
         return look_ahead(self._changes(), direction, self._rows(direction, runs, thread, self.who), force=force)
 
     def diff(self, run: str) -> str:
-        """What a run changed, as a patch."""
+        """What a run changed, as a patch. `BadUsage` where it changed nothing."""
         changes = self._changes()
+        self._change_set("diff", run)
         kept = KeptChanges(changes.ledger, changes.blobs)
         try:
             found = kept.find(run)
@@ -486,7 +488,17 @@ class ToolService:
 
     def _rows(self, direction: Direction, runs: Sequence[str], thread: str | None, who: str) -> list[Row]:
         changes = self._changes()
+        for run in runs:
+            if not (run.startswith("b_") or changes.ledger.of_parent(run)):
+                self._change_set(direction, run)
         return self._here(rows_for(changes.ledger, changes.workspace, who, runs, thread, direction))
+
+    def _change_set(self, verb: str, run: str) -> Row:
+        """What a run changed; `BadUsage` where that is nothing, `UnknownRun` where there is no such run."""
+        try:
+            return self._changes().ledger.find(run)
+        except UnknownRun:
+            raise nothing_to(verb, self._kept().find(run)) from None
 
     def _here(self, rows: list[Row]) -> list[Row]:
         """Only change sets of this workspace can be moved from here."""

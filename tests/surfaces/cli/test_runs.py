@@ -4,6 +4,7 @@ import json
 import signal
 
 from .conftest import until
+from .test_shapes import fits
 
 
 def use(haft, *words):
@@ -159,3 +160,35 @@ def test_what_a_call_met_and_did_not_fail_for_is_noted_with_the_grant_and_kept(h
 def test_a_call_that_never_ran_is_not_said_to_have_had_the_network(haft):
     walls = haft("tools", "use", "shell", "--command", "touch x", "--json").json["walls"]
     assert (walls["profile"], walls["network"], walls["reason"]) == ("none", False, "it has not run")
+
+
+def test_a_call_that_runs_says_that_its_changes_are_not_known_yet(haft, ended):
+    ended(haft.start("tools", "use", "shell", "--command", "echo x > made; sleep 300", "--approve"))
+    run = haft.open_run()["id"]
+    assert "changes: known when the call has ended\n" in haft("show", run).out
+    changes = haft("show", run, "--json").json["outcome"]["changes"]
+    assert (changes["complete"], changes["state"], changes["files"]) == (False, "none", [])
+    assert changes["reason"] == "the call has not ended: what it changes is known at its end"
+    haft("cancel", run)
+    assert "not ended" not in haft("show", run).out
+
+
+def test_another_process_sees_what_a_call_waits_for(haft, ended):
+    ended(haft.start("tools", "use", "shell", "--command", "touch made", "--wait", "100"))
+    (waiting,) = until(lambda: haft("inbox", "--json").json)
+    assert "changes: none so far\n" in haft("show", waiting["run"]).out
+    watcher = ended(haft.start("watch", waiting["run"], "--json"))
+    blocked = until(lambda: (event := json.loads(watcher.stdout.readline()))["status"] == "blocked-on-user" and event)
+    fits("event", blocked)
+    assert (blocked["request"], blocked["reason"]) == (waiting["id"], waiting["reason"])
+    assert blocked["toAllow"] == waiting["toAllow"]
+    haft("reject", blocked["request"])
+
+
+def test_a_beginning_that_several_runs_have_is_an_error_that_names_them(haft):
+    runs = [use(haft, "read_file", "--path", "a.txt") for _ in range(2)]
+    for words in (["show"], ["output"], ["diff"], ["undo"], ["watch"], ["cancel"], ["log", "--parent"]):
+        said = haft(*words, "r_1a")
+        assert said.code == 2 and "more than one run begins with `r_1a`" in said.err
+        assert all(run[:10] in said.err for run in runs)
+    assert haft("show", runs[0][:-1], "--json").json["id"] == runs[0]

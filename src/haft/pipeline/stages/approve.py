@@ -29,7 +29,7 @@ from haft.contracts import (
     revised,
 )
 from haft.pipeline.chain import Proceed
-from haft.pipeline.desk import Desk, request_of, to_answer
+from haft.pipeline.desk import Desk, request_of, to_answer, told_of
 from haft.pipeline.hooks import preview_of
 from haft.pipeline.masking import as_meant
 from haft.pipeline.run import Run
@@ -117,8 +117,8 @@ class Approve:
                 "or give ToolService an approver",
             )
         call = revised(call, walls=walls)
-        run.turn("blocked-on-user", call)
         request = request_of(call, walls, decision.reason, withheld=self._sandbox.withheld(call, walls))
+        run.turn("blocked-on-user", call, told_of(request))
         given = await self._desk.ask(call, replace(request, revise=functools.partial(self._revised, run, call)))
         answer = given.answer
         if answer.approved is not True:

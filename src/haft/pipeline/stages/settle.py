@@ -22,7 +22,7 @@ from haft.contracts import (
     revised,
 )
 from haft.pipeline.chain import Proceed
-from haft.pipeline.desk import Desk, Given, request_of
+from haft.pipeline.desk import Desk, Given, request_of, told_of
 from haft.pipeline.run import Run
 from haft.pipeline.stages.transact import named
 
@@ -48,9 +48,8 @@ class Settle:
         if not await self._desk.has_someone():
             return outcome
         run = self._live[call.run]
-        run.turn("blocked-on-user", run.call)
         try:
-            given = await self._ask(run.call, outcome)
+            given = await self._ask(run, outcome)
         except asyncio.CancelledError:
             with contextlib.suppress(BadUsage):  # Someone else settled it meanwhile.
                 run.changes = await to_the_end(lambda: self._coverage.drop(call.run))
@@ -105,9 +104,11 @@ class Settle:
         ).failure()
         return revised(outcome, status="rejected-by-user", error=failure, decision=decision)
 
-    async def _ask(self, call: Call, outcome: Outcome) -> Given:
+    async def _ask(self, run: Run, outcome: Outcome) -> Given:
+        call = run.call
         assert call.decision is not None
         diff = await asyncio.to_thread(self._coverage.diff_text, call.run)
         reason = f"it was tried: this is what it changed ({call.decision.reason})"
         request = request_of(call, outcome.walls, reason, diff=diff, output=outcome.output)
+        run.turn("blocked-on-user", call, told_of(request))
         return await self._desk.ask(call, request)

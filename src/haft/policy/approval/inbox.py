@@ -132,7 +132,8 @@ class Inbox:
         found = [_read(row) for row in rows]
         still = [each for each in found if each.state == "open"]
         if len(still) > 1 or (not still and len({each.run for each in found}) > 1):
-            raise BadUsage(f"more than one request begins with `{name}`", hint="give more of its name")
+            named = ", ".join(each.id for each in (still or found)[:5])
+            raise BadUsage(f"more than one request begins with `{name}`: {named}", hint="give more of its name")
         if not found:
             raise UnknownRequest(name)
         return still[0] if still else found[0]

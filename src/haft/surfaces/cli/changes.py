@@ -13,7 +13,7 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, history, tell_what_is_logged
 from haft.surfaces.cli.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.run_names import complete_changes
-from haft.surfaces.cli.settling import nothing_to, settled, tell_in_the_way
+from haft.surfaces.cli.settling import settled, tell_in_the_way
 from haft.surfaces.cli.times import clock
 
 if TYPE_CHECKING:
@@ -113,6 +113,8 @@ def _settle(context: click.Context, verb: Verb, run: str) -> None:
 
 def _held(verb: Verb, name: str) -> Row:
     """The change set that is meant. Refused here: a run that holds nothing needs no other run to say so."""
+    from haft.service.changes import nothing_to
+
     with history() as kept, change_sets() as changes:
         if kept is None or changes is None:
             raise UnknownRun(name)

@@ -115,7 +115,7 @@ def _described(run: RunRecord) -> Iterator[str]:
     yield from _decision_lines(outcome["decision"])
     yield from limits_lines(outcome["limits"])
     yield from walls_lines(outcome["walls"], document["workspace"])
-    yield from _change_lines(run.id, outcome["changes"])
+    yield from _change_lines(run, outcome["changes"])
     if outcome["exitCode"] is not None:
         yield f"exit: {outcome['exitCode']}"
     if outcome["outputBytes"]:
@@ -137,9 +137,13 @@ def _decision_lines(decision: dict[str, Any] | None) -> Iterator[str]:
         yield visible(f"  rule: {decision['rule']} ({decision['source']})")
 
 
-def _change_lines(run: str, changes: dict[str, Any]) -> Iterator[str]:
+def _change_lines(record: RunRecord, changes: dict[str, Any]) -> Iterator[str]:
+    run = record.id
     if changes["complete"] and not changes["files"]:
-        yield "changes: none"
+        yield "changes: none so far" if record.is_open else "changes: none"
+        return
+    if record.is_open and changes["state"] == "none":
+        yield "changes: known when the call has ended"
         return
     ways = {
         "committed": f"`haft diff {run}`, `haft undo {run}`",

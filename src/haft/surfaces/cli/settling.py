@@ -5,34 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from haft.contracts import BadUsage, Outcome
+from haft.contracts import Outcome
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.printing import say
 from haft.surfaces.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from haft.pipeline import Run
-    from haft.runs import RunRecord
 
 MOST: Final = 50
 """Paths that a person is shown."""
-
-
-def nothing_to(verb: str, record: RunRecord) -> BadUsage:
-    """Why there is nothing to undo, apply and so on of a run that has no change set."""
-    changes = record.record["changes"]
-    if record.is_open:
-        return BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
-    about = record.record["arguments"].get("runs") if record.tool in ("undo", "redo", "apply", "drop") else None
-    hint = f"it settled {' '.join(map(str, about))}" if isinstance(about, list) else None
-    if changes["state"] == "discarded":
-        return BadUsage(f"there is nothing to {verb}: the changes of {record.id} were thrown away", hint=hint)
-    if not changes["complete"]:
-        reason = changes["reason"]
-        return BadUsage(f"there is nothing to {verb}: what {record.id} changed is not known ({reason})", hint=hint)
-    if changes["files"]:
-        return BadUsage(f"there is nothing to {verb}: what {record.id} changed was not kept", hint=hint)
-    return BadUsage(f"there is nothing to {verb}: {record.id} changed nothing", hint=hint)
 
 
 async def settled(run: Run, said: Globals) -> Outcome:

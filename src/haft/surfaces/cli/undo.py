@@ -18,7 +18,7 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, history, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.printing import complain, facts, lines, say
 from haft.surfaces.cli.run_names import complete_changes
-from haft.surfaces.cli.settling import MOST, nothing_to, settled, tell_in_the_way
+from haft.surfaces.cli.settling import MOST, settled, tell_in_the_way
 from haft.surfaces.cli.terminal import one_line
 
 CONFLICT: Final = EXIT_CODES["conflict"]
@@ -108,7 +108,7 @@ def _reverse(context: click.Context, wanted: Wanted) -> None:
 def _found(wanted: Wanted, said: Globals) -> tuple[str, Wanted]:
     """The workspace that the runs changed, and the runs by their whole names. A named one is found from anywhere."""
     from haft.service import user_name
-    from haft.service.changes import rows_for
+    from haft.service.changes import nothing_to, rows_for
 
     here = "" if wanted.runs else os.path.realpath(workspace_of(said))
     with history() as kept, change_sets() as changes:

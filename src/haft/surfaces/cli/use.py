@@ -20,7 +20,7 @@ from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.parameters import Line, take_apart
 from haft.surfaces.cli.terminal import is_terminal
 from haft.surfaces.cli.tools import complete_names, is_path
-from haft.surfaces.cli.waiting import Waiting
+from haft.surfaces.cli.waiting import tell_waiting
 from haft.surfaces.cli.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ def use_tool(context: click.Context, line: Line) -> None:
     )
     tell_ignored(service.config, said)
     tell_what_is_logged(said)
-    waiting = Waiting(service.home, quiet=said.quiet or approver is not None)
-    outcome = asyncio.run(_perform(service, wanted, line, display, interrupts, waiting))
+    tells_waiting = not said.quiet and approver is None
+    outcome = asyncio.run(_perform(service, wanted, line, display, interrupts, tells_waiting=tells_waiting))
     if not isinstance(outcome, Outcome):
         _show_preview(outcome, said)
         return
@@ -198,10 +198,11 @@ async def _perform(
     line: Line,
     display: Display,
     interrupts: Interrupts,
-    waiting: Waiting,
+    *,
+    tells_waiting: bool,
 ) -> Outcome | str | None:
     """The outcome; or, where only that is wanted, what the tool says that it would do."""
-    async with service, waiting:
+    async with service:
         name, spec = await _found(service, wanted.tool, wanted.grants)
         if spec is None and "--workspace" in line.after_name:
             await asyncio.to_thread(_refuse_hidden, line, Globals())
@@ -222,7 +223,8 @@ async def _perform(
             try:
                 async for event in run:
                     await display.show(event)
-                    waiting.take(event)
+                    if tells_waiting:
+                        tell_waiting(event)
                 outcome = await run
                 await display.end(outcome)
             except BrokenPipeError:
