@@ -135,11 +135,11 @@ def test_user_wants_to_wrap_a_cli_command_for_controlled_agent_use(place):
 LANGUAGES = {
     "bash": """#!/usr/bin/env bash
 [[ $TOOLBOX_ACTION == execute ]] && { cat; exit; }
-printf '%s\\n' 'name: any' 'a: string'
+printf '%s\\n' 'name: any' 'description: Anything.' 'a: string'
 """,
     "zsh": """#!/usr/bin/env zsh
 [[ $TOOLBOX_ACTION == execute ]] && { cat; exit; }
-print -l 'name: any' 'a: string'
+print -l 'name: any' 'description: Anything.' 'a: string'
 """,
     "JavaScript (bun)": """#!/usr/bin/env bun
 if (process.env.TOOLBOX_ACTION === "execute") process.stdout.write(await Bun.stdin.text());
@@ -555,11 +555,12 @@ def test_parse_errors_are_told_of_each_tool_and_stop_no_other(place):
     assert code in (2, 3) and "tb__broken0" in err
 
 
-def test_a_tool_without_a_description_line_is_told_of_by_check(place):
-    """ "Check text format has name: and description: lines": it can be called, and `haft tools check` says what it
-    lacks."""
+def test_a_text_tool_without_a_description_line_is_broken(place):
+    """ "Check text format has name: and description: lines": the list and `haft tools check` say what it lacks."""
     place.write(".agents/tools/mute", "#!/bin/sh\nprintf 'name: mute\\nparam: string\\n'\n")
-    assert place.tools()["tb__mute"].state == "ready"
+    mute = place.tools()["tb__mute"]
+    assert mute.state == "broken" and "it has no line `description:`" in mute.reason
+    assert "it has no line `description:`" in place.out("tools", "list", "--all")
     code, out, _err = place.haft("tools", "check", ".agents/tools/mute")
     assert code == 1 and "description" in out
 

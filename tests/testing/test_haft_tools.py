@@ -19,7 +19,7 @@ esac
 """
 TOOLBOX = """#!/bin/sh
 [ "$TOOLBOX_ACTION" = execute ] && exec cat
-printf 'name: box\\na: string any\\n'
+printf 'name: box\\ndescription: A box.\\na: string any\\n'
 """
 
 

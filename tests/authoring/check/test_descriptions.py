@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.authoring.check.descriptions import check_description, vague
+from haft.authoring.check.descriptions import FRESH, check_description, vague
 from haft.builtin import builtin_tools
 
 GOOD = [
@@ -103,3 +103,10 @@ def test_no_tool_of_ours_is_vague():
     assert {tool.spec.name: vague(tool.spec.description) for tool in builtin_tools()} == {
         tool.spec.name: None for tool in builtin_tools()
     }
+
+
+@pytest.mark.parametrize("text", FRESH)
+def test_the_text_of_a_template_is_no_description(text):
+    """That fresh tools and skills say these is tested where they are made."""
+    for written in (text, "  " + text.replace(". ", ".\n") + "\n"):
+        assert [finding.code for finding in check_description(written)] == ["unchanged-template"]

@@ -204,14 +204,18 @@ def test_a_tool_of_any_language_receives_exactly_what_was_passed(box, needs, lan
 
 def test_arguments_are_lines_in_the_order_of_the_description(box):
     box.tool(
-        "raw", "#!/bin/sh\n[ $TOOLBOX_ACTION = execute ] && exec cat\nprintf 'name: raw\\nb: string\\na: string\\n'\n"
+        "raw",
+        "#!/bin/sh\n[ $TOOLBOX_ACTION = execute ] && exec cat\n"
+        "printf 'name: raw\\ndescription: It.\\nb: string\\na: string\\n'\n",
     )
     assert box.call("tb__raw", {"a": "1", "b": "2"}).output == "b: 2\na: 1\n"
 
 
 def test_an_optional_parameter_that_is_null_is_left_out(box):
     box.tool(
-        "raw", "#!/bin/sh\n[ $TOOLBOX_ACTION = execute ] && exec cat\nprintf 'name: raw\\na: string\\nb: string?\\n'\n"
+        "raw",
+        "#!/bin/sh\n[ $TOOLBOX_ACTION = execute ] && exec cat\n"
+        "printf 'name: raw\\ndescription: It.\\na: string\\nb: string?\\n'\n",
     )
     outcome = box.call("tb__raw", {"a": "1", "b": None})
     assert (outcome.status, outcome.output) == ("done", "a: 1\n")
@@ -342,7 +346,7 @@ def test_exit_codes_come_back_with_what_was_said(box):
 
 @pytest.mark.parametrize(("word", "number"), [("TERM", 15), ("KILL", 9)])
 def test_a_tool_that_a_signal_ends_has_failed(box, word, number):
-    describe = "[ $TOOLBOX_ACTION = describe ] && { printf 'name: dies\\n'; exit; }"
+    describe = "[ $TOOLBOX_ACTION = describe ] && { printf 'name: dies\\ndescription: It.\\n'; exit; }"
     box.tool("dies", f"#!/bin/sh\n{describe}\necho before\nkill -{word} $$\necho after\n")
     outcome = box.call("tb__dies")
     assert (outcome.status, outcome.error.code, outcome.exit_code) == ("error", "tool-failed", 128 + number)
@@ -353,7 +357,7 @@ def test_a_tool_that_a_signal_ends_has_failed(box, word, number):
 DRAINED = f"""#!{sys.executable}
 import fcntl, os, struct, termios, time
 if os.environ["TOOLBOX_ACTION"] == "describe":
-    print("name: turns")
+    print("name: turns\\ndescription: Takes turns.")
 else:
     for stream, word in ((1, "one"), (2, "two"), (1, "three"), (2, "four"), (1, "five")):
         os.write(stream, word.encode() + b"\\n")
@@ -370,7 +374,7 @@ def test_output_is_stdout_and_stderr_as_they_came(box):
 
 
 def test_output_arrives_before_the_end_and_cancelling_ends_all_that_was_started(box, mark, left_of):
-    describe = "[ $TOOLBOX_ACTION = describe ] && { printf 'name: endless\\n'; exit; }"
+    describe = "[ $TOOLBOX_ACTION = describe ] && { printf 'name: endless\\ndescription: It.\\n'; exit; }"
     box.tool("endless", f"#!/bin/bash\n{describe}\n(sleep 1000; : {mark}) &\nsetsid sleep 1001 &\necho started\nwait\n")
 
     async def body(service):
@@ -388,7 +392,7 @@ def test_output_arrives_before_the_end_and_cancelling_ends_all_that_was_started(
 
 
 def test_a_deadline_ends_it_and_all_that_it_started(box, mark, left_of):
-    describe = "[ $TOOLBOX_ACTION = describe ] && { printf 'name: endless\\n'; exit; }"
+    describe = "[ $TOOLBOX_ACTION = describe ] && { printf 'name: endless\\ndescription: It.\\n'; exit; }"
     box.tool("endless", f"#!/bin/bash\n{describe}\nsleep 1000 &\necho started\nwait\n")
     outcome = box.call("tb__endless", env={"MARK": mark}, timeout=1.0)
     assert (outcome.status, outcome.error.code, outcome.process_exit_code) == ("error", "timed-out", 4)
@@ -455,7 +459,7 @@ def test_many_calls_at_once_do_not_mix_what_they_receive(box):
 
 
 def test_a_tool_that_does_not_read_its_input_is_no_failure(box):
-    describe = "[ $TOOLBOX_ACTION = describe ] && { printf 'name: deaf\\ntext: string\\n'; exit; }"
+    describe = "[ $TOOLBOX_ACTION = describe ] && { printf 'name: deaf\\ndescription: It.\\ntext: string\\n'; exit; }"
     box.tool("deaf", f"#!/bin/sh\n{describe}\nexec <&-\necho done\n")
     outcome = box.call("tb__deaf", {"text": "x" * 1_000_000})
     assert (outcome.status, outcome.output) == ("done", "done\n")
@@ -463,7 +467,8 @@ def test_a_tool_that_does_not_read_its_input_is_no_failure(box):
 
 def test_a_tool_gone_or_changed_between_calls_is_asked_again(box):
     """What is run is always the file that described itself so."""
-    first = "#!/bin/sh\n[ $TOOLBOX_ACTION = execute ] && exec cat\nprintf 'name: shifting\\na: string\\n'\n"
+    first = "#!/bin/sh\n[ $TOOLBOX_ACTION = execute ] && exec cat\n"
+    first += "printf 'name: shifting\\ndescription: It.\\na: string\\n'\n"
     path = box.tool("shifting", first)
 
     async def body(service):
@@ -478,7 +483,7 @@ def test_a_tool_gone_or_changed_between_calls_is_asked_again(box):
 
 
 def test_asyncio_is_not_blocked_while_a_tool_runs(box):
-    describe = "[ $TOOLBOX_ACTION = describe ] && { printf 'name: endless\\n'; exit; }"
+    describe = "[ $TOOLBOX_ACTION = describe ] && { printf 'name: endless\\ndescription: It.\\n'; exit; }"
     box.tool("endless", f"#!/bin/sh\n{describe}\nsleep 1000\n")
 
     async def body(service):

@@ -16,7 +16,9 @@ def described(**facts):
 
 
 def text(*lines):
-    return read_description("\n".join(lines).encode())
+    """Read as text; a description is added where the lines have none."""
+    more = () if any("description:" in line for line in lines) else ("description: It does.",)
+    return read_description("\n".join((*lines, *more)).encode())
 
 
 def properties(description):
@@ -116,9 +118,14 @@ def test_json_may_be_spread_out_and_begin_with_a_byte_order_mark():
     assert (read.name, read.description, read.form) == ("x", "It does.", "json")
 
 
-def test_a_description_may_be_missing():
+def test_a_description_may_be_missing_in_json():
     assert read_description(b'{"name": "x"}').description == ""
-    assert read_description(b"name: x\n").description == ""
+
+
+@pytest.mark.parametrize("said", [b"name: x\n", b"name: x\npath: string a file\n", b"name: x\ndescription:\n"])
+def test_a_tool_in_text_without_a_description_cannot_be_used(said):
+    with pytest.raises(Unreadable, match="it has no line `description:` that says something"):
+        read_description(said)
 
 
 # Text.

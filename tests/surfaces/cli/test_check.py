@@ -2,12 +2,15 @@
 
 import json
 import logging
+import os
+import shutil
 from pathlib import Path
 
 import jsonschema_rs
 import pytest
 
 from haft.authoring.check import CODES, describing
+from haft.authoring.making import KINDS, make
 from haft.surfaces.cli import check as command
 from haft.surfaces.cli.main import run
 from haft.surfaces.cli.parameters import LATER, OPTIONS
@@ -210,3 +213,27 @@ def test_an_explanation_as_json_and_what_is_no_code(haft):
 def test_haft_s_own_options_are_the_reserved_names():
     assert {f"--{name}" for name in command.RESERVED} == {*OPTIONS, *LATER}
     assert "approve" in command.RESERVED and "no-cache" in command.RESERVED
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.word)
+def test_a_fresh_tool_whose_text_was_never_changed_is_found(haft, here, kind):
+    if shutil.which(kind.program) is None:
+        pytest.skip(f"{kind.program} is not installed")
+    path = make("fresh_one", kind, str(here / "new"), force=False).path
+    code, out, _err = haft(path)
+    assert code == 0 and out.count("warning unchanged-template") == 1
+    for file in [path] if os.path.isfile(path) else [f"{path}/tool.py"]:
+        text = Path(file).read_text()
+        Path(file).write_text(text.replace("Print the first lines", "Print the first few lines"))
+    assert "unchanged-template" not in haft(path)[1]
+
+
+def test_a_fresh_skill_whose_text_was_never_changed_is_found(haft, here):
+    assert run(["skills", "make", "fresh"]) == 0
+    assert "warning unchanged-template" in haft(".agents/skills/fresh/")[1]
+
+
+def test_a_text_tool_without_a_description_is_an_error_with_a_cure(haft, here):
+    made(here / "mute", "#!/bin/sh\necho 'name: mute'\n")
+    code, out, _err = haft("./mute")
+    assert code == 1 and "error no-description" in out and "print `description: …`" in out

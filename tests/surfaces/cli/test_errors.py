@@ -184,24 +184,6 @@ def test_a_person_at_a_terminal_reads_only_the_sentence(terminal):
     assert "has no parameter `--pth`" in here.seen and "{" not in here.seen
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["log", "--limit", "abc"], ["log", "--nothing"], ["nothing"], ["tools"], ["show"], ["show", "r_none"],
-        ["tools", "show", "none"], ["tools", "check", "./none"], ["undo", "r_none"], ["diff", "r_none"], ["redo"],
-        ["changes", "apply", "r_none"], ["approve", "q_none"], ["reject", "q_none"], ["permissions", "edit"],
-        ["permissions", "test", "none"], ["permissions", "remove", "x"], ["skills", "show", "none"], ["trust", "none"],
-        ["templates", "remove", "none"], ["toolbox", "export", "none"], ["plugins", "update", "none"], ["help", "x"],
-        ["-w", "none", "config", "show"], ["output", "r_none"], ["watch", "r_none"], ["cancel"], ["completion", "x"],
-    ],
-)  # fmt: skip
-def test_every_other_command_prints_its_failure_as_json(haft, words):
-    said = haft(*words, "--json")
-    assert said.code != 0
-    fits("error", said.json)
-    assert said.json["error"]["message"] and said.json["error"]["code"]
-
-
 def test_a_database_that_is_broken_is_json_too(haft):
     assert haft("tools", "use", "read_file", "--path", "a.txt").code == 0
     next(haft.home.glob("*.db")).write_bytes(b"no database" * 1000)

@@ -11,8 +11,6 @@ import pytest
 
 from haft import __version__
 
-from .test_shapes import fits
-
 
 def test_help_prints_what_the_option_prints(haft):
     assert haft("help").out == haft("--help").out != ""
@@ -26,7 +24,6 @@ def test_help_prints_what_the_option_prints(haft):
 
 def test_version_is_a_command_too(haft):
     assert haft("version").out == f"haft {__version__}\n" == haft("--version").out
-    fits("version", haft("version", "--json").json)
 
 
 def test_use_and_list_are_short_forms(haft):

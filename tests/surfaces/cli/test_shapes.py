@@ -1,6 +1,7 @@
 """Every `--json` shape against its JSON Schema in the documentation."""
 
 import json
+import os
 from pathlib import Path
 
 import jsonschema_rs
@@ -192,7 +193,6 @@ def test_toolboxes(haft):
         ["show", "bogus"],
         ["log", "--status", "bogus"],
         ["log", "--limit", "many"],
-        ["tools", "use", "read_file", "--pth", "x"],
         ["tols", "list"],
         ["undo"],
         ["undo", "r_none"],
@@ -205,6 +205,19 @@ def test_toolboxes(haft):
         ["permissions", "add", "alow", "shell"],
         ["permissions", "remove", "remembered:7"],
         ["toolbox", "wrap", "--to", "box"],
+        ["log", "--limit", "abc"],
+        ["log", "--nothing"],
+        ["nothing"],
+        ["tools"],
+        ["show"],
+        ["tools", "check", "./none"],
+        ["permissions", "edit"],
+        ["skills", "show", "none"],
+        ["trust", "none"],
+        ["templates", "remove", "none"],
+        ["plugins", "update", "none"],
+        ["help", "x"],
+        ["completion", "x"],
         ["toolbox", "wrap", "--spec", "none.toml", "--to", "box"],
         ["toolbox", "export", "raed_file", "--to", "box"],
     ],
@@ -215,7 +228,26 @@ def test_what_cannot_be_answered_is_said_in_json_too(haft, words):
     assert answer.code == 2
 
 
+def test_the_version(haft):
+    fits("version", haft("version", "--json").json)
+
+
 def test_every_shape_is_checked_here():
     text = Path(__file__).read_text()
     forms = {f"definition-{form}" for form in ("mcp", "openai", "anthropic", "amp")}
     assert not [name for name in SCHEMAS if f'fits("{name}"' not in text and name not in forms]
+
+
+def test_the_store(haft):
+    fits("store", haft("store", "show", "--json").json)
+    fits("store-pruned", haft("store", "prune", "--json").json)
+    (haft.workspace / "big").write_bytes(os.urandom(2_000_000))
+    haft("tools", "use", "shell", "--command", "rm big", "--approve")
+    held = haft("tools", "use", "write_file", "--path", "b", "--content", "x", "--try").json["run"]
+    found = haft("store", "show", "--json").json
+    fits("store", found)
+    assert found["workspaces"] and [one["run"] for one in found["held"]] == [held]
+    for words in (["--dry-run"], []):
+        pruned = haft("store", "prune", *words, "--json", HAFT_CHANGES_STORE_BYTES="1000000").json
+        fits("store-pruned", pruned)
+        assert pruned["runs"] and pruned["held"]

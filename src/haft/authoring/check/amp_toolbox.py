@@ -16,7 +16,7 @@ from haft.contracts import Launcher, clean_tool_name
 from haft.schema import from_words, shortened
 from haft.sources.amp_toolbox.asking import ask
 from haft.sources.amp_toolbox.describing import script
-from haft.sources.amp_toolbox.reading import Description, Unreadable, read_description
+from haft.sources.amp_toolbox.reading import NO_DESCRIPTION, Description, Unreadable, read_description
 from haft.sources.amp_toolbox.separator import shown_by
 from haft.sources.asking import Said
 
@@ -151,6 +151,8 @@ def _code_of(given: Any, text: str, error: Unreadable) -> str:
         if isinstance(schema := given.get("inputSchema"), Mapping):
             return next((finding.code for finding in check_schema(schema)), "describe-form")
         return "schema-error" if error.cure == "mend its `inputSchema`" else "describe-form"
+    if error.cure == NO_DESCRIPTION:
+        return "no-description"
     says_something = any(line.strip().startswith("description:") for line in text.splitlines())
     return "no-name" if given is None and says_something else "describe-form"
 

@@ -104,6 +104,15 @@ def _is_latin(text: str) -> bool:
     return sum(letter < "\u0250" for letter in letters) * 2 >= len(letters)
 
 
+_FRESH_TOOL: Final = (
+    "Print the first lines of a text file. Use this tool instead of reading a whole file when only its beginning "
+    "matters, as in a long log or table. It reads one file and changes nothing; it prints at most 1000 lines."
+)
+"""What a tool says that `haft tools make` wrote, whatever its kind."""
+_FRESH_SKILL: Final = "Say what this skill teaches. Use when: say which work it is for."
+FRESH: Final = {_FRESH_TOOL: "haft tools make", _FRESH_SKILL: "haft skills make"}
+"""Texts of templates, and what writes them."""
+
 _GOOD: Final = "say what it does, when to use it rather than something else, and what must be minded"
 
 
@@ -111,6 +120,8 @@ def check_description(description: str) -> Iterator[Finding]:
     """What is wrong with a description."""
     if not description.strip():
         yield Finding("no-description", "it has no description", _GOOD)
+    elif (maker := FRESH.get(" ".join(description.split()))) is not None:
+        yield Finding("unchanged-template", f"the description is still the one that `{maker}` wrote", _GOOD)
     elif (why := vague(description)) is not None:
         yield Finding("vague-description", f"the description is vague: {why}", _GOOD)
     elif lacks_use(description):

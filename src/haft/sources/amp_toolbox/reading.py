@@ -22,6 +22,10 @@ LONGEST_DESCRIPTION: Final = 100_000
 MOST_PARAMETERS: Final = 500
 
 
+NO_DESCRIPTION: Final = "print `description: …`: what it does, and when to use it"
+"""How to mend a tool that describes itself in text, and does not say what it does."""
+
+
 class Unreadable(Exception):
     """A description that makes no sense: what is wrong, and how to mend it."""
 
@@ -130,6 +134,8 @@ def _from_text(text: str) -> Description:
     if name is None:
         first = shortened(text.strip().split("\n", 1)[0], 60)
         raise Unreadable(f"its description has no line `name:`; it begins with `{first}`", "print `name: …` first")
+    if not any(about):
+        raise Unreadable("it has no line `description:` that says something", NO_DESCRIPTION)
     return Description(name, "\n".join(about), from_words(parameters), "text")
 
 

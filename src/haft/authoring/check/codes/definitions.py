@@ -43,6 +43,15 @@ DEFINITIONS: Final = (
         "name: run_tests\ndescription: Run project tests. Use this instead of a shell for tests of this workspace.",
     ),
     Code(
+        "unchanged-template",
+        "warning",
+        "The description is the one of the template.",
+        "`haft tools make` writes a tool that works at once: it prints the first lines of a file. Its description was "
+        "never changed, so agents are told that the tool does that, whatever it does now.",
+        "name: run_tests\ndescription: Print the first lines of a text file.\n…",
+        "name: run_tests\ndescription: Run project tests. Use this instead of a shell for tests of this workspace.",
+    ),
+    Code(
         "vague-description",
         "warning",
         "The description does not say what the tool is for.",
