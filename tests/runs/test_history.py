@@ -139,3 +139,19 @@ def test_the_output_of_a_run_is_what_was_kept_else_what_its_outcome_shows(home, 
     history = History(home)
     assert [frame.data for frame in history.output(history.find("r_aaaa"))] == [b"shown"]
     history.close()
+
+
+def test_a_short_name_is_the_beginning_that_no_other_run_has(tmp_path, entry):
+    home = StateHome(str(tmp_path))
+    home.prepare()
+    runs = ["r_1a1e00000010000000000000", "r_1a1e00000010000000000001", "r_1a1e0000002ffffffffffff0"]
+    journal = Journal(home.hosts, HostId("h_test"))
+    journal.append(entry(runs[0]).line)
+    put_in(home, [entry(run) for run in runs[1:]])
+    history = History(home)
+    short = history.shortest([*runs, "r_ffffffffffffffffffffffff"])
+    assert short == {runs[0]: runs[0], runs[1]: runs[1], runs[2]: runs[2][:13]}
+    assert [history.find(name).id for name in short.values()] == runs
+    with pytest.raises(BadUsage, match=f"`r_1a1e`: {', '.join(runs)}"):
+        history.find("r_1a1e")
+    history.close()

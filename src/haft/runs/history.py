@@ -7,17 +7,19 @@ first, so that nothing falls between.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from haft.contracts import AmbiguousRun, Event, RunId, StorageFailed, UnknownRun
 from haft.runs.entry import RunRecord
 from haft.runs.journal import journal_paths, journalled
 from haft.runs.kept import Frame, KeptReader, has_kept, kept_frames
-from haft.runs.table import Filter, by_prefix, events_of, select
+from haft.runs.table import Filter, by_prefix, events_of, neighbours, select
 from haft.storage import Database, StateHome
 
 SHORTEST_NAME = 4
+LEAST_SHOWN = 13
+"""`r_` and the eleven characters of a name that are its time."""
 
 
 class History:
@@ -39,6 +41,21 @@ class History:
         if len(found) > 1:
             raise AmbiguousRun(name, sorted(found))
         return next(iter(found.values()))
+
+    def shortest(self, names: Iterable[str]) -> dict[str, str]:
+        """For each name of a run, the beginning that no other run has, and that none will have which begins in another
+        millisecond. Names of no run are left out."""
+        journalled = {run.id for run in self._journalled()}
+        found = {}
+        for name in names:
+            near = {*journalled, *neighbours(self._database, name)}
+            if name in near:
+                found[name] = next(
+                    name[:length]
+                    for length in range(LEAST_SHOWN, len(name) + 1)
+                    if length == len(name) or not any(one.startswith(name[:length]) for one in near if one != name)
+                )
+        return found
 
     def runs(self, wanted: Filter) -> list[RunRecord]:
         """The runs that fit, newest first."""

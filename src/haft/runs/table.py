@@ -108,6 +108,15 @@ def by_prefix(database: Database, prefix: str) -> list[RunRecord]:
     return [RunRecord.from_text(row[0]) for row in database.rows(query, [prefix, prefix + "\x7f"])]
 
 
+def neighbours(database: Database, name: str) -> list[str]:
+    """The run of that name, where there is one, and those before and after it in the order of names."""
+    query = """
+        SELECT * FROM (SELECT id FROM runs WHERE id <= ? ORDER BY id DESC LIMIT 2)
+        UNION ALL SELECT * FROM (SELECT id FROM runs WHERE id > ? ORDER BY id LIMIT 1)
+    """
+    return [row[0] for row in database.rows(query, [name, name])]
+
+
 def open_runs(database: Database, host: HostId) -> list[RunRecord]:
     """The runs of a host that have not ended."""
     query = "SELECT document FROM runs WHERE host = ? AND ended_at IS NULL"

@@ -255,5 +255,10 @@ def ended() -> Iterator[Callable[[subprocess.Popen[bytes]], subprocess.Popen[byt
         process.communicate()
 
 
+def short(run: str) -> str:
+    """The name of a run as people read it, where no other began in the same millisecond."""
+    return run[:13]
+
+
 def words_of(lines: Sequence[str]) -> list[str]:
     return [line.split()[0] for line in lines if line.split()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .conftest import short
+
 
 def tried(haft, path="n.txt", content="x\n"):
     words = ["tools", "use", "write_file", "--path", path, "--content", content, "--try", "-q", "--only", "run"]
@@ -19,30 +21,30 @@ def test_what_is_held_is_listed_with_its_reason(haft):
     (one,) = haft("changes", "list", "--json").json
     assert (one["run"], one["tool"], one["files"], one["reason"]) == (run, "write_file", 1, "it was only tried")
     assert one["workspace"] == str(haft.workspace)
-    assert haft("changes", "list").out.split("  ")[0] == run
+    assert haft("changes", "list").out.split("  ")[0] == short(run)
     assert haft("changes", "list", "-w", str(haft.home), "--json").json == []
     assert " done, held " in haft("log").out
     shown = haft("show", run).out
-    assert "changes: held" in shown and f"`haft changes drop {run}`" in shown
+    assert "changes: held" in shown and f"`haft changes drop {short(run)}`" in shown
 
 
 def test_apply_commits_and_can_be_undone(haft):
     run = tried(haft)
     assert not (haft.workspace / "n.txt").exists()
     done = haft("changes", "apply", run[:-1])
-    assert (done.code, done.out) == (0, f"{run}: 1 path committed\n")
-    assert done.err == f"`haft undo {run}` takes it back\n"
+    assert (done.code, done.out) == (0, f"{short(run)}: 1 path committed\n")
+    assert done.err == f"`haft undo {short(run)}` takes it back\n"
     assert (haft.workspace / "n.txt").read_text() == "x\n"
     assert state(haft, run) == "committed"
     assert haft("changes", "list").err == "no run holds changes\n"
     again = haft("changes", "apply", run)
-    assert again.code == 2 and f"{run} holds no changes: they are committed" in again.err
+    assert again.code == 2 and f"{short(run)} holds no changes: they are committed" in again.err
     assert haft("undo", "--json").json["runs"] == [run]
 
 
 def test_drop_throws_away(haft):
     run = tried(haft)
-    assert haft("changes", "drop", run).out == f"{run}: 1 path thrown away\n"
+    assert haft("changes", "drop", run).out == f"{short(run)}: 1 path thrown away\n"
     assert not (haft.workspace / "n.txt").exists()
     assert state(haft, run) == "discarded"
     assert "were thrown away" in haft("undo", run).err
@@ -79,7 +81,7 @@ def test_a_protected_path_is_held_and_says_how_to_go_on(haft):
     said = haft("tools", "use", "shell", "--command", "mkdir -p .git/hooks; echo x > .git/hooks/pre-push", "--approve")
     assert said.code == 1 and said.json["changes"]["state"] == "held"
     run = said.json["run"]
-    assert said.err.count(f"haft changes apply {run}") == 1
+    assert said.err.count(f"haft changes apply {short(run)}") == 1
     assert not (haft.workspace / ".git").exists()
     assert haft("changes", "apply", run).code == 0
     assert (haft.workspace / ".git" / "hooks" / "pre-push").exists()
@@ -89,7 +91,7 @@ def test_runs_that_hold_nothing_say_why(haft):
     reading = haft("tools", "use", "read_file", "--path", "a.txt").json["run"]
     for verb in ("apply", "drop"):
         said = haft("changes", verb, reading)
-        assert (said.code, said.err) == (2, f"error: there is nothing to {verb}: {reading} changed nothing\n")
+        assert (said.code, said.err) == (2, f"error: there is nothing to {verb}: {short(reading)} changed nothing\n")
         assert "there is no run called" in haft("changes", verb, "r_00000").err
 
 

@@ -17,6 +17,8 @@ from haft.contracts import Conflicting
 from haft.surfaces.cli.diff import print_changes
 from haft.surfaces.cli.globals import Globals
 
+from .conftest import short
+
 RUN = "r_0123456789abcdef01234567"
 
 
@@ -175,7 +177,7 @@ def test_without_any_state_there_is_no_such_run(haft):
 def test_a_run_without_a_change_set_says_why(haft, tmp_path):
     reading = haft("tools", "use", "read_file", "--path", "a.txt").json["run"]
     done = haft("diff", reading)
-    assert (done.code, done.out, done.err) == (0, "", f"{reading} changed nothing\n")
+    assert (done.code, done.out, done.err) == (0, "", f"{short(reading)} changed nothing\n")
     untracked = haft("tools", "use", "shell", "--command", "echo > x", "--approve", HAFT_CHANGES_ENGINE="off").json[
         "run"
     ]
@@ -183,7 +185,7 @@ def test_a_run_without_a_change_set_says_why(haft, tmp_path):
     assert (done.code, done.out) == (0, "")
     assert done.err.splitlines() == [
         "warning: the change set is not complete: `changes.engine` is `off`",
-        f"no changes of {untracked} are known",
+        f"no changes of {short(untracked)} are known",
     ]
     assert haft("diff", untracked, "--json").json["complete"] is False
 

@@ -3,7 +3,9 @@
 import json
 import signal
 
-from .conftest import until
+import pytest
+
+from .conftest import short, until
 from .test_shapes import fits
 
 
@@ -39,8 +41,49 @@ def test_log_is_newest_first_and_can_be_narrowed(haft):
     assert found("--since", "2100-01-01") == []
     assert found("-w", str(haft.home)) == []
     lines = haft("log").out.splitlines()
-    assert [line.split()[0] for line in lines] == [third, second, first]
+    assert [line.split()[0] for line in lines] == [short(third), short(second), short(first)]
     assert haft("log", "--path", "new.txt", "--tool", "shell").err == "no runs\n"
+
+
+COMMAND = "echo 'a line of some length' > notes.txt; sort notes.txt; echo done"
+
+
+@pytest.mark.parametrize(("columns", "least"), [(80, 20), (140, 60)])
+def test_the_log_fits_the_terminal_with_arguments_and_says_who(haft, terminal, columns, least):
+    run = use(haft, "shell", "--command", COMMAND, "--approve")
+    haft("undo", run)
+    here = terminal("log", COLUMNS=str(columns))
+    assert here.end() == 0
+    undo, call = here.seen.splitlines()
+    who = haft("log", "--json").json[0]["who"]
+    for line in (undo, call):
+        assert len(line) <= columns and who in line.split()
+    assert call.startswith(f"{short(run)}  ") and "  done, undone  " in call
+    assert len(call.partition("{")[2]) >= least and '{"command": "echo \'a line' in call
+    assert f'{{"runs": ["{short(run)}"]}}' in undo, "a name in the arguments is short too"
+    assert (" ms  " in call) == (columns > 100) or " s  " in call, "where there is room it says how long"
+
+
+def test_in_a_pipe_the_log_has_the_day_and_every_argument(haft):
+    run = use(haft, "shell", "--command", COMMAND, "--approve")
+    (line,) = haft("log").out.splitlines()
+    assert line.startswith(f"{short(run)}  20") and line.endswith('echo done"}')
+
+
+def test_short_names_are_taken_everywhere_and_json_has_whole_ones(haft):
+    run = use(haft, "write_file", "--path", "b", "--content", "x", "--approve")
+    assert haft("diff", short(run), "--json").json["run"] == run
+    assert haft("output", short(run), "--json").json["run"] == run
+    assert haft("log", "--json").json[0]["id"] == run
+    assert haft("undo", short(run), "--json").json["runs"] == [run]
+    assert haft("redo", short(run)).out.startswith(f"{short(run)} redone by r_")
+    assert haft("log", "--parent", short(run), "--json").json == []
+    assert haft("cancel", short(run), "--json").code == 0
+    held = use(haft, "write_file", "--path", "c", "--content", "x", "--try")
+    assert haft("changes", "apply", short(held)).out == f"{short(held)}: 1 path committed\n"
+    error = haft("undo", haft("log", "--limit", "1", "--json").json[0]["id"], "--json")
+    assert held in error.json["error"]["message"] + str(error.json["error"]["hint"])
+    assert short(held) in error.err and held not in error.err
 
 
 def test_the_beginning_of_a_name_is_enough(haft):
@@ -83,10 +126,10 @@ def test_another_process_watches_and_cancels(haft, ended):
     watcher = ended(haft.start("watch", run))
     assert watcher.stdout.readline() == b"on\n"
     said = haft("cancel", run)
-    assert (said.code, said.out) == (0, f"{run} shell cancelled\n")
+    assert (said.code, said.out) == (0, f"{short(run)} shell cancelled\n")
     _out, err = watcher.communicate(timeout=30)
     assert watcher.returncode == 130
-    assert f"{run} in-progress" in err.decode() and f"{run} cancelled" in err.decode()
+    assert f"{short(run)} in-progress" in err.decode() and f"{short(run)} cancelled" in err.decode()
     assert runner.wait(timeout=30) == 130
     again = haft("cancel", run, "--json")
     assert again.code == 0

@@ -3,6 +3,8 @@
 import random
 import time
 
+from .conftest import short
+
 TEXT = "a line that is like the others\n" * 5_000
 
 
@@ -42,7 +44,7 @@ def test_prune_says_first_and_then_does(haft):
     runs = [shell(haft, f"rm f{number}") for number in range(3)]
     small = {"HAFT_CHANGES_STORE_BYTES": "1500000"}
     told = haft("store", "prune", "--dry-run", **small)
-    assert f"{runs[0]} of " in told.out and "could no longer be undone: pruned on " in told.out
+    assert f"{short(runs[0])} of " in told.out and "could no longer be undone: pruned on " in told.out
     assert "at most 7" in told.out and "would be given back" in told.out
     assert haft("store", "show", "--json").json["undoable"] == 3
     as_json = haft("store", "prune", "--dry-run", "--json", **small).json
@@ -68,7 +70,7 @@ def test_what_waits_is_shown_with_what_to_do(haft):
     )
     run = said.json["run"]
     shown = haft("store", "show").out
-    assert f"{run}: " in shown and f"`haft changes apply {run}` or `drop`" in shown
+    assert f"{short(run)}: " in shown and f"`haft changes apply {short(run)}` or `drop`" in shown
     (held,) = haft("store", "prune", "--json").json["held"]
     assert held["run"] == run and held["since"] <= time.time()
     checks = {check["check"]: check for check in haft("doctor", "--json").json}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from .conftest import short
+
 COMMIT = "Commit? [y/N] "
 WRITE = ["tools", "use", "write_file", "--path", "a.txt", "--content", "one\n2\nthree\n", "--try"]
 
@@ -23,7 +25,7 @@ def test_yes_commits_what_was_shown(terminal, haft):
     assert (haft.workspace / "a.txt").read_text() == "one\n2\nthree\n"
     assert here.seen.count("wrote 12 bytes to a.txt") == 1, "the output was shown before the question"
     run = haft("log", "--json").json[0]["id"]
-    assert here.seen.endswith(f"changed 1 file (haft diff {run}, haft undo {run})\n")
+    assert here.seen.endswith(f"changed 1 file (haft diff {short(run)}, haft undo {short(run)})\n")
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "NO\n", "\x04"])
@@ -62,7 +64,7 @@ def test_a_long_diff_is_cut_and_says_where_the_rest_is(terminal, haft):
     here = terminal("tools", "use", "write_file", "--path", "long", "--content", content, "--try")
     here.until(COMMIT)
     run = haft("changes", "list", "--json").json[0]["run"]
-    assert f"more lines: `haft diff {run}` in another terminal shows all" in here.seen
+    assert f"more lines: `haft diff {short(run)}` in another terminal shows all" in here.seen
     assert here.seen.count("\x1b[32m+") < 201
     assert "xxxxx" in haft("diff", run).out, "another process sees all of it meanwhile"
     here.type("n\n")
@@ -95,8 +97,8 @@ def test_without_a_terminal_it_is_held_and_says_how_to_go_on(haft):
     assert said.json["changes"]["state"] == "held"
     run = said.json["run"]
     assert said.err.splitlines() == [
-        f"1 file held, not in the workspace (it was only tried): `haft diff {run}`, then",
-        f"  `haft changes apply {run}` to commit, `haft changes drop {run}` to throw away",
+        f"1 file held, not in the workspace (it was only tried): `haft diff {short(run)}`, then",
+        f"  `haft changes apply {short(run)}` to commit, `haft changes drop {short(run)}` to throw away",
     ]
     assert (haft.workspace / "a.txt").read_text() == "one\ntwo\nthree\n"
     assert haft(*WRITE, "-q").err == ""
@@ -123,7 +125,7 @@ def test_a_call_on_a_terminal_says_what_it_changed_unless_it_is_to_be_quiet(term
     loud = terminal(*words)
     assert loud.end() == 0
     run = haft("log", "--json").json[0]["id"]
-    assert f"\nchanged 1 file (haft diff {run}, haft undo {run})\n" in loud.seen
+    assert f"\nchanged 1 file (haft diff {short(run)}, haft undo {short(run)})\n" in loud.seen
     quiet = terminal(*words, "-q")
     assert quiet.end() == 0 and "haft undo" not in quiet.seen
     assert haft(*words).err == "", "programs read it in the outcome"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from .conftest import short
+
 
 def shell(haft, command, *words):
     return haft("tools", "use", "shell", "--command", command, "--approve", "--only", "run", *words).out.strip()
@@ -14,7 +16,7 @@ def test_undo_takes_back_and_redo_brings_back(haft):
     undone = haft("undo", run[:-2])
     assert (undone.code, undone.err) == (0, "")
     first, *paths = undone.out.splitlines()
-    assert first.startswith(f"{run} undone by r_")
+    assert first.startswith(f"{short(run)} undone by r_")
     assert paths == ["  restore a.txt", "  delete  link", "  delete  new", "  delete  new/q"]
     assert [path.name for path in haft.workspace.iterdir()] == ["a.txt"]
     assert (haft.workspace / "a.txt").read_text() == "one\ntwo\nthree\n"
@@ -39,7 +41,7 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(haft):
     said = haft("undo", "--dry-run", "--json")
     plan = [{"path": "a.txt", "action": "create"}]
     assert said.json == {"runs": [run], "plan": plan, "conflicts": [], "undo": None}
-    assert haft("undo", "--dry-run").out == f"would undo {run}\n  create  a.txt\n"
+    assert haft("undo", "--dry-run").out == f"would undo {short(run)}\n  create  a.txt\n"
     assert not (haft.workspace / "a.txt").exists()
     assert len(haft("log", "--json").json) == 1, "looking is no run"
     done = haft("undo", "--json").json
@@ -58,9 +60,9 @@ def test_who_stands_in_the_way_is_named_and_nothing_is_touched(haft):
     assert (refused.code, refused.out) == (5, "")
     assert refused.err.splitlines() == [
         "in the way: x, changed outside of haft",
-        f"to undo {first} means:",
+        f"to undo {short(first)} means:",
         "  delete  x",
-        f"error: {first} cannot be undone: a path was changed again since; nothing was touched",
+        f"error: {short(first)} cannot be undone: a path was changed again since; nothing was touched",
         "hint: use `--force`: what it replaces is kept",
     ]
     looked = haft("undo", later, "--dry-run", "--json")
@@ -73,8 +75,8 @@ def test_who_stands_in_the_way_is_named_and_nothing_is_touched(haft):
 def test_the_one_that_came_later_is_named_in_the_hint(haft):
     first, later = shell(haft, "echo 1 > x"), shell(haft, "echo 2 > x")
     said = haft("undo", first).err
-    assert f"in the way: x, changed by {later}" in said
-    assert f"hint: `haft undo {later}` first, or use `--force`" in said
+    assert f"in the way: x, changed by {short(later)}" in said
+    assert f"hint: `haft undo {short(later)}` first, or use `--force`" in said
     both = haft("undo", first, later, "--json").json
     assert sorted(both["runs"]) == sorted([first, later])
 
@@ -110,13 +112,13 @@ def test_what_cannot_be_reversed_says_why(haft, verb):
     reading = haft("tools", "use", "read_file", "--path", "a.txt").json["run"]
     said = haft(verb, reading)
     assert said.code == 2
-    assert said.err == f"error: there is nothing to {verb}: {reading} changed nothing\n"
+    assert said.err == f"error: there is nothing to {verb}: {short(reading)} changed nothing\n"
     off = {"HAFT_CHANGES_ENGINE": "off"}
     untracked = haft("tools", "use", "shell", "--command", "echo > x", "--approve", **off).json["run"]
     assert "is not known (`changes.engine` is `off`)" in haft(verb, untracked).err
     assert "there is no run called" in haft(verb, "r_0000000").err
     held = haft("tools", "use", "write_file", "--path", "h", "--content", "x", "--try", "-q").json["run"]
-    assert f"`haft changes apply {held}`" in haft(verb, held).err
+    assert f"`haft changes apply {short(held)}`" in haft(verb, held).err
 
 
 def test_without_state_there_is_nothing_to_undo_and_nothing_is_made(haft):
@@ -128,7 +130,7 @@ def test_an_undo_is_undone_by_its_own_name_and_not_redone(haft):
     run = shell(haft, "echo 1 > x")
     undo = haft("undo", "--json").json["undo"]
     said = haft("redo", undo)
-    assert said.code == 2 and f"`haft undo {undo}` takes it back" in said.err
+    assert said.code == 2 and f"`haft undo {short(undo)}` takes it back" in said.err
     assert "is undone already" in haft("undo", run).err
     assert haft("undo", undo).code == 0 and " done " in haft("log", "--tool", "shell").out
     assert "takes the run that was undone" in haft("redo", shell(haft, "echo 2 > y")).err
@@ -138,12 +140,12 @@ def test_log_and_show_tell_what_became_of_a_run(haft):
     run = shell(haft, "echo 1 > x")
     undo = haft("undo", "--json").json["undo"]
     newest, oldest = haft("log").out.splitlines()
-    assert newest.split()[0] == undo and "undo" in newest
-    assert oldest.split()[0] == run and " done, undone " in oldest
+    assert newest.split()[0] == short(undo) and "undo" in newest
+    assert oldest.split()[0] == short(run) and " done, undone " in oldest
     assert haft("log", "--json", "--limit", "2").json[1]["outcome"]["changes"]["state"] == "undone"
     assert [one["id"] for one in haft("log", "--path", "x", "--json").json] == [undo, run]
     shown = haft("show", run).out
-    assert "changes: undone, by " in shown and f"`haft redo {run}`" in shown
+    assert "changes: undone, by " in shown and f"`haft redo {short(run)}`" in shown
     haft("redo", run)
     assert haft("show", run, "--json").json["outcome"]["changes"]["state"] == "committed"
     assert "undone: not in the workspace" not in haft("diff", run).err

@@ -17,7 +17,7 @@ import click
 from haft.contracts import BadUsage, Change, Conflicting
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, history_with, tell_what_is_logged
-from haft.surfaces.cli.printing import facts, lines, say, warn, writing
+from haft.surfaces.cli.printing import facts, say, verbatim, warn, writing
 from haft.surfaces.cli.run_names import complete_run
 from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible, width
 
@@ -132,9 +132,9 @@ def _print(found: ChangeSet, each_file: Iterable[FileDifference], said: Globals,
             say(f"{found.run} changed nothing" if found.complete else f"no changes of {found.run} are known")
     elif form == "stat":
         counted = stat_lines((replace(each, text=each.text and "") for each in each_file), width())
-        lines(_coloured_bar(line) for line in counted)
+        verbatim(_coloured_bar(line) for line in counted)
     elif is_terminal(sys.stdout):
-        lines(line for each in each_file for line in _for_person(each))
+        verbatim(line for each in each_file for line in _for_person(each))
     else:
         _print_patch(each_file, said)
 

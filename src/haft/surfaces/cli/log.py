@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,16 +13,20 @@ import click
 from haft.contracts import STATUSES, BadUsage, near_miss
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, history, history_with, workspace_of
-from haft.surfaces.cli.printing import facts, lines, say, table, to_json_text
+from haft.surfaces.cli.printing import facts, lines, say, table, to_json_text, verbatim
 from haft.surfaces.cli.run_names import complete_run, complete_status
-from haft.surfaces.cli.terminal import one_line, styled, visible
-from haft.surfaces.cli.times import clock, lasted, since
+from haft.surfaces.cli.terminal import is_terminal, one_line, styled, visible, width
+from haft.surfaces.cli.times import clock, lasted, moment, since
 from haft.surfaces.cli.tools import complete_names
 from haft.surfaces.cli.walls import limits_lines, walls_lines
 
 if TYPE_CHECKING:
     from haft.runs import RunRecord
 
+ROOMY: Final = 100
+"""Columns from which a line has room for everything."""
+NARROW_WHO: Final = 8
+NARROW_TOOL: Final = 18
 MOST_FILES: Final = 100
 """Changed files that a person is shown."""
 
@@ -47,7 +51,7 @@ def log_runs(said: Globals, /, after: str | None, status: str | None, path: str 
         near = near_miss(status, STATUSES)
         hint = f"did you mean `{near}`?" if near else f"the statuses are {', '.join(STATUSES)}"
         raise BadUsage(f"there is no status `{status}`", hint=hint)
-    moment = None if after is None else since(after)
+    earliest = None if after is None else since(after)
     with history() as kept:
         if kept is not None and wanted["parent"] is not None:
             wanted["parent"] = kept.find(wanted["parent"]).id
@@ -55,7 +59,7 @@ def log_runs(said: Globals, /, after: str | None, status: str | None, path: str 
         if path is not None:
             workspace = workspace_of(said)
             path = _inside(workspace, path)
-        chosen = Filter(status=status, since=moment, path=path, workspace=workspace, **wanted)
+        chosen = Filter(status=status, since=earliest, path=path, workspace=workspace, **wanted)
         with change_sets() as changes:
             found = [] if kept is None else kept.runs(chosen)
             if changes is not None:
@@ -63,7 +67,7 @@ def log_runs(said: Globals, /, after: str | None, status: str | None, path: str 
     if said.json:
         facts([run.to_json() for run in found])
     elif found:
-        table([_row(run) for run in found])
+        table(list(_rows(found)))
     elif not said.quiet:
         say("no runs")
 
@@ -77,13 +81,32 @@ def _inside(workspace: str, path: str) -> str:
     return relative
 
 
-def _row(run: RunRecord) -> tuple[str, ...]:
-    ended = run.ended_at
-    length = lasted((time.time() if ended is None else ended) - run.started_at)
-    arguments = to_json_text(run.to_json()["arguments"])
-    became = run.record["changes"]["state"]
-    status = f"{run.status}, {became}" if became in ("held", "discarded", "undone") else run.status
-    return (run.id, clock(run.started_at), status, length, run.tool, arguments[:500])
+def _rows(runs: Sequence[RunRecord]) -> Iterator[tuple[str, ...]]:
+    """A line for each run. A terminal that is narrow shows less of everything, so that arguments have room."""
+    is_narrow = is_terminal(sys.stdout) and width() < ROOMY
+    when = moment if is_terminal(sys.stdout) else clock
+    for run in runs:
+        ended = run.ended_at
+        length = lasted((time.time() if ended is None else ended) - run.started_at)
+        arguments = to_json_text(run.to_json()["arguments"])
+        became = run.record["changes"]["state"]
+        status = f"{run.status}, {became}" if became in ("held", "discarded", "undone") else run.status
+        who, tool = str(run.record["who"]), run.tool
+        if is_narrow:
+            who, tool = _cut(who, NARROW_WHO), _cut(tool, NARROW_TOOL)
+        yield (
+            run.id,
+            when(run.started_at),
+            status,
+            *(() if is_narrow else (length,)),
+            who,
+            tool,
+            arguments[:500],
+        )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 @click.command("show", cls=HaftCommand)
@@ -98,7 +121,9 @@ def show_run(said: Globals, run: str) -> None:
     if said.json:
         facts(record.to_json())
     else:
-        lines(_described(record))
+        first, *more = _described(record)
+        verbatim([first])  # Its whole name, once.
+        lines(more)
 
 
 def _described(run: RunRecord) -> Iterator[str]:

@@ -14,6 +14,7 @@ from math import isfinite
 from typing import Any
 
 from haft.contracts import HaftError, MachineError
+from haft.surfaces.cli.short_names import shortened
 from haft.surfaces.cli.terminal import fitted, is_terminal, one_line, styled, visible
 
 
@@ -85,13 +86,19 @@ def writing() -> Iterator[None]:
 
 def lines(texts: Iterable[str]) -> None:
     """Lines for a person."""
+    verbatim(map(shortened, texts))
+
+
+def verbatim(texts: Iterable[str]) -> None:
+    """Lines for a person that are not ours: a patch shows what files hold."""
     for text in texts:
         data(f"{text}\n")
 
 
 def table(rows: Sequence[Sequence[str]], *, style_first: str | None = None, cut: bool = True) -> None:
     """Aligned columns, the last one cut to the terminal's width. Cells are made visible here."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    shortened(" ".join(cell for row in rows for cell in row))  # All at once: each look-up opens the database.
+    cells = [[one_line(shortened(cell)) for cell in row] for row in rows]
     if not cells:
         return
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
@@ -105,7 +112,7 @@ def table(rows: Sequence[Sequence[str]], *, style_first: str | None = None, cut:
 
 def say(text: str) -> None:
     """A word on stderr."""
-    sys.stderr.write(visible(text) + "\n")
+    sys.stderr.write(visible(shortened(text)) + "\n")
     sys.stderr.flush()
 
 
@@ -122,7 +129,7 @@ def warn(message: str) -> None:
 
 
 def _marked(mark: str, style: str, text: str) -> None:
-    sys.stderr.write(f"{styled(mark, style, sys.stderr)} {visible(text)}\n")
+    sys.stderr.write(f"{styled(mark, style, sys.stderr)} {visible(shortened(text))}\n")
     sys.stderr.flush()
 
 

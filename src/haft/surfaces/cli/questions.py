@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from haft.contracts import Allowable, ApprovalRequest, DecidedPart, ToolName, Walls
 from haft.surfaces.cli.diff import coloured
 from haft.surfaces.cli.printing import to_json_text
+from haft.surfaces.cli.short_names import shortened
 from haft.surfaces.cli.terminal import framed, one_line, styled, visible
 from haft.surfaces.cli.walls import walls_words
 
@@ -78,7 +79,7 @@ def _parts(request: ApprovalRequest) -> Iterator[str]:
 def shown_trial(request: ApprovalRequest, diff: str, stream: IO[Any]) -> Iterator[str]:
     """What a call changed that was tried."""
     yield styled(f"{visible(request.tool)} was tried, and nothing of this is in the workspace yet:", "bold", stream)
-    yield from cut_diff(diff, stream, f"`haft diff {request.run}` in another terminal shows all")
+    yield from cut_diff(diff, stream, f"`haft diff {shortened(request.run)}` in another terminal shows all")
 
 
 def cut_diff(diff: str, stream: IO[Any], more_at: str) -> Iterator[str]:

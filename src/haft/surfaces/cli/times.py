@@ -31,6 +31,14 @@ def clock(at: float) -> str:
     return datetime.datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+def moment(at: float) -> str:
+    """The same in fewer columns: of today only the time, of this year no year, of other years only the day."""
+    then, now = (datetime.datetime.fromtimestamp(each).astimezone() for each in (at, time.time()))
+    if then.date() == now.date():
+        return then.strftime("%H:%M:%S")
+    return then.strftime("%m-%d %H:%M" if then.year == now.year else "%Y-%m-%d")
+
+
 def lasted(seconds: float) -> str:
     """A duration in the unit that fits it."""
     if seconds < 1:
