@@ -144,15 +144,6 @@ def test_yes_means_yes(terminal, haft, answer):
     assert (haft.workspace / "made").exists()
 
 
-@pytest.mark.parametrize("answer", ["no\n", "No\n", "\n", "\x04"])
-def test_no_and_enter_and_the_end_of_input_mean_no(terminal, haft, answer):
-    here = terminal(*TOUCH)
-    here.until(QUESTION)
-    here.type(answer)
-    assert here.end() == 3
-    assert not (haft.workspace / "made").exists()
-
-
 @pytest.mark.parametrize(("answer", "origin"), [("always", None), ("Thread 1", "T-one")])
 def test_the_words_behind_the_keys_are_answers_too(terminal, haft, answer, origin):
     here = terminal(*TOUCH, "--thread", "T-one")

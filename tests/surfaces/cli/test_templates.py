@@ -139,7 +139,7 @@ def test_a_last_word_of_six_letters_is_part_of_the_name(haft, configured):
         ("json_reader", "json_writer", "web_search"), "ready"
     )
     said = haft("templates", "pack", "mine/json_reader", "--to", "pack.zip")
-    assert "packed json reader as studio-data/tool_templates/json_reader_" in said.err and "hint" not in said.err
+    assert "packed json reader as studio-data/tool_templates/json_reader_" in said.err and "suffix" not in said.err
 
 
 def test_an_installed_template_keeps_its_name_whatever_its_folder_ends_with(haft, configured):

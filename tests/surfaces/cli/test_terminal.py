@@ -20,8 +20,8 @@ def test_a_call_is_shown_whole_asked_and_runs_live(terminal):
     assert '"status"' not in here.seen, "on a terminal the outcome is not printed"
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\n", "yes\n", "\x04"])
-def test_anything_but_y_is_no(terminal, haft, answer):
+@pytest.mark.parametrize("answer", ["n\n", "\n", "No\n", "\x04"])
+def test_no_enter_and_the_end_of_input_mean_no(terminal, haft, answer):
     here = terminal("tools", "use", "write_file", "--path", "b.txt", "--content", "x")
     here.until(QUESTION)
     here.type(answer)
