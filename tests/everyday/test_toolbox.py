@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from uv import find_uv_bin
+
 from haft import ToolService
 
 pytestmark = pytest.mark.every_user
@@ -63,6 +65,7 @@ PLAIN = {
     "json_query": ({"file": "package.json", "query": "scripts.test"}, '"vitest"'),
     "env_lines": ({"setting": "PORT", "help": "Where it listens: a number"}, "documented PORT, reviewed at 09h30"),
     "sqlite_query": ({"database": "rows.db", "sql": "select 6 * 7"}, "[42]"),
+    "text_wrap": ({"path": "notes.txt", "width": 12}, "the cat and\nthe dog and\nthe bird"),
     "semver_bump": ({"part": "minor"}, "1.5.0"),
     "markdown_toc": ({"file": "README.md"}, "- Title\n  - Use\n    - More"),
     "code_outline": ({"file": "src/one.ts"}, "1: function first\n3: class Second"),
@@ -133,6 +136,7 @@ def service(tmp_path_factory, home):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
         patch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+        patch.setenv("PATH", os.pathsep.join([os.environ["PATH"], os.path.dirname(find_uv_bin())]))
         patch.setenv("AMP_TOOLBOX", os.pathsep.join(str(home / "code" / box) for box in TOOLBOXES))
         for name, value in SECRETS.items():
             patch.setenv(name, value)
@@ -158,7 +162,7 @@ def test_a_tool_that_needs_nothing_runs_without_configuration(service, name):
     outcome = call(service, name, arguments)
     assert outcome.status == "done", outcome.error
     assert expected in outcome.output
-    assert outcome.notes == []
+    assert not outcome.notes
 
 
 @pytest.mark.parametrize("name", WITHHELD)
@@ -169,18 +173,18 @@ def test_a_tool_that_misses_its_variable_says_how_to_pass_it_and_then_runs(servi
     outcome = call(service, name, arguments, grants={"env": [variable]})
     assert outcome.status == "done"
     assert expected in outcome.output
-    assert outcome.notes == []
+    assert not outcome.notes
 
 
 @pytest.mark.parametrize("name", NETWORK)
 def test_a_tool_that_misses_the_network_says_how_to_open_it_and_then_runs(service, address, name):
     path, expected = NETWORK[name]
-    (line,) = [line for line in told(call(service, name, {"url": address + path})) if "--network" in line]
+    (line,) = [line for line in told(call(service, name, {"url": "http://everyday.example" + path})) if "--network" in line]
     assert line
     outcome = call(service, name, {"url": address + path}, grants={"network": True})
     assert outcome.status == "done"
     assert expected in outcome.output
-    assert outcome.notes == []
+    assert not outcome.notes
 
 
 def test_a_tool_that_misses_a_file_of_the_home_says_how_to_let_it_read_there_and_then_runs(service, home):
