@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 
 import pytest
-
 from uv import find_uv_bin
 
 from haft import ToolService
@@ -179,7 +178,9 @@ def test_a_tool_that_misses_its_variable_says_how_to_pass_it_and_then_runs(servi
 @pytest.mark.parametrize("name", NETWORK)
 def test_a_tool_that_misses_the_network_says_how_to_open_it_and_then_runs(service, address, name):
     path, expected = NETWORK[name]
-    (line,) = [line for line in told(call(service, name, {"url": "http://everyday.example" + path})) if "--network" in line]
+    (line,) = [
+        line for line in told(call(service, name, {"url": "http://everyday.example" + path})) if "--network" in line
+    ]
     assert line
     outcome = call(service, name, {"url": address + path}, grants={"network": True})
     assert outcome.status == "done"

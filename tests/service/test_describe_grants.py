@@ -1,6 +1,7 @@
 """What a tool may have when it is asked what it is: what a rule grants to every call of it, and nothing else."""
 
 import asyncio
+import socket
 
 import pytest
 
@@ -120,3 +121,27 @@ def test_a_file_of_the_workspace_does_not_get_what_the_users_own_of_that_name_ge
     (place.box / "lookup").unlink()
     place.put(place.workspace / ".agents" / "tools")
     assert place.listed(RULE).state == "broken"
+
+
+ONLINE = """#!/usr/bin/env python3
+import os, socket
+if os.environ["TOOLBOX_ACTION"] == "describe":
+    socket.create_connection(("127.0.0.1", {port})).close()
+    print("name: lookup\\ndescription: Looks things up.")
+"""
+
+
+def test_a_rule_that_grants_the_network_to_all_calls_of_a_tool_grants_it_when_it_describes_itself(place):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        path = place.put(place.box)
+        path.write_text(ONLINE.format(port=server.getsockname()[1]))
+        assert place.listed().state == "broken"
+        rule = {"tool": "tb__lookup", "action": "allow", "grant": {"network": True}}
+        assert place.listed(rule).state == "ready"
+        assert place.listed({**rule, "action": "ask"}).state == "broken"
+
+
+def test_a_tool_that_may_have_failed_to_fetch_its_packages_says_what_to_type(place):
+    path = place.put(place.box)
+    path.write_text("#!/usr/bin/env -S uv run --script\nraise SystemExit(1)\n")
+    assert "`haft permissions add allow tb__lookup --network`" in place.listed().reason

@@ -570,7 +570,7 @@ class _Behind:
         """For who is asked something: see `AskingLauncher`."""
         if grants == NO_GRANTS:
             return self
-        some = Grants(env=grants.env, read=grants.read)
+        some = Grants(network=grants.network, env=grants.env, read=grants.read)
         return _Behind(self._sandbox, "read-only", some, neutral=False, unasked=True, layer=None, closed=True)
 
     async def is_walled(self) -> bool:

@@ -1,7 +1,7 @@
 """What a tool may have when it is asked what it is: what a rule grants to all its calls, once it may be called so.
 
-A rule that allows every call of a tool lets it describe itself with the variables and files that these calls get. As
-with calls, the rule holds for the file that somebody agreed to, or that first ran under the rule; a file that a
+A rule that allows every call of a tool lets it describe itself with the network, variables and files that these calls
+get. As with calls, the rule holds for the file that somebody agreed to, or that first ran under the rule; a file that a
 workspace brings, and nobody has agreed to, is given nothing by a rule that was written for another of the same name.
 """
 
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from haft.storage import Database
 
 
+def _of_describing(grants: Grants) -> Grants:
+    """The part of it that describing may use: nothing is written then."""
+    return Grants(network=grants.network, env=grants.env, read=grants.read)
+
+
 class DescribeGrants:
     """For the tools of one workspace. Use it from one thread."""
 
@@ -34,17 +39,14 @@ class DescribeGrants:
         """What the file at `path` is given, which is or may be known by these names."""
         if self._rules is None:
             rules = self._config.rules
-            self._rules = rules if any(rule.grant.env or rule.grant.read for rule in rules) else ()
+            self._rules = rules if any(_of_describing(rule.grant) != NO_GRANTS for rule in rules) else ()
         if not self._rules:
             return NO_GRANTS
         from haft.policy.rules.standing import granted_to
 
         held = self._held(path)
-        grants = granted_to([*names, *held], kind, self._rules)
-        if not (grants.env or grants.read):
-            return NO_GRANTS
         is_agreed = any(held.values()) if held else provenance != "workspace"
-        return Grants(env=grants.env, read=grants.read) if is_agreed else NO_GRANTS
+        return _of_describing(granted_to([*names, *held], kind, self._rules)) if is_agreed else NO_GRANTS
 
     def _held(self, path: str) -> dict[str, bool]:
         """The tools under whose names a file was agreed to, each with whether all its files are still as they were."""

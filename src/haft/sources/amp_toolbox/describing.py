@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 from typing import Final
 
@@ -19,6 +20,8 @@ from haft.sources.answers import FAIR_SECONDS, Known
 from haft.sources.asking import DESCRIBE_SECONDS, Said, tail_of
 
 LARGEST_SCRIPT: Final = 64_000
+_FETCHES: Final = re.compile(r"#!.*?\b(uv run|uvx|pipx run|npx|pnpx|bunx|bun|deno)\b")
+"""The first line of a script that is run by a program which fetches what the script needs."""
 
 
 async def describe(candidate: Candidate, launcher: Launcher, seconds: float) -> Known:
@@ -43,7 +46,7 @@ async def describe(candidate: Candidate, launcher: Launcher, seconds: float) -> 
         known["problem"] = f"{error.message}; {error.cure}"
         if said.stderr.strip():
             known["problem"] += f"; stderr: {tail_of(said.stderr)}"
-        known["problem"] += _withheld(candidate)
+        known["problem"] += _withheld(candidate) + _unreached(candidate)
         known["needs"] = missing_interpreter(candidate.path)
         known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
     return known
@@ -63,6 +66,17 @@ def _withheld(candidate: Candidate) -> str:
     else:
         how = f"haft permissions add allow {file_name(candidate.path)} {options}"
     return f"; it names {' and '.join(names)}, set here and withheld from it: to pass it on, `{how}`"
+
+
+def _unreached(candidate: Candidate) -> str:
+    """What to type where it may have failed because the program that runs it fetches packages."""
+    found = _FETCHES.match(script(candidate.path))
+    if found is None or candidate.place.provenance == "workspace":
+        return ""
+    return (
+        f"; `{found[1]}` may have to fetch packages first, and has no network then: to give it, "
+        f"`haft permissions add allow {file_name(candidate.path)} --network`"
+    )
 
 
 def read(said: Said, path: str, seconds: float = DESCRIBE_SECONDS) -> Known:
