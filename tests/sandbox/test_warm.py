@@ -277,8 +277,9 @@ ODD = {
     "network": {"run": "import socket\nsocket.create_connection(('192.0.2.1', 80), 1)"},
     "ended_by_all": {"run": "import signal\ntry: os.kill(-1, 9)\nexcept OSError: pass\nreturn 'there'"},
 }
-NEVER_LOADED: set[str] = set()
-LEAVE_SOMETHING = {"child_left_behind", "scratch_file_of_a_library", "segments", "ports"}
+NEVER_LOADED = {"scratch_file_of_a_library"}
+"""Calls have their thread's `/tmp`, and what a library left in that of its room is not there."""
+LEAVE_SOMETHING = {"child_left_behind", "segments", "ports"}
 """After these the loaded program ends with everything in its room, and the next call is started anew."""
 
 LIBRARIES = {

@@ -109,16 +109,17 @@ NEXT_IS_RIGHT = {
     "signals everyone": "os.kill(-1, 15) if len(os.listdir('/proc')) else None",
     "fills the scratch place": """
         try:
-            with open("/tmp/large", "wb") as file:
+            with open("/dev/shm/large", "wb") as file:
                 for _ in range(64):
                     file.write(bytes(1 << 20))
         except OSError:
             pass
         """,
-    "makes more scratch files than are looked at": "for n in range(2500): open(f'/tmp/{n}', 'w').close()",
-    "makes a deep scratch place": "os.makedirs('/tmp/' + 'd/' * 60)",
-    "makes a scratch place that is closed": "os.makedirs('/tmp/closed/in')\nos.chmod('/tmp/closed', 0)",
-    "puts a link to the workspace in its scratch place": "os.symlink(os.getcwd(), '/tmp/link')",
+    "makes more scratch files than are looked at": "for n in range(2500): open(f'/dev/shm/{n}', 'w').close()",
+    "makes a deep scratch place": "os.makedirs('/dev/shm/' + 'd/' * 60)",
+    "makes a scratch place that is closed": "os.makedirs('/dev/shm/closed/in')\nos.chmod('/dev/shm/closed', 0)",
+    "leaves something in the /tmp of its thread": "open('/tmp/left', 'w').close()",
+    "puts a link to the workspace in its scratch place": "os.symlink(os.getcwd(), '/dev/shm/link')",
     "leaves a daemon": """
         if os.fork() == 0:
             os.setsid()
@@ -148,7 +149,7 @@ def test_whatever_a_call_does_the_next_one_is_as_if_it_had_not_been(loaded, what
     async def go():
         async with loaded:
             clean = (await loaded.warmed("odd", "clean")).output
-            await loaded.warm_call("odd", "bad")
+            await loaded.warm_call("odd", "bad", thread="T-bad")
             assert (await loaded.call("odd", "clean")).output == clean
             assert await loaded.settled("odd") is None
             assert (await loaded.warm_call("odd", "clean")).output == clean

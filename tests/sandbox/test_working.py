@@ -467,11 +467,11 @@ def test_a_command_that_signals_itself_ends_by_that_signal(number, workspace, op
     run(scenario())
 
 
-def test_eight_calls_at_once_have_each_their_own_places(workspace, opened):
+def test_eight_threads_at_once_have_each_their_own_places(workspace, opened):
     async def scenario():
         async with opened(workspace) as calls:
             command = "echo {0} > /tmp/x; echo {0} > ~/x; echo {0} > /dev/shm/x; sleep 0.3; cat /tmp/x ~/x /dev/shm/x"
-            runs = [calls.shell(command.format(n)) for n in range(8)]
+            runs = [calls.service.call("shell", {"command": command.format(n)}, thread=f"T-{n}") for n in range(8)]
             for n, each in enumerate(runs):
                 assert (await each).output == f"{n}\n" * 3
 

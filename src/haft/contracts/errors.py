@@ -9,6 +9,7 @@
     │   │   └── NeedsBuild       (a package that must be built, and nobody allowed it)
     │   ├── TimedOut             timed-out           exit 4
     │   ├── LimitExceeded        limit-exceeded      exit 1
+    │   │   └── ScratchFull      (a thread's /tmp holds too much)
     │   ├── Walled               walled              exit 1
     │   └── Conflict             conflict            exit 5
     ├── PersonError              a person decides or configures
@@ -149,6 +150,15 @@ class LimitExceeded(CallError):
             f"{what}; the limit is {value:_}",
             hint=f"`limits.{limit}` in your own configuration, or HAFT_LIMITS_{limit.upper()}, sets this limit",
         )
+
+
+class ScratchFull(LimitExceeded):
+    """The `/tmp` of a thread holds more than it may: in bytes about as much as a call may use of memory, in files as
+    many as it may change."""
+
+    def __init__(self, limit: str, value: float, used: float) -> None:
+        what = "files" if limit == "max_changed_files" else "bytes"
+        super().__init__(limit, value, f"its thread's /tmp reached {used:_} {what}, and was emptied")
 
 
 class Walled(CallError):

@@ -23,15 +23,17 @@ class Grants:
     """Files and directories that it may read although they are hidden."""
     write: tuple[str, ...] = ()
     """Files and directories that it may write although they are outside the workspace, or protected in it."""
+    scratch: bool = False
+    """Whether it sees its thread's `/tmp` although it has network. Without network approved calls see it anyway."""
 
     def __or__(self, other: Grants) -> Grants:
-        return Grants(
-            self.network or other.network,
-            *(
-                tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name))))
-                for name in ("env", "path", "read", "write")
-            ),
+        lists = (
+            tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name))))
+            for name in ("env", "path", "read", "write")
         )
+        env, path, read, write = lists
+        scratch = self.scratch or other.scratch
+        return Grants(self.network or other.network, env, path, read, write, scratch=scratch)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -40,6 +42,7 @@ class Grants:
             "path": list(self.path),
             "read": list(self.read),
             "write": list(self.write),
+            "scratch": self.scratch,
         }
 
 
@@ -90,6 +93,8 @@ class Walls:
     """The environment in the workspace, activated by a person, whose programs are on PATH."""
     never_network: bool = False
     """Whether nothing opens the network to it, no flag and no grant."""
+    scratch: str | None = None
+    """The name of its thread's `/tmp`, where it sees that; else it has one of its own, which is removed with it."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -100,6 +105,7 @@ class Walls:
             "env": list(self.env),
             "path": list(self.path),
             "layers": list(self.layers),
+            "scratch": None if "namespaces" not in self.layers else "call" if self.scratch is None else "thread",
             "reason": self.reason,
         }
 
@@ -114,14 +120,15 @@ def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
     if isinstance(given, Grants):
         return given
     if not isinstance(given, Mapping):
-        raise ValueError("must be a table of network, env, path, read, write")  # noqa: TRY004  all raise the same
+        raise ValueError("must be a table of network, env, path, read, write, scratch")  # noqa: TRY004  all the same
     lists: dict[str, tuple[str, ...]] = {}
-    network = False
+    network = scratch = False
     for name, value in given.items():
-        if name == "network":
+        if name in ("network", "scratch"):
             if not isinstance(value, bool):
-                raise ValueError("network must be true or false")
-            network = value
+                raise ValueError(f"{name} must be true or false")
+            network = value if name == "network" else network
+            scratch = value if name == "scratch" else scratch
         elif name in ("env", "path", "read", "write"):
             if isinstance(value, str) or not isinstance(value, Sequence):
                 raise ValueError(f"{name} must be a list of texts")
@@ -132,8 +139,8 @@ def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
                     raise ValueError(f"env: {why}")
             lists[name] = tuple(value)
         else:
-            raise ValueError(f"there is no grant `{name}`; they are network, env, path, read, write")
-    return Grants(network=network, **lists)
+            raise ValueError(f"there is no grant `{name}`; they are network, env, path, read, write, scratch")
+    return Grants(network=network, scratch=scratch, **lists)
 
 
 def _why_not_granted(name: str) -> str | None:

@@ -243,12 +243,13 @@ class Init:
             meter = Meter(
                 request["limits"],
                 everyone.pids,
-                scratch="/tmp",  # noqa: S108  the call's own
+                scratch="/dev/shm",  # noqa: S108  the call's own, as are all that lie in memory
                 roots=room.disk_places(request["walls"]),
                 group=self._group,
                 own_io=self._own_io,
                 shares_network=room.has_network,
                 full_sockets=self._full_sockets,
+                kept=room.kept,
             )
         name = " ".join(request["argv"])
         supervisor = Supervisor(control, main, name, everyone, meter, has_others=bool(others))
@@ -260,7 +261,11 @@ class Init:
                 supervisor.hit = "memory_bytes", self._group.memory_used()
             elif refused := self._group.refused_forks():
                 supervisor.hit = "max_processes", request["limits"]["max_processes"] + refused
-        tell(control, {**supervisor.report(left, None), **at_end(supervisor)})
+        if meter is not None:
+            meter.final_count()
+            supervisor.hit = supervisor.hit or meter.spilled
+        spilled = None if meter is None else meter.spilled
+        tell(control, {**supervisor.report(left, None), "spilled": spilled, **at_end(supervisor)})
 
 
 def may_use_tcp(room: jail.Room, walls: dict[str, Any]) -> bool:

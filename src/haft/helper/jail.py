@@ -20,6 +20,7 @@ from typing import Any
 
 from haft.helper import kernel
 from haft.helper.host_sockets import HostSockets
+from haft.helper.kept import THREADS, Kept
 from haft.helper.kernel import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY
 from haft.helper.paths import identity, walked, walked_from_top
 from haft.helper.protect import protect
@@ -113,12 +114,17 @@ class Template:
             os.close(descriptor)
         for name, target in LINKS.items():
             os.symlink(target, f"/dev/{name}")
-        for directory in ("/dev/shm", "/dev/pts", NOTHING, LAYERS):  # noqa: S108  made here, in a /dev of our own
+        for directory in ("/dev/shm", "/dev/pts", NOTHING, LAYERS, THREADS):  # noqa: S108  made here, in a /dev of our own
             os.mkdir(directory, 0o755)
         kernel.set_mount("/dev", add=ATTR_RDONLY)
-        if self.site["layers"] is not None:
-            kernel.mount(self.site["layers"], LAYERS, None, kernel.MS_BIND)
-            kernel.set_mount(LAYERS, clear=ATTR_RDONLY)
+        for path, place in self.brought():
+            kernel.mount(path, place, None, kernel.MS_BIND)
+            kernel.set_mount(place, clear=ATTR_RDONLY)
+
+    def brought(self) -> list[tuple[str, str]]:
+        """What of haft's own is there until a call begins: where it lies, and where it is found."""
+        own = (self.site["layers"], LAYERS), (self.site["threads"], THREADS)
+        return [(path, place) for path, place in own if path is not None]
 
     def _make_device(self, path: str, name: str) -> bool:
         """False in a user namespace, ours or that of a container: there the host's own is shown."""
@@ -193,14 +199,24 @@ class Room:
         self._own_proc: int | None = None
         """The call's `/proc`, of which commands only see a copy that cannot be written."""
         self._opened: list[int] = []
-        self._layers: int | None = None
-        """The layers of calls, attached nowhere, where several calls follow each other in this room."""
+        self._away: dict[str, int] = {}
+        """What is brought for each call, attached nowhere, where several calls follow each other in this room."""
+        self._is_bare = False
+        """Whether the layer of the last call was taken away already."""
+        self.kept: Kept | None = None
+        """The `/tmp` of the call's thread, where it sees that."""
         self.scratch: int | None = None
         """What all scratch places lie in."""
         self._sockets = HostSockets()
         self.has_proc = False
         self.has_network = True
         """Whether it shares the host's network."""
+
+    @property
+    def tmp(self) -> str:
+        """Where `/tmp` really is."""
+        tmp: str = self._site["tmp"]
+        return tmp
 
     def furnish(self) -> None:
         """Everything that does not depend on the call."""
@@ -219,8 +235,8 @@ class Room:
         self._mount_proc()
         self._bind_and_hide(bound, scratch)
         if self._unasked:
-            if self._site["layers"] is not None:
-                kernel.unmount(LAYERS)  # It writes nothing that a layer could take in.
+            for _path, place in self._template.brought():
+                kernel.unmount(place)  # It writes nothing that a layer could take in, and has a /tmp of its own.
             kernel.unmount(HOST)
             os.rmdir(HOST)
             kernel.set_mount("/", add=ATTR_RDONLY)
@@ -373,26 +389,29 @@ class Room:
         `OSError` where there are none."""
         if self._site["layers"] is None:
             raise FileNotFoundError(errno.ENOENT, "there are no layers")
-        place = os.open(LAYERS, os.O_PATH | os.O_CLOEXEC)
-        self._layers = kernel.cloned(place)
-        os.close(place)
-        kernel.unmount(LAYERS)
+        for _path, name in self._template.brought():
+            place = os.open(name, os.O_PATH | os.O_CLOEXEC)
+            self._away[name] = kernel.cloned(place)
+            os.close(place)
+            kernel.unmount(name)
 
     def _bring_layers(self) -> None:
-        if self._layers is not None:
-            onto = os.open(LAYERS, os.O_PATH | os.O_CLOEXEC)
-            kernel.attach(self._layers, onto)
+        for name, tree in self._away.items():
+            onto = os.open(name, os.O_PATH | os.O_CLOEXEC)
+            kernel.attach(tree, onto)
             os.close(onto)
-            again = kernel.cloned(self._layers)
-            os.close(self._layers)
-            self._layers = again
+            self._away[name] = kernel.cloned(tree)
+            os.close(tree)
 
     def open_up(self, walls: dict[str, Any]) -> None:
         """What this call may write, and what it may not although it lies there."""
         self._bring_layers()
+        if walls["scratch"] is not None and not self._unasked:
+            self.kept = Kept(self.tmp, walls["scratch"])  # Before the layer: the workspace may lie in it.
         self._let_write(walls)
-        if self._site["layers"] is not None and not self._unasked:
-            kernel.unmount(LAYERS)  # Those of other calls lie there too.
+        if not self._unasked:
+            for _path, place in self._template.brought():
+                kernel.unmount(place)  # Those of other calls lie there too.
         if not self.has_proc:
             kernel.mount("haft", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k")
 
@@ -475,6 +494,15 @@ class Room:
         for place in self._opened:
             os.close(place)
         self._opened.clear()
+        if not self._is_bare:
+            self._take_layer_away()
+            self._is_bare = True
+        if self.kept is not None:
+            self.kept.take_away()
+            self.kept = None
+        self._is_bare = False
+
+    def _take_layer_away(self) -> None:
         workspace = self._template.workspace
         below = mounts_below(workspace)
         layer = max((number for number, one in enumerate(below) if one == (workspace, b"overlay")), default=None)
@@ -484,13 +512,15 @@ class Room:
             kernel.unmount(path)
         kernel.unmount(workspace, idle=True)
 
-    def outside(self) -> list[str | int]:
-        """Where the second layer must let write what is there before any call: calls have their layer below it."""
+    def outside(self, *, keeps: bool) -> list[str | int]:
+        """Where the second layer must let write what is there before any call: calls have their layer below it, and
+        where a thread `keeps` its `/tmp`, that is mounted there too."""
         # Not all of `/dev`: the layers of other calls are there for a moment.
         devices = [*(f"/dev/{name}" for name in DEVICES), "/dev/shm", "/dev/pts"]  # noqa: S108  its own
         hidden = [path for path, _mode in self._site["hide"]]
         caches = [target for _place, target in self._caches]
-        return [*devices, *hidden, *caches, os.path.dirname(self._template.workspace)]
+        kept = [os.path.dirname(self.tmp)] if keeps else []
+        return [*devices, *hidden, *caches, *kept, os.path.dirname(self._template.workspace)]
 
     def disk_places(self, walls: dict[str, Any]) -> list[str]:
         """Where what it writes stays."""

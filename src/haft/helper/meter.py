@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from haft.helper.cgroups import Group
+from haft.helper.kept import Kept
 from haft.helper.memory import Memory
 from haft.helper.sockets import Sockets, fullest
 
@@ -43,8 +44,12 @@ class Meter:
         own_io: int | None = None,
         shares_network: bool = True,
         full_sockets: tuple[int, int] | None = None,
+        kept: Kept | None = None,
     ) -> None:
-        """`full_sockets`: what `fullest` said, where that was asked before."""
+        """`full_sockets`: what `fullest` said, where that was asked before. `kept`: the `/tmp` of its thread."""
+        self._kept = kept
+        self.spilled: tuple[str, float] | None = None
+        """The limit that the `/tmp` of its thread passed, and how much that held."""
         self._limits = limits
         self._pids = pids
         self._scratch = scratch
@@ -97,7 +102,7 @@ class Meter:
             written = sum(map(_written, pids)) + self._written_by_ended() - self._own_written
             if written > limits["max_written_bytes"]:
                 return "max_written_bytes", written
-        return self._in_places(pids)
+        return self._in_kept(pids) or self._in_places(pids)
 
     def last_look(self) -> tuple[str, float] | None:
         """When all have ended: what a call wrote and used in less time than it takes to look."""
@@ -109,6 +114,17 @@ class Meter:
         if limits["max_written_bytes"] and written > limits["max_written_bytes"]:
             return "max_written_bytes", written
         return self._in_places([])
+
+    def _in_kept(self, pids: list[int]) -> tuple[str, float] | None:
+        """Whether its thread's `/tmp` holds too much, whoever put it there."""
+        if self._kept is not None:
+            self.spilled = self._kept.over(lambda: _held(pids))
+        return self.spilled
+
+    def final_count(self) -> None:
+        """When the call is over, however it ended: whether the `/tmp` of its thread holds too much."""
+        if self._kept is not None and self.spilled is None:
+            self.spilled = self._kept.over(lambda: 0, surely=True)
 
     def _written_by_ended(self) -> int:
         """What those wrote that we have waited for: the kernel adds it to our own."""

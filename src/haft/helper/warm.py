@@ -83,10 +83,14 @@ class Warm:
             if problem is not None or not self._room.has_proc:
                 raise GivenUp(f"its room could not be built: {problem or 'there is no /proc'}")
             self._room.put_layers_away()
+            keeps = request["walls"]["scratch"] is not None
+            found = os.listdir(self._room.tmp) if keeps else []
             channel = self._begin(request, streams)
             for descriptor in streams:
                 os.close(descriptor)
             self._hear(channel, None)
+            if keeps and os.listdir(self._room.tmp) != found:
+                raise GivenUp("its libraries leave files in /tmp, where calls have that of their thread")
             before = self._settled()
             ready = self._forked(channel)
             tell(self._host, {"ready": True})
@@ -141,7 +145,8 @@ class Warm:
         os.setsid()
         forget_signals()
         os.chdir(os.fsencode(request["directory"]))
-        self._init.restrict(self._room, request, self._room.outside())
+        keeps = request["walls"]["scratch"] is not None
+        self._init.restrict(self._room, request, self._room.outside(keeps=keeps))
         kept = [os.dup(descriptor) for descriptor in (*streams, channel)]  # None of them where another is to go.
         kept = [_raised(descriptor) for descriptor in kept]
         for target, descriptor in enumerate(kept):

@@ -61,7 +61,7 @@ from haft.pipeline.stages import (
     Validate,
 )
 from haft.pipeline.stages.approve import Agree, Hold
-from haft.pipeline.stages.confine import granted
+from haft.pipeline.stages.confine import granted, thread_of
 from haft.policy.question import Question
 from haft.registry import Catalogue
 from haft.runs import Scribe
@@ -114,6 +114,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
             unasked=decision.unasked,
             layer=call.layer,
             activated=decision.activated,
+            thread=thread_of(call),
         )
 
     def context(run: Run) -> CallContext:

@@ -43,6 +43,8 @@ class Ending:
     """errno and sentence, where the command could not be started at all."""
     hit: tuple[str, float] | None = None
     """The limit that ended it, and how much was used."""
+    spilled: tuple[str, float] | None = None
+    """The limit that its thread's `/tmp` passed, and how much that holds."""
     stale: bool = False
     """Whether it was not started because the helper sees another directory than we do, or ended before."""
     kept: bool = False

@@ -81,6 +81,7 @@ class HelperHandle:
             left=tuple(EndedChild(pid, name, ended=False) for pid, name in report["left"]),
             failed=None if report["failed"] is None else (report["failed"][0], report["failed"][1]),
             hit=None if report["hit"] is None else (report["hit"][0], report["hit"][1]),
+            spilled=None if report.get("spilled") is None else (report["spilled"][0], report["spilled"][1]),
             kept=bool(report.get("kept")),
         )
 

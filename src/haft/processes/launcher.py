@@ -17,7 +17,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from haft.contracts import Command, Exit, LimitExceeded, Limits, OutputSink, Session, StartFailed, ToolFailed
+from haft.contracts import (
+    Command,
+    Exit,
+    LimitExceeded,
+    Limits,
+    OutputSink,
+    ScratchFull,
+    Session,
+    StartFailed,
+    ToolFailed,
+)
 from haft.processes.direct import Direct
 from haft.processes.handle import Ending, Handle, Request, Starter
 from haft.processes.helper import Helper
@@ -206,6 +216,9 @@ def exit_of(command: Command, ending: Ending, limits: Limits) -> Exit:
     """The ending in the shell's terms. A command that never started is an error, and so is one that a limit ended."""
     if ending.stale:
         raise Stale
+    if ending.spilled is not None:
+        name, used = ending.spilled
+        raise ScratchFull(name, getattr(limits, name), used)
     if ending.hit is not None:
         name, used = ending.hit
         raise LimitExceeded(name, getattr(limits, name), _PASSED[name].format(used))

@@ -34,6 +34,7 @@ from haft.contracts import (
     NetworkOpen,
     OutputSink,
     Profile,
+    ScratchFull,
     Secrets,
     Session,
     StartFailed,
@@ -49,8 +50,10 @@ from haft.sandbox.environment import built_environment
 from haft.sandbox.evidence import NEVER, Ground, judge, looked_for_credentials, swallowed, waited_for_network
 from haft.sandbox.granting import Granting
 from haft.sandbox.network_signs import CURL_UNRESOLVED
-from haft.sandbox.site import Site, survey
+from haft.sandbox.site import TMP, Site, survey
 from haft.sandbox.terms import Terms, amounts, identity
+from haft.sandbox.thread_scratch import ThreadScratch
+from haft.sandbox.toolchains import is_below
 
 if TYPE_CHECKING:
     from haft.sandbox.nursery import Nursery
@@ -78,11 +81,14 @@ class Sandbox:
         layers: Callable[[], str | None] = lambda: None,
         *,
         never_network: bool = False,
+        keeps_scratch: bool = False,
     ) -> None:
         """`layers` says where the layers of calls will lie, if there will be any. `never_network`: no grant opens the
-        network, and where nothing can close it, nothing runs."""
+        network, and where nothing can close it, nothing runs. `keeps_scratch`: threads keep their `/tmp`."""
         self._never_network = never_network
         self._workspace = os.path.realpath(workspace)
+        self.scratch = ThreadScratch(state_home, self._workspace) if keeps_scratch else None
+        """What threads keep; None where every call has a `/tmp` of its own."""
         self._state_home = state_home
         self._env = dict(env)
         self._host = env
@@ -162,18 +168,26 @@ class Sandbox:
 
     def _zygote(self) -> Helper:
         if self._helper is None:
-            # Less than the limit: files are not freed with the processes that wrote them, and what watches over the
-            # call is counted in the same group and needs some as well. A call that fills them has passed its limit.
-            most = self._limits.memory_bytes
-            size = most - min(most // 8, MOST_SPARED) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
             known = self._abilities
             # What the first one could do, its successors must: a call may have used something up.
             whole = known is not None and known.network and known.proc
             required = self._mode == "required" or whole
-            site = self.site.to_json(scratch_bytes=size, required=required, layers=self._layers())
+            site = self.site.to_json(
+                scratch_bytes=self._scratch_bytes(),
+                required=required,
+                layers=self._layers(),
+                threads=None if self.scratch is None else self.scratch.prepared(),
+            )
             self._seen = identity(self._workspace)
             self._helper = Helper("zygote", {**site, "limits": amounts(self._limits)})
         return self._helper
+
+    def _scratch_bytes(self) -> int:
+        """How large the scratch places of a call are. Less than its memory: files are not freed with the processes that
+        wrote them, and what watches over the call is counted in the same group and needs some as well. A call that
+        fills them has passed its limit."""
+        most = self._limits.memory_bytes
+        return most - min(most // 8, MOST_SPARED) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
     def _unwalled(self) -> Starter:
         if self._plain is None:
@@ -189,10 +203,11 @@ class Sandbox:
         unasked: bool = False,
         closed: bool = False,
         activated: str | None = None,
+        thread: str | None = None,
     ) -> Walls:
         """The walls of a call; `closed`: without what was granted to every call; `activated`: with the programs of the
-        activated environment, which must still be in that state. `Unconfined` where walls are required and cannot be
-        built."""
+        activated environment, which must still be in that state; with a `thread` whose `/tmp` it may see. `Unconfined`
+        where walls are required and cannot be built."""
         abilities = await self.ready()
         programs = None if activated is None or unasked or neutral else self._as_agreed(activated)
         grants = grants if closed else self._granted | grants
@@ -235,7 +250,19 @@ class Sandbox:
             layers=abilities.layers,
             reason="; ".join(abilities.missing()) or None,
             never_network=self._never_network,
+            scratch=None if unasked or closed else self._scratch_of(thread, grants, (*write, *read, *path)),
         )
+
+    def _scratch_of(self, thread: str | None, grants: Grants, shown: Sequence[str]) -> str | None:
+        """The name of the `/tmp` that a call has of its thread. With network it needs a grant: what one tool left there
+        another could carry away."""
+        abilities = self._abilities
+        if self.scratch is None or thread is None or (grants.network and not grants.scratch):
+            return None
+        if abilities is None or not abilities.namespaces or not abilities.proc:
+            return None  # Nothing can be mounted, or nobody could count what it holds.
+        is_hidden = TMP in self.site.hidden and not is_below(TMP, shown)
+        return self.scratch.name_of(thread) if is_hidden else None
 
     def _as_agreed(self, state: str) -> str:
         """Where the activated environment lies, if it is still what was decided about."""
@@ -264,9 +291,19 @@ class Sandbox:
         unasked: bool = False,
         layer: Layer | None = None,
         activated: str | None = None,
+        thread: str | None = None,
     ) -> Launcher:
-        """What starts commands for one call."""
-        return _Behind(self, profile, grants, neutral=neutral, unasked=unasked, layer=layer, activated=activated)
+        """What starts commands for one call; with a `thread` whose `/tmp` it may see."""
+        return _Behind(
+            self,
+            profile,
+            grants,
+            neutral=neutral,
+            unasked=unasked,
+            layer=layer,
+            activated=activated,
+            thread=thread,
+        )
 
     def asking_launcher(self) -> AskingLauncher:
         """What starts foreign programs only to ask them something: they write nothing and reach nobody, whatever was
@@ -326,7 +363,7 @@ class Sandbox:
         self._nursery = self._nursery or Nursery(on_unfit=self.on_unfit)
         nursery, helper = self._nursery, self._zygote()
         env = {**self._environment(walls), **command.env}
-        key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env]))
+        key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env, walls.scratch is not None]))
         starter = nursery.take(key, helper)
         if starter is not None:
             terms = self._terms()
@@ -444,7 +481,7 @@ class Sandbox:
 
     def _environment(self, walls: Walls) -> Mapping[str, str]:
         """Built once for each kind of walls: most calls share theirs. Granted variables are never kept."""
-        walls = replace(walls, layer=None)
+        walls = replace(walls, layer=None, scratch=None)
         if walls.env:
             others = {name: value for name, value in self._env.items() if name not in walls.env}
             granted = {name: self._host[name] for name in walls.env if name in self._host}
@@ -457,7 +494,7 @@ class Sandbox:
         return env
 
     def _terms(self) -> Terms:
-        return Terms(self.site, self._workspace, self._limits)
+        return Terms(self.site, self._workspace, self._limits, self._scratch_bytes())
 
     def explain(self, call: Call, output: str, walls: Walls, exit_code: int | None) -> HaftError | None:
         """Why a call failed, where a wall or a limit was in its way."""
@@ -504,6 +541,16 @@ class Sandbox:
         if "namespaces" not in walls.layers or walls.network or not waited_for_network(output):
             return None
         return f"it has no network, and may have waited for it: {NEVER if walls.never_network else '`--network`'}"
+
+    def missed_scratch(self, thread: str, said: str, walls: Walls) -> str | None:
+        """What to say of a call with network that did not find what an earlier one left in its thread's `/tmp`."""
+        if self.scratch is None or walls.scratch is not None or not walls.network or walls.unasked:
+            return None
+        path = self.scratch.missed(thread, said)
+        return path and (
+            f"{path} is in its thread's /tmp, and calls with network have an empty one: to show it, `--scratch`, or"
+            " grant = {network = true, scratch = true}"
+        )
 
     def close(self) -> None:
         """End the helpers, and with the zygote everything behind walls."""
@@ -555,9 +602,11 @@ class _Behind:
         layer: Layer | None,
         closed: bool = False,
         activated: str | None = None,
+        thread: str | None = None,
     ) -> None:
         self._activated = activated
         self._closed = closed
+        self._thread = thread
         self._layer = layer
         self._turn = asyncio.Lock()
         self._sandbox = sandbox
@@ -584,9 +633,21 @@ class _Behind:
             unasked=self._unasked,
             closed=self._closed,
             activated=self._activated,
+            thread=self._thread,
         )
         if self._closed and (secrets := self._sandbox.granted_secrets(self._grants)):
             sink = _Masked(sink, secrets)
+        scratch = self._sandbox.scratch
+        if walls.scratch is None or scratch is None:
+            return await self._run(walls, command, sink)
+        try:
+            with scratch.held(walls.scratch):
+                return await self._run(walls, command, sink)
+        except ScratchFull:
+            await asyncio.to_thread(scratch.empty, walls.scratch)
+            raise
+
+    async def _run(self, walls: Walls, command: Command, sink: OutputSink) -> Exit:
         if self._layer is None:
             end = await self._sandbox.start(walls, command, sink)
             if isinstance(sink, _Masked):

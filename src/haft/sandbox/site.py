@@ -20,6 +20,7 @@ from haft.sandbox.environment import safe_path
 from haft.sandbox.toolchains import is_below, outermost, toolchains
 
 SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108
+TMP: Final = os.path.realpath("/tmp")  # noqa: S108  hidden, and each call or thread has its own
 HOMES: Final = ("/home", "/root")
 
 SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
@@ -67,7 +68,10 @@ class Site:
         """Whether a call that nobody approved sees it, were it there, without a grant."""
         return _is_system(path, self.mounted) or is_below(path, (self.workspace, *(target for _, target in self.view)))
 
-    def to_json(self, *, scratch_bytes: int, required: bool, layers: str | None) -> dict[str, Any]:
+    def to_json(
+        self, *, scratch_bytes: int, required: bool, layers: str | None, threads: str | None = None
+    ) -> dict[str, Any]:
+        """`threads`: where the `/tmp` of each thread lies, if they are kept."""
         return {
             "workspace": self.workspace,
             "hide": self.hide,
@@ -78,6 +82,8 @@ class Site:
             "mask": self.mask,
             "private": self._private(layers),
             "layers": layers,
+            "threads": threads,
+            "tmp": TMP,
             "files": dict(self.files),
             "caches": self.caches,
             "scratch_bytes": scratch_bytes,

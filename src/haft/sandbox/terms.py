@@ -21,15 +21,18 @@ OWN_PLACES: Final = tuple(
 """What runs haft itself: where it lies in a workspace, no call may write there."""
 JUDGED_BY_CONTENT: Final = frozenset({".gitmodules", "commondir", "config", "config.worktree", "gitdir"})
 """Git writes these in everyday work; some of what they may say is dangerous."""
+MOST_FILES: Final = 1_000_000
+"""In the `/tmp` of a thread, where a call may change any number."""
 
 
 class Terms:
     """For one workspace, as it lies now."""
 
-    def __init__(self, site: Site, workspace: str, limits: Limits) -> None:
+    def __init__(self, site: Site, workspace: str, limits: Limits, scratch_bytes: int) -> None:
         self._site = site
         self._workspace = workspace
         self._limits = limits
+        self._scratch_bytes = scratch_bytes
         self.work: str | None = None
         """The name of the directory that the overlay of the last command works in: the kernel fills it when it mounts
         that overlay, and nobody else can write there."""
@@ -90,6 +93,7 @@ class Terms:
                 "protected": self._held(walls, own) if is_whole or opened else [],
                 "layer": layer,
                 "spared": inside,
+                "scratch": self._scratch(walls),
             },
             "limits": amounts(self._limits),
             "calls": self._limits.max_concurrent,
@@ -97,6 +101,13 @@ class Terms:
             "identity": [here.st_dev, here.st_ino],
             "root": list(identity(self._workspace)),
         }
+
+    def _scratch(self, walls: Walls) -> Mapping[str, Any] | None:
+        """Its thread's `/tmp`, which holds at most as many bytes as one that lies in memory."""
+        if walls.scratch is None:
+            return None
+        files = self._limits.max_changed_files or MOST_FILES
+        return {"name": walls.scratch, "files": files, "bytes": self._scratch_bytes}
 
     def _held(self, walls: Walls, own: list[str]) -> list[str]:
         """What is held read-only while the call runs. Where its changes are looked at before they count, what is judged

@@ -103,6 +103,11 @@ class Config:
         return self.values["sandbox.network"] is True
 
     @property
+    def keeps_scratch(self) -> bool:
+        """Whether threads keep their `/tmp` between calls."""
+        return bool(self.values["sandbox.scratch"] == "thread")
+
+    @property
     def never_network(self) -> str | None:
         """Where it is written that no call gets the network, if it is."""
         return self.sources["sandbox.network"] if self.values["sandbox.network"] == "never" else None

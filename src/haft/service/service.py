@@ -213,6 +213,7 @@ class ToolService:
             Grants(network=self.config.sandbox_network),
             lambda: layers[0].layers,
             never_network=self.config.never_network is not None,
+            keeps_scratch=self.config.keeps_scratch,
         )
         sandbox.on_unfit = functools.partial(_note_cold, home.path)
         ending.callback(sandbox.close)
@@ -225,7 +226,7 @@ class ToolService:
             closed=self.discovery.closed_to_calls,
         )
         ending.push_async_callback(asyncio.to_thread, transactions.close)
-        ending.callback(Housekeeping(home, bounds_of(self.config, os.environ), transactions).stop)
+        ending.callback(Housekeeping(home, bounds_of(self.config, os.environ), transactions, sandbox.scratch).stop)
         coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox)
         layers.append(coverage)
         self._coverage = coverage

@@ -33,6 +33,7 @@ Narrowing = Literal[
     "turn-off",
     "stays-on",
     "stays-full",
+    "keeps-less",
     "inside",
     "adds",
     "confined",
@@ -50,6 +51,7 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
     "close": "a workspace may close the network, not open it",
     "turn-off": "a workspace may turn this off, not on",
     "stays-full": "a workspace may not choose a weaker record",
+    "keeps-less": "a workspace may keep less between calls, not more",
     "inside": "a workspace works inside itself",
     "confined": "a workspace may add tools that are confined, and this would not be",
     "trusted": "a workspace may not set this",
@@ -63,6 +65,9 @@ FROM_ENVIRONMENT: Final = "a workspace may not read the environment"
 SandboxMode = Literal["off", "auto", "required"]
 SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = get_args(SandboxMode)
 """The loosest first."""
+
+SCRATCH_KEPT: Final = ("thread", "call")
+"""How long `/tmp` lives."""
 
 ChangesEngine = Literal["auto", "overlay", "snapshot", "off"]
 CHANGES_ENGINES: Final[tuple[ChangesEngine, ...]] = get_args(ChangesEngine)
@@ -99,6 +104,8 @@ class Setting:
                 return bool(value and not than)
             case "stays-full":
                 return bool(value == "group" and than == "full")
+            case "keeps-less":
+                return bool(value == "thread" and than == "call")
             case "inside":
                 return str(value).startswith(("/", "~")) or ".." in str(value).split("/")
             case "trusted":
@@ -228,6 +235,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "other source loosens it, and where a machine cannot close it, calls are refused. It is not for what haft "
         "itself fetches: plugins, and packages of templates.",
         "close",
+    ),
+    Setting(
+        "sandbox.scratch",
+        "thread",
+        one_of(*SCRATCH_KEPT),
+        "How long `/tmp` lives: `thread` keeps it for the next calls of the same thread, until nobody has used it for "
+        "a day; `call` removes it with each call. Calls that pass without approval always have an empty one of their "
+        "own, and so have calls with network, unless `scratch` is granted to them too.",
+        "keeps-less",
     ),
     Setting(
         "changes.engine",

@@ -15,6 +15,7 @@ from haft.changes.store.bounds import Bounds
 from haft.changes.store.keeping import Pruned, Store
 from haft.changes.store.measuring import Usage
 from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
+from haft.sandbox.thread_scratch import IDLE_SECONDS, Removed, remove_scratch, scratch_in, scratch_root
 from haft.storage import StateHome
 
 DAY: Final = 86_400.0
@@ -26,9 +27,15 @@ class Tidied:
 
     pruned: Pruned
     outputs: Outputs
+    scratch: Removed
+    """What threads kept in their `/tmp`."""
 
     def to_json(self) -> dict[str, Any]:
-        return {**self.pruned.to_json(), "outputs": dataclasses.asdict(self.outputs)}
+        return {
+            **self.pruned.to_json(),
+            "outputs": dataclasses.asdict(self.outputs),
+            "scratch": dataclasses.asdict(self.scratch),
+        }
 
 
 class StoreFacade:
@@ -37,6 +44,7 @@ class StoreFacade:
     def __init__(self, home: StateHome, bounds: Bounds) -> None:
         self._home = home
         self._bounds = bounds
+        self._scratch = scratch_root(home.path)
         self._store = Store(home.changes, home.database, home.blobs, self._bounds)
 
     def close(self) -> None:
@@ -46,18 +54,28 @@ class StoreFacade:
         """How much of the disk it takes, and what waits."""
         usage = self._store.measure()
         usage.outputs = outputs_in(self._home.outputs).bytes
+        usage.scratch = scratch_in(self._scratch).bytes
         return usage
 
     def prune(self, *, dry_run: bool = False) -> Tidied:
         """Pack up, and remove what is over the budget or too old; with `dry_run`, only say what would go at most."""
         if dry_run:
-            return Tidied(self._store.preview(), outputs_in(self._home.outputs, self._oldest()))
-        return Tidied(self._store.prune(), remove_outputs(self._home.outputs, self._oldest()))
+            idle = scratch_in(self._scratch, self._idle_since())
+            return Tidied(self._store.preview(), outputs_in(self._home.outputs, self._oldest()), idle)
+        return self._tidied(self._store.prune())
 
     def tidy(self, stopped: Callable[[], bool]) -> Tidied:
         """The same behind the scenes: calls come first, and nothing is pruned while all keeps to its bounds."""
         done = self._store.prune(thorough=False, patience=1.0, stopped=stopped)
-        return Tidied(done, remove_outputs(self._home.outputs, self._oldest()))
+        return self._tidied(done)
+
+    def _tidied(self, done: Pruned) -> Tidied:
+        outputs = remove_outputs(self._home.outputs, self._oldest())
+        return Tidied(done, outputs, remove_scratch(self._scratch, self._idle_since()))
+
+    @staticmethod
+    def _idle_since() -> float:
+        return time.time() - IDLE_SECONDS
 
     def _oldest(self) -> float:
         return time.time() - self._bounds.days * DAY

@@ -9,6 +9,7 @@ HAFT_HOME/            0700
   audit/              the chained record, its head and its key
   definitions/        what tools said of themselves, a cache
   skills/             which skills are active, by workspace
+  scratch/            the `/tmp` that threads keep between calls
   trust/              which workspaces' configuration was trusted, by digest
 """
 

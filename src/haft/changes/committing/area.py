@@ -14,11 +14,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import stat
 import sys
 from dataclasses import dataclass
 from typing import Final
+
+from haft.files.trees import remove as remove
 
 UNFIT: Final = (
     "overlay",
@@ -194,50 +195,3 @@ def mounts_inside(workspace: str) -> list[str]:
             if path.startswith(workspace.rstrip("/") + "/"):
                 found.append(path)
     return found
-
-
-def remove(path: str) -> None:
-    """A directory of ours with everything in it, whatever modes the call gave it, however deep."""
-    with contextlib.suppress(RecursionError):
-        shutil.rmtree(path, ignore_errors=True)
-    if os.path.lexists(path):
-        with contextlib.suppress(OSError):
-            _flatten(path)
-
-
-def _flatten(path: str) -> None:
-    """Empty a directory whose insides are closed or too deep for others: each directory comes up to the top, and goes
-    there. No path is ever longer than two names."""
-    top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    os.fchmod(top, 0o700)
-    try:
-        count = 0
-        while names := os.listdir(top):
-            for name in names:
-                count = _empty(top, name, count)
-    finally:
-        os.close(top)
-    os.rmdir(path)
-
-
-def _empty(top: int, name: str, count: int) -> int:
-    """Remove a file, or a directory once its directories have come up to the top."""
-    if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
-        os.unlink(name, dir_fd=top)
-        return count
-    os.chmod(name, 0o700, dir_fd=top)  # A directory: nobody else is here who could put a link in its place.
-    inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
-    try:
-        with os.scandir(inner) as found:
-            entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
-        for below, is_directory in entries:
-            if is_directory:
-                os.chmod(below, 0o700, dir_fd=inner)
-                os.rename(below, f"{os.getpid()}.{count}.up", src_dir_fd=inner, dst_dir_fd=top)
-                count += 1
-            else:
-                os.unlink(below, dir_fd=inner)
-    finally:
-        os.close(inner)
-    os.rmdir(name, dir_fd=top)
-    return count

@@ -130,6 +130,8 @@ class Usage:
     contents: int = 0
     """The bytes they take."""
     outputs: int = 0
+    scratch: int = 0
+    """What threads keep in their `/tmp`."""
 
     @property
     def used(self) -> int:
@@ -155,6 +157,7 @@ class Usage:
             "underWay": sum(each.under_way for each in every),
             "saved": sum(each.saved for each in every),
             "outputs": self.outputs,
+            "scratch": self.scratch,
         }
 
     def to_json(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from haft.pipeline.desk import Desk, request_of, to_answer, told_of
 from haft.pipeline.hooks import preview_of
 from haft.pipeline.masking import as_meant
 from haft.pipeline.run import Run
-from haft.pipeline.stages.confine import granted
+from haft.pipeline.stages.confine import granted, thread_of
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
 from haft.policy.allowable import with_variables
@@ -202,6 +202,7 @@ class Approve:
             neutral=decision.neutral,
             unasked=decision.unasked,
             activated=decision.activated,
+            thread=thread_of(call),
         )
 
     @staticmethod

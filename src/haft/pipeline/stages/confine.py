@@ -38,6 +38,7 @@ class Confine:
             neutral=decision.neutral,
             unasked=decision.unasked,
             activated=decision.activated,
+            thread=thread_of(call),
         )
         if call.walls is not None and not set(call.walls.identities) <= set(walls.identities):
             raise Conflict(
@@ -52,6 +53,8 @@ class Confine:
                 "to the programs there as they are; a call that names one of them asks"
             )
         outcome = await proceed(call)
+        if missed := self._sandbox.missed_scratch(call.thread, f"{outcome.output}\n{outcome.stderr}", walls):
+            self._live[call.run].add_note(missed)
         error = outcome.error
         if (
             error is not None
@@ -91,6 +94,11 @@ class Confine:
         # What its code raised is not part of what it wrote.
         raised = "" if outcome.error is None else outcome.error.message
         return self._explained(outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", walls)
+
+
+def thread_of(call: Call) -> str | None:
+    """The thread whose `/tmp` a call may see; None where it was not approved yet, and only tried."""
+    return None if call.decision is None or call.decision.action == "try" else call.thread
 
 
 def granted(call: Call) -> Grants:

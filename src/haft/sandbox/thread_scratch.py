@@ -1,0 +1,198 @@
+"""The `/tmp` that each thread keeps between its calls: a directory in the state home, mounted as `/tmp` in its sandbox.
+
+    STATE/scratch/NAME/tmp    what calls of the thread see as `/tmp`; tools decide what lies there
+    STATE/scratch/NAME/lock   shared by whoever uses it, and last touched when it was used last
+
+NAME stands for the workspace and the thread. How much it may hold is watched by the helper while calls run. Here it is
+made, held against removal while a call uses it, and removed: when it is too full, or when nobody has used it for a day.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from haft.files.trees import measured, remove
+
+IDLE_SECONDS: Final = 86_400.0
+SWEEP_SECONDS: Final = 3_600.0
+MOST_LINES: Final = 400
+_MISSING: Final = re.compile(r"no such file|\bENOENT\b|cannot find|not found", re.IGNORECASE)
+_IN_TMP: Final = re.compile(r"(?<![\w.~/-])/tmp/+([\w+@%=-][\w.+@%=-]*)")
+_GONE: Final = ".gone-"
+_SWEPT: Final = ".swept"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """So many threads' directories, and the bytes of the disk they took."""
+
+    threads: int = 0
+    bytes: int = 0
+
+
+class ThreadScratch:
+    """Those of one workspace."""
+
+    def __init__(self, state_home: str, workspace: str) -> None:
+        self.root = scratch_root(state_home)
+        self._workspace = workspace
+
+    def prepared(self) -> str:
+        """The root, made where it is missing."""
+        os.makedirs(self.root, mode=0o700, exist_ok=True)
+        return self.root
+
+    def name_of(self, thread: str) -> str:
+        return hashlib.sha256(json.dumps([self._workspace, thread]).encode()).hexdigest()[:32]
+
+    def missed(self, thread: str, said: str) -> str | None:
+        """A path that a program did not find, by its own words, and that is in the `/tmp` of its thread."""
+        inside = os.path.join(self.root, self.name_of(thread), "tmp")
+        for line in said.splitlines()[-MOST_LINES:]:
+            named = _IN_TMP.search(line) if _MISSING.search(line) else None
+            if named is not None and os.path.lexists(os.path.join(inside, named[1])):
+                return f"/tmp/{named[1]}"  # noqa: S108  as the program calls it
+        return None
+
+    @contextlib.contextmanager
+    def held(self, name: str) -> Iterator[None]:
+        """Make it where it is missing, and see to it that nobody removes it meanwhile. An empty one is not kept."""
+        lock = self._taken(name)
+        try:
+            yield
+        finally:
+            try:
+                self._leave(name, lock)
+            finally:
+                os.close(lock)
+
+    def _taken(self, name: str) -> int:
+        place = os.path.join(self.root, name)
+        while True:
+            with contextlib.suppress(FileNotFoundError):  # It was removed a moment ago.
+                os.makedirs(place, mode=0o700, exist_ok=True)
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                lock = os.open(os.path.join(place, "lock"), flags, 0o600)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_SH)
+                    if _is_at(lock, place):
+                        os.utime(lock)
+                        _make(os.path.join(place, "tmp"))
+                        return lock
+                except BaseException:
+                    os.close(lock)
+                    raise
+                os.close(lock)
+
+    def _leave(self, name: str, lock: int) -> None:
+        os.utime(lock)
+        with contextlib.suppress(OSError):  # Others use it, or something is in it.
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            place = os.path.join(self.root, name)
+            if _is_at(lock, place):
+                os.rmdir(os.path.join(place, "tmp"))
+                os.unlink(os.path.join(place, "lock"))
+                os.rmdir(place)
+
+    def empty(self, name: str) -> None:
+        """The next call begins with an empty one. Others that run go on with what is there, until they end."""
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(os.path.join(self.root, name), os.path.join(self.root, f"{_GONE}{os.urandom(8).hex()}"))
+        remove_scratch(self.root, 0.0)
+
+    def is_sweep_due(self) -> bool:
+        """Whether nobody has looked for idle ones for a while."""
+        try:
+            return os.stat(os.path.join(self.root, _SWEPT)).st_mtime < time.time() - SWEEP_SECONDS
+        except OSError:
+            return os.path.isdir(self.root)
+
+
+def scratch_root(state_home: str) -> str:
+    """Where those of all workspaces lie."""
+    return os.path.join(os.path.realpath(state_home), "scratch")
+
+
+def sweep(root: str) -> None:
+    """Remove what is idle, and remember that it was looked for."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(os.path.join(root, _SWEPT), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        os.utime(os.path.join(root, _SWEPT))
+        remove_scratch(root, time.time() - IDLE_SECONDS)
+
+
+def scratch_in(root: str, before: float | None = None) -> Removed:
+    """What threads keep; with a time, what nobody has used since."""
+    found = [place for place in _places(root) if before is None or _last_used(place) < before]
+    return Removed(len(found), sum(measured(place)[1] for place in found))
+
+
+def remove_scratch(root: str, before: float) -> Removed:
+    """Remove what nobody has used since a time, or was emptied, unless a call uses it right now."""
+    threads = size = 0
+    for place in _places(root):
+        is_gone = os.path.basename(place).startswith(_GONE)
+        if not is_gone and _last_used(place) >= before:
+            continue
+        with contextlib.suppress(OSError), _alone(place):
+            threads, size = threads + 1, size + measured(place)[1]
+            if not is_gone:
+                gone = os.path.join(root, f"{_GONE}{os.urandom(8).hex()}")
+                os.rename(place, gone)
+                place = gone
+            remove(place)
+    return Removed(threads, size)
+
+
+@contextlib.contextmanager
+def _alone(place: str) -> Iterator[None]:
+    """While no call uses it; `OSError` where one does."""
+    lock = os.open(os.path.join(place, "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _places(root: str) -> list[str]:
+    try:
+        with os.scandir(root) as found:
+            return [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _last_used(place: str) -> float:
+    for path in (os.path.join(place, "lock"), place):
+        with contextlib.suppress(OSError):
+            return os.lstat(path).st_mtime
+    return time.time()
+
+
+def _is_at(lock: int, place: str) -> bool:
+    """Whether the lock is still that of the directory: it may have been removed, or emptied, in between."""
+    try:
+        return os.path.samestat(os.lstat(os.path.join(place, "lock")), os.fstat(lock))
+    except FileNotFoundError:
+        return False
+
+
+def _make(path: str) -> None:
+    """As `/tmp` is, whatever a call made of it."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    place = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.chmod(f"/proc/self/fd/{place}", 0o1777)  # noqa: S103  nobody else gets as far as here
+    finally:
+        os.close(place)
