@@ -20,7 +20,7 @@ from haft.surfaces.cli.interrupts import Interrupts
 from haft.surfaces.cli.line_input import NO, YES, confirmed, not_understood, typed
 from haft.surfaces.cli.printing import complain, say, to_json_text, warn
 from haft.surfaces.cli.questions import shown_call, shown_choices, shown_trial
-from haft.surfaces.cli.terminal import is_terminal, one_line, visible
+from haft.surfaces.cli.terminal import framed, is_terminal, one_line, visible
 from haft.surfaces.cli.written_json import parse_json
 
 QUESTION: Final = "Approve {tool}? [{choices}] "
@@ -38,8 +38,9 @@ async def approve_all(request: ApprovalRequest) -> ApprovalAnswer:
     return ApprovalAnswer(approved=True, message="approved beforehand, by --approve")
 
 
-def approver_here(interrupts: Interrupts, workspace: str, display: Display) -> Approver | None:
-    """Whoever sits at the terminal; None where there is no terminal to ask at."""
+def approver_here(interrupts: Interrupts, workspace: str, display: Display, lasts: str | None) -> Approver | None:
+    """Whoever sits at the terminal; None where there is no terminal to ask at. `lasts` says how long an answer for the
+    thread holds; None where that would be for this call only."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
 
@@ -47,7 +48,7 @@ def approver_here(interrupts: Interrupts, workspace: str, display: Display) -> A
         try:
             if request.diff is not None:
                 return await _asked_after(request, request.diff, display)
-            return await _Prompt(request, interrupts, workspace).ask()
+            return await _Prompt(request, interrupts, workspace, lasts).ask()
         except asyncio.CancelledError:
             if not interrupts.heard:
                 _tell_called_off(request)
@@ -96,7 +97,7 @@ KEYS: Final = {
 HELP = (
     "y, yes: yes, this once",
     "t, a: yes, and from now on in this thread, or always in this workspace, exactly as shown",
-    "w: yes, with the network open for this call",
+    "w: yes, with the network open for this call, and an empty /tmp; `w /tmp`: and with this thread's /tmp",
     "o: yes, this once, with the variables that are withheld; the tool sees their values",
     "v: yes, and always in this workspace, exactly as shown, with these variables",
     "e: edit the arguments; they are looked at again",
@@ -112,6 +113,8 @@ class _Prompt:
     request: ApprovalRequest
     interrupts: Interrupts
     workspace: str
+    lasts: str | None
+    """How long an answer for the thread holds; None where it is not offered."""
     judged: Mapping[str, Any] | None = None
     """The arguments that were looked at last, where they are others than those of the request."""
 
@@ -159,6 +162,10 @@ class _Prompt:
             return ApprovalAnswer(
                 approved=True, message=f"{SAID_YES}, with network", arguments=arguments, grants=Grants(network=True)
             )
+        if answer == "w /tmp" and (self._may_open_network() or self.request.walls.network):
+            message = f"{SAID_YES}, with network, and with this thread's /tmp"
+            grants = Grants(network=True, scratch=True)
+            return ApprovalAnswer(approved=True, message=message, arguments=arguments, grants=grants)
         variables = Grants(env=self.request.withheld)
         if answer == "o" and variables.env:
             return ApprovalAnswer(
@@ -170,6 +177,7 @@ class _Prompt:
         longer = _FOR_LONGER.fullmatch(answer)
         offered = len(self._to_allow(arguments))
         may_last = longer is not None and (longer[1] != "v" or bool(variables.env))
+        may_last = may_last and longer is not None and (longer[1] != "t" or self.lasts is not None)
         if longer is not None and may_last and (longer[2] is not None or offered == 1):
             number = int(longer[2] or 1)
             scope: Scope = "thread" if longer[1] == "t" else "always"
@@ -187,7 +195,12 @@ class _Prompt:
     def _shown(self, arguments: Mapping[str, Any]) -> Iterator[str]:
         shown = self.request if self.judged is None else replace(self.request, arguments=self.judged)
         yield from shown_call(shown, arguments, self.workspace)
-        yield from shown_choices(self._to_allow(arguments), "t (in this thread) or a (always, here) also allows")
+        offered = self._to_allow(arguments)
+        if self.lasts is None:
+            yield from shown_choices(offered, "a (always, here) also allows")
+        else:
+            yield from shown_choices(offered, "t (in this thread) or a (always, here) also allows")
+            yield from framed(f"t lasts {self.lasts}", "  ") if offered else ()
         if self.request.withheld:
             always = f"  v: always, with {self._named()}: it sees the value"
             yield from (always,) if self._to_allow(arguments) else ()
@@ -198,6 +211,7 @@ class _Prompt:
 
     def _keys(self, arguments: Mapping[str, Any]) -> str:
         longer = ["t(hread)", "a(lways)"] if self._to_allow(arguments) else []
+        longer = longer if self.lasts is not None else longer[1:]
         network = ["w(ith network)"] if self._may_open_network() else []
         if self.request.withheld:
             longer += ["v(ariable, always)"] if longer else []

@@ -121,7 +121,8 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
 @click.option("--always", "for_good", is_flag=True, help="Calls like it pass from now on, in its workspace.")
 @click.option("--as", "choice", metavar="N", type=click.IntRange(min=1), help="Which of those offered, from 1.")
 @click.option("--args", metavar="JSON|@FILE|-", help="Approve it with these arguments instead.")
-@click.option("--network", is_flag=True, help="Let it use the network.")
+@click.option("--network", is_flag=True, help="Let it use the network, with an empty /tmp.")
+@click.option("--scratch", is_flag=True, help="With the network: let it see its thread's /tmp too.")
 @click.option(
     "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let it read there too; may be repeated."
 )
@@ -139,16 +140,17 @@ def approve_request(
     choice: int | None,
     args: str | None,
     network: bool,
+    scratch: bool,
     read: tuple[str, ...],
     write: tuple[str, ...],
     env: tuple[str, ...],
     message: str | None,
 ) -> None:
     """Say yes to a call that waits, once; or with `--thread` or `--always` to calls like it too, no wider than
-    `haft inbox` shows. Other arguments are validated and decided again. `--network`, `--read` and `--write` open walls
-    for this call, and only for it. `--env` passes on a variable as the process that asked has it; with `--thread` or
-    `--always` calls like it get it too. Where the process that asked has ended, the yes is kept for the same call,
-    once."""
+    `haft inbox` shows. Other arguments are validated and decided again. `--network`, `--scratch`, `--read` and
+    `--write` open walls for this call, and only for it. `--env` passes on a variable as the process that asked has it;
+    with `--thread` or `--always` calls like it get it too. Where the process that asked has ended, the yes is kept for
+    the same call, once."""
     from haft.surfaces.cli.wanted import granted_places, granted_variables
     from haft.surfaces.cli.written_json import arguments_in
 
@@ -166,6 +168,7 @@ def approve_request(
         arguments=None if args is None else arguments_in(args),
         grants=Grants(
             network=network,
+            scratch=scratch,
             env=granted_variables(env),
             read=granted_places("--read", read),
             write=granted_places("--write", write),
@@ -257,6 +260,8 @@ def _approved(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
     grants: Grants = answer["grants"]
     if grants.network:
         yield "  and the network"
+    if grants.scratch:
+        yield "  and its thread's /tmp"
     for name in grants.env:
         yield f"  and the variable {one_line(name)}"
     for place in grants.read:

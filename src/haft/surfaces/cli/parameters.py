@@ -13,7 +13,9 @@ from typing import Final
 
 from haft.contracts import BadUsage, near_miss
 
-FLAGS: Final = ("--stream", "--approve", "--try", "--preview", "--network", "--json", "--quiet", "--help", "--version")
+FLAGS: Final = (
+    "--stream", "--approve", "--try", "--preview", "--network", "--scratch", "--json", "--quiet", "--help", "--version",
+)  # fmt: skip
 VALUED: Final = (
     "--args",
     "--only",

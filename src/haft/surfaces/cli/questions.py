@@ -109,6 +109,7 @@ def request_in(waiting: Waiting) -> ApprovalRequest:
     walls: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in shown["walls"].items()
     }
+    walls["scratch"] = "thread" if walls.get("scratch") == "thread" else None
     return ApprovalRequest(
         run=waiting.run,
         tool=ToolName(shown["tool"]),

@@ -29,6 +29,7 @@ _PARTS: Final = {
     "underWay": "layers of calls that have not ended",
     "saved": "what failed commits could not put back",
     "outputs": "whole outputs of runs",
+    "scratch": "what threads keep in /tmp",
 }
 _MANY: Final = 20
 _DAY: Final = 86_400.0
@@ -144,8 +145,11 @@ def _print_pruned(done: Tidied, *, dry_run: bool) -> None:
     if outputs.files:
         verb = "would be removed" if dry_run else "removed"
         lines([f"outputs of old runs {verb}: {in_words(outputs.bytes)}"])
+    if done.scratch.threads:
+        verb = "would be removed" if dry_run else "removed"
+        lines([f"what idle threads kept in /tmp {verb}: {in_words(done.scratch.bytes)}"])
     most = "at most " if dry_run else ""
     given = "would be given back" if dry_run else "given back"
-    freed = max(0, pruned.used - pruned.after) + outputs.bytes
+    freed = max(0, pruned.used - pruned.after) + outputs.bytes + done.scratch.bytes
     lines([f"{most}{in_words(freed)} {given}; {in_words(pruned.after)} {'would stay' if dry_run else 'stay'}"])
     _tell_held(pruned.held)

@@ -140,9 +140,10 @@ def _refuse_version(name: str | None) -> None:
 @click.option("--try", "trial", is_flag=True, help="Run first, without network; then show the changes, and ask.")
 @click.option("--timeout", metavar="SECONDS", help="End the call after this long.")
 @click.option("--preview", is_flag=True, help="Print what the tool says that it would do, and do not call it.")
-@click.option("--thread", metavar="T", help="The conversation that the call belongs to.")
+@click.option("--thread", metavar="T", help="The conversation that the call belongs to. Default: this terminal.")
 @click.option("--config", metavar="K=V", multiple=True, help="A value for the tool; JSON, else text.")
-@click.option("--network", is_flag=True, help="Let this call use the network.")
+@click.option("--network", is_flag=True, help="Let this call use the network, with an empty /tmp.")
+@click.option("--scratch", is_flag=True, help="With --network: let this call see its thread's /tmp too.")
 @click.option(
     "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let this call read there too; may be repeated."
 )
@@ -154,10 +155,10 @@ def _refuse_version(name: str | None) -> None:
 def use_tool(context: click.Context, line: Line) -> None:
     """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; repeated ones
     make an array. What would ask is asked at the terminal, or approved by `--approve`, or waits with `--wait` for an
-    answer from any process; else it is rejected. After a bare `--` everything is a parameter. `--network`, `--read`,
-    `--write` and `--env` open walls for this call, and only for it. With `--try` the tool runs, and its changes are
-    committed once you have seen them; where there is no terminal they are held for `haft changes`. The outcome is
-    printed as JSON where stdout is no terminal."""
+    answer from any process; else it is rejected. After a bare `--` everything is a parameter. `--network`, `--scratch`,
+    `--read`, `--write` and `--env` open walls for this call, and only for it. With `--try` the tool runs, and its
+    changes are committed once you have seen them; where there is no terminal they are held for `haft changes`. The
+    outcome is printed as JSON where stdout is no terminal."""
     said = context.find_object(Globals) or Globals()
     with _hidden_first(line, said):
         wanted = Wanted.from_line(line)
@@ -166,13 +167,22 @@ def use_tool(context: click.Context, line: Line) -> None:
     from haft.surfaces.cli.interrupts import Interrupts
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
     from haft.surfaces.cli.printing import say
+    from haft.surfaces.cli.threads import how_long, terminal_thread
 
+    terminal = terminal_thread()
     interrupts = Interrupts((lambda _text: None) if said.quiet else say)
     workspace = workspace_of(said)
     display = _display(wanted, said)
-    approver = approve_all if wanted.approve else approver_here(interrupts, workspace, display)
+    approver = (
+        approve_all
+        if wanted.approve
+        else approver_here(interrupts, workspace, display, how_long(wanted.thread, terminal))
+    )
     service = ToolService.open(
-        workspace, approver=approver, thread=wanted.thread, settings=_patience(wanted, is_asked=approver is not None)
+        workspace,
+        approver=approver,
+        thread=wanted.thread or terminal,
+        settings=_patience(wanted, is_asked=approver is not None),
     )
     tell_ignored(service.config, said)
     tell_what_is_logged(said)

@@ -29,6 +29,8 @@ def walls_lines(walls: Mapping[str, Any], workspace: str) -> Iterator[str]:
     yield f"walls: {_profile(walls)}"
     for label, words in _openings(walls, workspace):
         yield f"  {label}: {words}"
+    if walls.get("scratch") == "thread":
+        yield "  /tmp: its thread's, which is not part of undo"
     if walls.get("layers"):
         yield f"  held by: {_listed(walls['layers'])}"
     if walls.get("reason"):
@@ -38,7 +40,7 @@ def walls_lines(walls: Mapping[str, Any], workspace: str) -> Iterator[str]:
 def grant_words(grants: Grants) -> str:
     """What was granted, as it is written in a configuration."""
     lists = [(name, list(getattr(grants, name))) for name in ("env", "path", "read", "write")]
-    words = ["network = true"] if grants.network else []
+    words = [f"{name} = true" for name in ("network", "scratch") if getattr(grants, name)]
     words += [f"{name} = {one_line(to_json_text(found))}" for name, found in lists if found]
     return ", ".join(words) or "nothing"
 
@@ -62,7 +64,15 @@ def limits_lines(limits: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _profile(walls: Mapping[str, Any]) -> str:
-    return f"{one_line(walls['profile'])}, {'network open' if walls['network'] else 'no network'}"
+    return f"{one_line(walls['profile'])}, {_network(walls)}"
+
+
+def _network(walls: Mapping[str, Any]) -> str:
+    """What one tool leaves in `/tmp` another could carry away: so both are told together."""
+    if not walls["network"]:
+        return "no network"
+    shared = {"thread": ", with this thread's /tmp", "call": ", an empty /tmp"}
+    return "network open" + shared.get(walls.get("scratch") or "", "")
 
 
 def _openings(walls: Mapping[str, Any], workspace: str) -> Iterator[tuple[str, str]]:

@@ -52,6 +52,7 @@ class Wanted:
             config_texts=texts,
             grants=Grants(
                 network=line.flag("--network"),
+                scratch=line.flag("--scratch"),
                 env=granted_variables(line.options.get("--env", ()), os.environ),
                 read=granted_places("--read", line.options.get("--read", ())),
                 write=granted_places("--write", line.options.get("--write", ())),

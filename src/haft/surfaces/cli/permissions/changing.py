@@ -31,6 +31,7 @@ _PLACED: Final = re.compile(r"(.+):([0-9]{1,9})")
 @click.option("--to", metavar="PROGRAM", help="Whom to ask, where the action is delegate.")
 @click.option("--message", metavar="TEXT", help="Told to the model, where the action is reject.")
 @click.option("--network", is_flag=True, help="What it lets pass may use the network.")
+@click.option("--scratch", is_flag=True, help="With --network: what it lets pass sees its thread's /tmp too.")
 @click.option("--read", metavar="PATH", multiple=True, help="What it lets pass may read there too.")
 @click.option("--write", metavar="PATH", multiple=True, help="What it lets pass may write there too.")
 @click.option("--env", metavar="NAME", multiple=True, help="What it lets pass gets this variable; may be repeated.")
@@ -62,7 +63,7 @@ def add_rule(
     rule["action"] = action
     rule |= {name: more[name] for name in ("context", "to", "message") if more[name] is not None}
     lists = {name: [*more[name]] for name in ("env", "read", "write") if more[name]}
-    if grant := {**({"network": True} if more["network"] else {}), **lists}:
+    if grant := {**{name: True for name in ("network", "scratch") if more[name]}, **lists}:
         rule["grant"] = grant
     if more["dangers"]:
         rule["dangers"] = list(more["dangers"])

@@ -1,0 +1,39 @@
+"""The thread of a call from the command line: the one that is named, else that of the terminal, else a new one.
+
+A terminal is its session leader, most often a shell: its pid, when it started, and which boot of the machine that was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Final
+
+# Fields of /proc/PID/stat, counted after the name.
+_TERMINAL: Final = 4
+_STARTED: Final = 19
+
+
+def terminal_thread() -> str | None:
+    """The thread of this terminal; None where there is none, or this machine does not tell which it is."""
+    try:
+        if int(_fields("self")[_TERMINAL]) == 0:
+            return None
+        leader = os.getsid(0)
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            words = f"{leader} {int(_fields(str(leader))[_STARTED])} {file.read().strip()}"
+    except (OSError, ValueError, IndexError):
+        return None
+    return f"T-terminal-{hashlib.sha256(words.encode()).hexdigest()[:16]}"
+
+
+def how_long(named: str | None, terminal: str | None) -> str | None:
+    """How long an answer for a thread holds, in words; None where it would hold for one call only."""
+    if named is not None:
+        return "for all calls that name this thread with --thread"
+    return None if terminal is None else "until this terminal is closed"
+
+
+def _fields(pid: str) -> list[bytes]:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rsplit(b")", 1)[1].split()  # The name in parentheses may hold anything.
