@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from haft.contracts import StartFailed
 from haft.files.trees import measured, remove
 
 IDLE_SECONDS: Final = 86_400.0
@@ -66,7 +67,11 @@ class ThreadScratch:
     @contextlib.contextmanager
     def held(self, name: str) -> Iterator[None]:
         """Make it where it is missing, and see to it that nobody removes it meanwhile. An empty one is not kept."""
-        lock = self._taken(name)
+        try:
+            lock = self._taken(name)
+        except OSError as error:
+            hint = '`sandbox.scratch = "call"` does without'
+            raise StartFailed(f"the /tmp of its thread cannot be made: {error}", hint=hint) from error
         try:
             yield
         finally:
