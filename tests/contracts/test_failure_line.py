@@ -164,7 +164,7 @@ error: could not compile `x` (bin "x") due to 1 previous error
         """npm error code E404
 npm error 404 Not Found - GET https://registry.example/nope - Not found
 npm error 404
-npm error A complete log of this run can be found in: /home/ada/.npm/_logs/x-debug-0.log
+npm error A complete log of this run can be found in: /tmp/npm/_logs/x-debug-0.log
 """,
         "npm error 404 Not Found - GET https://registry.example/nope - Not found",
     ),
