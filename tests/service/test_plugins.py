@@ -295,6 +295,7 @@ async def test_a_variable_that_is_not_set_disables_the_tool_that_wants_it_and_sa
         assert (await service.call("list_directory", {"path": "."})).ok
         refused = await service.call("needs")
     assert refused.error.code == "bad-config" and "NOT_SET_ANYWHERE" in refused.error.message
+    assert "cannot be called, it needs configuration: " in refused.error.message
 
 
 @in_a_loop

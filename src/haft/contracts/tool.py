@@ -175,6 +175,12 @@ class Listing:
     def enabled(self) -> bool:
         return self.state == "ready"
 
+    @property
+    def why_not(self) -> str:
+        """Why it cannot be called, as the end of a sentence."""
+        state = "needs configuration" if self.state == "needs-config" else f"is {self.state}"
+        return f"it {state}: {self.reason}"
+
     def to_json(self) -> dict[str, Any]:
         spec = self.spec
         return {

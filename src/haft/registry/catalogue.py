@@ -216,7 +216,7 @@ class Catalogue:
                 entry.listing = replace(entry.listing, state="broken", reason=error.message)
                 self._changed()
         raise BadConfig(
-            f"`{name}` cannot be called, it is {entry.listing.state}: {entry.listing.reason}",
+            f"`{name}` cannot be called, {entry.listing.why_not}",
             hint=f"it comes from {entry.listing.spec.origin}" if entry.listing.spec.origin else None,
         )
 

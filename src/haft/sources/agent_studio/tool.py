@@ -63,7 +63,7 @@ class TemplateTool:
         if (why := why_unset(instance, self.known)) is not None:
             needed = next((one["name"] for one in fields if one["required"]), "NAME")
             raise BadConfig(
-                f"`{self.spec.name}` cannot be called, it is needs-config: {why}",
+                f"`{self.spec.name}` cannot be called, it needs configuration: {why}",
                 hint=f"for one call: --config {needed}=…",
             )
         return replace(self, instance=instance)

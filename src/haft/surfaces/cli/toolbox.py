@@ -123,7 +123,7 @@ def export_tools(said: Globals, names: tuple[str, ...], directory: str, force: b
         wanted = [one for one in every if one.spec.provenance != "embedded" and "export" not in one.spec.meta]
     for one in wanted:
         if not one.enabled:
-            raise BadUsage(f"`{one.spec.name}` cannot be called, it is {one.state}: {one.reason}")
+            raise BadUsage(f"`{one.spec.name}` cannot be called, {one.why_not}")
     workspace = os.path.realpath(workspace_of(said))
     if f"{os.path.realpath(os.path.expanduser(directory))}/".startswith(workspace.rstrip("/") + "/"):
         warn(f"{directory} lies in the workspace: there they stand for nothing, and what they start is refused")
