@@ -110,7 +110,8 @@ def test_secrets_are_not_printed_with_what_holds_them():
 @pytest.mark.parametrize(
     "name",
     ["api_key", "apiKey", "OPENAI_API_KEY", "smtpPassword", "github-token", "DB_PASS", "secret", "client.secret", "key",
-     "Authorization", "api_keys", "AWS_SECRET_ACCESS_KEY", "SENTRY_DSN", "dbPasswd", "X_PWD"],
+     "Authorization", "api_keys", "AWS_SECRET_ACCESS_KEY", "SENTRY_DSN", "dbPasswd", "X_PWD",
+     "SLACK_WEBHOOK_URL"],
 )  # fmt: skip
 def test_names_say_that_a_value_is_secret(name):
     assert says_secret(name)

@@ -7,12 +7,13 @@ widen: what allows more than stands without it is set aside, and said so, until 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from haft.contracts import BadConfig, Limits, Secrets, named_secrets, texts_in
+from haft.contracts import BadConfig, HaftError, Limits, Secrets, named_secrets, texts_in
 from haft.service.config_files import ConfigFile, user_config, workspace_config
 from haft.service.gathering import Gathered, from_caller, from_environment
 from haft.service.narrowing import Ignored
@@ -232,3 +233,17 @@ def configured(
         tuple(gathered.unset),
         frozenset(gathered.filled),
     )
+
+
+def not_trusted_before(
+    ignored: Sequence[Ignored], change: SinceTrusted | None, env: Mapping[str, str]
+) -> Sequence[Ignored]:
+    """Of what is set aside that which was not in the file that was trusted; all of it where none was."""
+    if change is None:
+        return ignored
+    try:
+        before = configured(os.path.dirname(change.before.path), change.before, env, trusted=False).ignored
+    except HaftError:
+        return ignored
+    known = {one.assignment() for one in before}
+    return [one for one in ignored if one.assignment() not in known]

@@ -9,15 +9,15 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from haft.audit import secret_values
-from haft.contracts import MARK, BadConfig, HaftError, Secrets, named_secrets, says_secret
+from haft.contracts import MARK, BadConfig, Secrets, named_secrets, says_secret
 from haft.service.config_files import ConfigFile
-from haft.service.narrowing import FREE_TABLES, Ignored
+from haft.service.narrowing import FREE_TABLES
 from haft.service.placeholders import has_placeholder
 
 SHORTEST: Final = 6
@@ -55,22 +55,6 @@ def since_trusted(kept: str | None, file: ConfigFile, env: Mapping[str, str]) ->
         return None
     lines = difflib.unified_diff(kept.split("\n"), _without_secrets(file, env).split("\n"), lineterm="")
     return SinceTrusted(tuple(lines)[2:], ConfigFile(file.path, kept.encode(), file.shown))
-
-
-def not_trusted_before(
-    ignored: Sequence[Ignored], change: SinceTrusted | None, env: Mapping[str, str]
-) -> Sequence[Ignored]:
-    """Of what is set aside that which was not in the file that was trusted; all of it where none was."""
-    from haft.service.config import configured
-
-    if change is None:
-        return ignored
-    try:
-        before = configured(os.path.dirname(change.before.path), change.before, env, trusted=False).ignored
-    except HaftError:
-        return ignored
-    known = {one.assignment() for one in before}
-    return [one for one in ignored if one.assignment() not in known]
 
 
 def _without_secrets(file: ConfigFile, env: Mapping[str, str]) -> str:

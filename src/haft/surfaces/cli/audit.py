@@ -12,7 +12,8 @@ import click
 
 from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import recover, state_home
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import recover
 from haft.surfaces.cli.printing import complain, data, facts, lines, say, table, to_json_text
 
 if TYPE_CHECKING:

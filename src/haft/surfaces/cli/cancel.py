@@ -10,7 +10,8 @@ import click
 
 from haft.contracts import STATUSES, TERMINAL, BadUsage, RunId
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import history, history_with, recover, state_home
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import history, history_with, recover
 from haft.surfaces.cli.printing import facts, lines, say
 from haft.surfaces.cli.run_names import complete_run
 from haft.surfaces.cli.terminal import visible

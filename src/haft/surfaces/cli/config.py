@@ -9,7 +9,8 @@ import click
 
 from haft.contracts import BadConfig
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import state_home, tell_trust_hint, workspace_of
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import tell_trust_hint, workspace_of
 from haft.surfaces.cli.printing import facts, lines, say, table, to_json_text
 from haft.surfaces.cli.terminal import visible
 

@@ -11,7 +11,8 @@ import click
 
 from haft.contracts import BadConfig
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import current_directory, state_home
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import current_directory
 from haft.surfaces.cli.printing import facts, lines
 from haft.surfaces.cli.terminal import one_line, styled
 

@@ -18,7 +18,8 @@ import click
 
 from haft.contracts import EXIT_CODES, BadUsage, Grants
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import recover, state_home, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import recover, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.terminal import framed, one_line
 from haft.surfaces.cli.times import lasted

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from haft.contracts import BadUsage, HaftError, UnknownRun
 from haft.surfaces.cli.globals import Globals
+from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.printing import say, warn
 
 if TYPE_CHECKING:
@@ -20,13 +21,6 @@ if TYPE_CHECKING:
     from haft.storage import StateHome
 
 TRUST_HINT: Final = "hint: `haft trust` shows the workspace's file whole, and lets it count"
-
-
-def state_home() -> StateHome:
-    """Where state is kept: `HAFT_HOME`, else the platform's place."""
-    from haft.storage import StateHome, default_home
-
-    return StateHome(default_home(os.environ))
 
 
 def workspace_of(said: Globals) -> str:
@@ -82,7 +76,7 @@ def tell_trust_hint(config: Config) -> None:
 
 
 def _new_since_trusted(config: Config) -> Sequence[Ignored]:
-    from haft.service.trusted_text import not_trusted_before
+    from haft.service.config import not_trusted_before
 
     return not_trusted_before(config.ignored, config.since_trusted, os.environ)
 

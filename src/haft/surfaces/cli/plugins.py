@@ -15,7 +15,8 @@ import click
 
 from haft.contracts import NO_GRANTS, BadUsage, Listing, near_miss
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import state_home, tell_ignored, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.printing import complain, facts, lines, say, table, warn
 from haft.surfaces.cli.progress import Progress
 from haft.surfaces.cli.terminal import visible

@@ -19,7 +19,7 @@ def complete_run(_ctx: click.Context, _parameter: click.Parameter, incomplete: s
     from haft.contracts import HaftError
     from haft.runs import Filter
     from haft.service import open_history
-    from haft.surfaces.cli.place import state_home
+    from haft.surfaces.cli.home import state_home
 
     try:
         kept = open_history(state_home())
@@ -45,7 +45,7 @@ def complete_changes(*states: str) -> Callable[[click.Context, click.Parameter, 
 
         from haft.contracts import HaftError
         from haft.service import open_changes
-        from haft.surfaces.cli.place import state_home
+        from haft.surfaces.cli.home import state_home
 
         try:
             kept = open_changes(state_home())

@@ -28,7 +28,7 @@ def shortened(text: str) -> str:
 def _looked_up(names: Collection[str]) -> dict[str, str]:
     from haft.contracts import HaftError
     from haft.service import open_history
-    from haft.surfaces.cli.place import state_home
+    from haft.surfaces.cli.home import state_home
 
     try:
         history = open_history(state_home())

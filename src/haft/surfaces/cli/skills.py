@@ -15,7 +15,8 @@ import click
 
 from haft.contracts import BadUsage, HaftError
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import state_home, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import tell_what_is_logged, workspace_of
 from haft.surfaces.cli.printing import data, facts, lines, say, table, warn
 from haft.surfaces.cli.skill_words import (
     change_of,

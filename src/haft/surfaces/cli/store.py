@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import recover, state_home
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import recover
 from haft.surfaces.cli.printing import facts, lines, say, table, warn
 from haft.surfaces.cli.terminal import visible
 from haft.surfaces.cli.times import clock

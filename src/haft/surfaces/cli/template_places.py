@@ -11,7 +11,8 @@ from haft.contracts import BadUsage, CallError
 from haft.files import Root
 from haft.sources.skills.skill import lies_in
 from haft.surfaces.cli.globals import Globals
-from haft.surfaces.cli.place import state_home, tell_ignored, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 
 if TYPE_CHECKING:
     from haft.service import Config

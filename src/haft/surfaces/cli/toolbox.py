@@ -11,7 +11,8 @@ import click
 
 from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import state_home, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import tell_what_is_logged, workspace_of
 from haft.surfaces.cli.printing import facts, lines, say, warn
 from haft.surfaces.cli.terminal import one_line
 from haft.surfaces.cli.tools import complete_names, find_listing, listings

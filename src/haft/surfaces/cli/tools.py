@@ -30,7 +30,8 @@ def listings(said: Globals | None = None, *, asking: bool = True, thread: str | 
     from haft.service.catalogue import fill_catalogue
     from haft.service.discovery import Discovery
     from haft.service.standing import is_configured
-    from haft.surfaces.cli.place import state_home, tell_ignored, workspace_of
+    from haft.surfaces.cli.home import state_home
+    from haft.surfaces.cli.place import tell_ignored, workspace_of
 
     said = said or Globals(quiet=True)
     workspace, home = workspace_of(said), state_home()
@@ -93,7 +94,8 @@ def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
     from haft.service.discovery import Discovery
     from haft.service.standing import is_configured
     from haft.surfaces.cli.asking import ask_one
-    from haft.surfaces.cli.place import state_home, workspace_of
+    from haft.surfaces.cli.home import state_home
+    from haft.surfaces.cli.place import workspace_of
 
     full = os.path.abspath(os.path.expanduser(path))
     there = [listing for listing in found if listing.spec.origin == full and listing.enabled]
@@ -180,7 +182,8 @@ def _withheld(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
 
 def _granted(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
     from haft.service.standing import is_configured
-    from haft.surfaces.cli.place import state_home, workspace_of
+    from haft.surfaces.cli.home import state_home
+    from haft.surfaces.cli.place import workspace_of
 
     workspace = workspace_of(said)
     if not is_configured(workspace, os.environ):

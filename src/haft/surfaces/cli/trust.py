@@ -17,7 +17,8 @@ import click
 
 from haft.contracts import BadConfig, BadUsage, Rejected
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
-from haft.surfaces.cli.place import state_home, workspace_of
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import workspace_of
 from haft.surfaces.cli.printing import facts, lines, say
 from haft.surfaces.cli.terminal import framed, is_terminal, styled, visible
 
@@ -57,11 +58,11 @@ def _revoke(workspace: str, said: Globals) -> None:
 
 def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
     from haft.service import check_workspace, user_name
-    from haft.service.config import configured
+    from haft.service.config import configured, not_trusted_before
     from haft.service.config_files import workspace_config
     from haft.service.ownership import stranger_in
     from haft.service.standing import WORKSPACE_FILES
-    from haft.service.trusted_text import not_trusted_before, since_trusted, text_to_keep
+    from haft.service.trusted_text import since_trusted, text_to_keep
     from haft.service.trusting import is_chosen, is_trusted, trust, trusted_text, was_trusted
 
     home = state_home().path

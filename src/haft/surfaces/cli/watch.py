@@ -10,7 +10,8 @@ import click
 
 from haft.contracts import EXIT_CODES, Event
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import history_with, recover, state_home
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import history_with, recover
 from haft.surfaces.cli.printing import complain, data, say, to_json_text
 from haft.surfaces.cli.progress import Progress
 from haft.surfaces.cli.run_names import complete_run

@@ -13,9 +13,10 @@ import click
 
 from haft.contracts import BadConfig, BadUsage, ToolSpec
 from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.permissions.own_file import OwnFile
 from haft.surfaces.cli.permissions.toml_text import with_rule, without_rule
-from haft.surfaces.cli.place import state_home, workspace_of
+from haft.surfaces.cli.place import workspace_of
 from haft.surfaces.cli.printing import facts, lines, say, warn
 from haft.surfaces.cli.terminal import one_line
 

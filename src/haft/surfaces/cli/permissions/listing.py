@@ -12,8 +12,9 @@ import click
 
 from haft.contracts import NO_GRANTS
 from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.permissions.changing import workspace_or_none
-from haft.surfaces.cli.place import state_home, tell_trust_hint
+from haft.surfaces.cli.place import tell_trust_hint
 from haft.surfaces.cli.printing import facts, say, table, to_json_text
 from haft.surfaces.cli.terminal import one_line
 

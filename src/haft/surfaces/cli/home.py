@@ -1,0 +1,16 @@
+"""Where state is kept."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from haft.storage import StateHome
+
+
+def state_home() -> StateHome:
+    """Where state is kept: `HAFT_HOME`, else the platform's place."""
+    from haft.storage import StateHome, default_home
+
+    return StateHome(default_home(os.environ))
