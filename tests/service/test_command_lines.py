@@ -98,7 +98,7 @@ def test_a_failure_has_the_programs_exit_code_and_words(repository):
     outcome = bench.call("g_tag", name="--delete")
     assert (outcome.status, outcome.exit_code) == ("error", 128)
     assert "'--delete' is not a valid tag name" in outcome.output
-    assert outcome.error.message == "`g_tag` exited 128"
+    assert outcome.error.message == "`g_tag` exited 128: fatal: '--delete' is not a valid tag name."
     assert len(bench.asked) == 1
 
 
