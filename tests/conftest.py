@@ -3,9 +3,12 @@ and a way to find what is left of it.
 """
 
 import os
+import shutil
+import tempfile
 import time
 import uuid
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -57,6 +60,14 @@ def _covering(items):
 
 def _values(item):
     return [(name, id(value)) for name, value in item.callspec.params.items()] if hasattr(item, "callspec") else []
+
+
+@pytest.fixture
+def outside_tmp():
+    """A directory that is not in `/tmp`: a workspace in `/tmp` has a `/tmp` of its own for each call."""
+    base = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    yield base
+    shutil.rmtree(base, ignore_errors=True)
 
 
 def _left_of(mark: str) -> list[str]:

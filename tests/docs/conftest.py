@@ -42,8 +42,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    workspace, scratch, site, programs = (tmp_path / name for name in ("project", "scratch", "site", "bin"))
+def desk(outside_tmp: Path) -> Desk:
+    workspace, scratch, site, programs = (outside_tmp / name for name in ("project", "scratch", "site", "bin"))
     for directory in (workspace, scratch, site, programs):
         directory.mkdir()
     (scratch / "pip.py").write_text(PIP.format(site=str(site)))
@@ -58,9 +58,9 @@ def desk(tmp_path: Path) -> Desk:
     names = ("LANG", "LC_ALL", "TZ", *WITH_NETWORK)
     kept = {name: os.environ[name] for name in names if name in os.environ}
     env = kept | {
-        "HAFT_HOME": str(tmp_path / "state"),
-        "HOME": str(tmp_path / "home"),
-        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "HAFT_HOME": str(outside_tmp / "state"),
+        "HOME": str(outside_tmp / "home"),
+        "XDG_CONFIG_HOME": str(outside_tmp / "config"),
         "PATH": f"{programs}:{os.environ['PATH']}",
         "PYTHONPATH": str(site),
         "PYTHONDONTWRITEBYTECODE": "1",

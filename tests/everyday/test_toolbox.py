@@ -5,6 +5,7 @@ import http.server
 import os
 import shutil
 import subprocess
+import tempfile
 import threading
 from pathlib import Path
 
@@ -115,8 +116,14 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory, home):
-    workspace = tmp_path_factory.mktemp("workspace")
+def workspace():
+    """Not in /tmp: there each call has a /tmp of its own."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as workspace:
+        yield Path(workspace)
+
+
+@pytest.fixture(scope="module")
+def service(workspace, home):
     for name, text in FILES.items():
         (workspace / name).parent.mkdir(exist_ok=True)
         (workspace / name).write_text(text)

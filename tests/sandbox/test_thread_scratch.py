@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.contracts import Command
+from haft.contracts import BadUsage, Command
 from haft.service import ToolService
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -37,9 +37,9 @@ async def yes(_request) -> bool:
 
 
 @pytest.fixture
-def place(tmp_path):
-    (tmp_path / "workspace").mkdir()
-    return tmp_path
+def place(outside_tmp):
+    (outside_tmp / "workspace").mkdir()
+    return outside_tmp
 
 
 @pytest.fixture
@@ -132,14 +132,42 @@ def test_neither_another_thread_nor_another_workspace_sees_it(opened, place):
     run(scenario())
 
 
-def test_two_calls_of_a_thread_at_once_share_it(opened):
+def test_of_two_calls_at_once_the_first_has_it_and_the_other_is_told(opened, place):
+    """Two that share a directory can pass on open files, and with them what only one of them was granted."""
+
     async def scenario():
         async with opened() as calls:
-            waits = calls.service.call(
-                "shell", {"command": "until [ -e /tmp/word ]; do sleep 0.01; done; cat /tmp/word"}
-            )
-            await calls.said("echo hello > /tmp/w; mv /tmp/w /tmp/word")
-            assert (await waits).output == "hello\n"
+            await calls.said("echo 1 > /tmp/out.csv")
+            first = calls.service.call("shell", {"command": "touch begun; until [ -e /tmp/go ]; do sleep 0.01; done"})
+            while not list(place.glob("home/scratch/*/tmp")) or first.status != "in-progress":
+                await asyncio.sleep(0.01)
+            async with opened() as others:
+                other = await others("touch /tmp/go; cat /tmp/out.csv")
+            assert "No such file" in other.output and other.walls.to_json()["scratch"] == "call"
+            assert [note for note in other.notes if "/tmp/out.csv is in its thread's /tmp, which another call" in note]
+            kept_in(place)[0].joinpath("go").touch()
+            assert (await first).walls.to_json()["scratch"] == "thread"
+            assert await calls.said("cat /tmp/out.csv") == "1\n"
+
+    run(scenario())
+
+
+def test_the_tmp_of_a_thread_that_nobody_named_goes_with_its_host(place):
+    async def scenario():
+        async with ToolService.open(place / "workspace", approver=yes, home=place / "home", installed=False) as service:
+            await service.call("shell", {"command": "echo 1 > /tmp/x; touch made"})
+            assert (await service.call("shell", {"command": "cat /tmp/x; touch made"})).output == "1\n"
+            assert len(kept_in(place)) == 1
+        assert kept_in(place) == []
+
+    run(scenario())
+
+
+def test_a_thread_has_a_name_that_can_be_written_down(opened):
+    async def scenario():
+        async with opened() as calls:
+            with pytest.raises(BadUsage, match="`thread` must be text"):
+                await calls("true", thread="\ud800")
 
     run(scenario())
 
@@ -243,19 +271,16 @@ def test_with_scratch_call_every_call_has_one_of_its_own(opened, place):
 
 
 @pytest.fixture
-def elsewhere():
-    """Opens a service of which nothing lies in /tmp, so that nothing has to be shown there."""
-    base = Path(tempfile.mkdtemp(dir="/var/tmp"))
-    (base / "workspace").mkdir()
+def elsewhere(place):
+    """Opens a service without a name for its thread."""
 
     @contextlib.asynccontextmanager
     async def opened():
-        async with ToolService.open(base / "workspace", approver=yes, home=base / "home", installed=False) as service:
+        async with ToolService.open(place / "workspace", approver=yes, home=place / "home", installed=False) as service:
             yield Calls(service)
 
-    opened.base = base
-    yield opened
-    shutil.rmtree(base)
+    opened.base = place
+    return opened
 
 
 def test_a_granted_tmp_is_the_hosts(elsewhere):
@@ -415,31 +440,15 @@ def test_an_empty_one_is_not_kept(elsewhere):
     run(scenario())
 
 
-IN_THE_WAY = {
-    "a link": "mv /tmp/{0} /tmp/aside; ln -s /etc /tmp/{0}",
-    "a link to another directory of it": "mv /tmp/{0} /tmp/aside; mkdir /tmp/e; ln -s e /tmp/{0}",
-    "a file": "mv /tmp/{0} /tmp/aside; echo x > /tmp/{0}",
-    "a pipe": "mv /tmp/{0} /tmp/aside; mkfifo /tmp/{0}",
-    "a closed directory": "chmod 0 /tmp/{0}",
-    "a closed /tmp": "chmod 0 /tmp",
-    "nothing": "mv /tmp/{0} /tmp/aside",
-}
-
-
-@pytest.mark.parametrize("what", IN_THE_WAY)
-def test_a_workspace_in_tmp_is_shown_whatever_a_call_put_in_its_way(opened, what):
+def test_a_workspace_in_tmp_has_a_tmp_for_each_call(opened):
+    """Programs obey what lies above the directory they work in, such as the settings of a repository."""
     base = Path(tempfile.mkdtemp(dir="/tmp"))
     (base / "workspace").mkdir()
-    (base / "workspace" / "mine").write_text("mine")
-    before = sorted(os.listdir("/etc"))
 
     async def scenario():
         async with opened(base / "workspace") as calls:
-            await calls("echo x > /tmp/left; " + IN_THE_WAY[what].format(base.name))
-            outcome = await calls("cat mine /tmp/left; echo changed > mine; pwd")
-            assert outcome.output == f"minex\n{base}/workspace\n", outcome.error
-            assert (base / "workspace" / "mine").read_text() == "changed\n"
-            assert sorted(os.listdir("/etc")) == before
+            await calls.said("cd /tmp && git init -q && git config core.fsmonitor /tmp/x.sh; touch made")
+            assert "not a git repository" in (await calls("git status; touch made")).output
 
     try:
         run(scenario())
@@ -474,10 +483,11 @@ def test_a_host_that_is_killed_leaves_nothing_mounted_and_the_thread_goes_on(ope
     run(scenario())
 
 
-def test_a_loaded_template_has_the_tmp_of_each_calls_thread(tmp_path, monkeypatch):
-    environment = OwnEnvironment(tmp_path / "environment")
+def test_a_loaded_template_has_the_tmp_of_each_calls_thread(place, monkeypatch):
+    shutil.rmtree(place / "workspace")
+    environment = OwnEnvironment(place / "environment")
     monkeypatch.setattr("haft.service.environments.TemplateEnvironments", lambda *_given: environment)
-    loaded = Loaded(tmp_path, environment)
+    loaded = Loaded(place, environment)
     loaded.write(
         "keeps",
         run="""

@@ -103,6 +103,7 @@ class Parts:
 
 def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[Stage, ...]:
     """The pipeline, outermost first."""
+    holding: set[RunId] = set()
 
     def launcher(call: Call) -> Launcher:
         assert call.decision is not None
@@ -114,7 +115,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
             unasked=decision.unasked,
             layer=call.layer,
             activated=decision.activated,
-            thread=thread_of(call),
+            thread=thread_of(call) if call.run in holding else None,
         )
 
     def context(run: Run) -> CallContext:
@@ -143,7 +144,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         Queue(live, Admission(parts.limits.max_concurrent)),
         Prepare(live, context),
         Transact(live, parts.coverage, parts.workspace, parts.sandbox),
-        Confine(live, parts.sandbox),
+        Confine(live, parts.sandbox, holding),
         Shape(
             live,
             parts.limits,

@@ -261,8 +261,19 @@ class Sandbox:
             return None
         if abilities is None or not abilities.namespaces or not abilities.proc:
             return None  # Nothing can be mounted, or nobody could count what it holds.
-        is_hidden = TMP in self.site.hidden and not is_below(TMP, shown)
-        return self.scratch.name_of(thread) if is_hidden else None
+        if TMP not in self.site.hidden or is_below(TMP, shown):
+            return None
+        # Programs obey what lies above the directory they work in: `/tmp/.git`, `/tmp/node_modules`.
+        return None if is_below(self._workspace, (TMP,)) else self.scratch.name_of(thread)
+
+    @contextlib.contextmanager
+    def scratch_for(self, walls: Walls) -> Iterator[Walls]:
+        """The walls of a call that begins, without the `/tmp` of its thread where another call has it right now."""
+        if self.scratch is None or walls.scratch is None:
+            yield walls
+            return
+        with self.scratch.held(walls.scratch) as is_held:
+            yield walls if is_held else replace(walls, scratch=None)
 
     def _as_agreed(self, state: str) -> str:
         """Where the activated environment lies, if it is still what was decided about."""
@@ -543,11 +554,18 @@ class Sandbox:
         return f"it has no network, and may have waited for it: {NEVER if walls.never_network else '`--network`'}"
 
     def missed_scratch(self, thread: str, said: str, walls: Walls) -> str | None:
-        """What to say of a call with network that did not find what an earlier one left in its thread's `/tmp`."""
-        if self.scratch is None or walls.scratch is not None or not walls.network or walls.unasked:
+        """What to say of a call that did not find what an earlier one left in its thread's `/tmp`."""
+        if self.scratch is None or walls.scratch is not None or walls.unasked:
             return None
         path = self.scratch.missed(thread, said)
-        return path and (
+        if path is None:
+            return None
+        if not walls.network:
+            return (
+                f"{path} is in its thread's /tmp, which another call of the thread had meanwhile: "
+                "call again when that has ended"
+            )
+        return (
             f"{path} is in its thread's /tmp, and calls with network have an empty one: to show it, `--scratch`, or"
             " grant = {network = true, scratch = true}"
         )
@@ -637,14 +655,11 @@ class _Behind:
         )
         if self._closed and (secrets := self._sandbox.granted_secrets(self._grants)):
             sink = _Masked(sink, secrets)
-        scratch = self._sandbox.scratch
-        if walls.scratch is None or scratch is None:
-            return await self._run(walls, command, sink)
         try:
-            with scratch.held(walls.scratch):
-                return await self._run(walls, command, sink)
+            return await self._run(walls, command, sink)
         except ScratchFull:
-            await asyncio.to_thread(scratch.empty, walls.scratch)
+            if self._sandbox.scratch is not None and walls.scratch is not None:
+                await asyncio.to_thread(self._sandbox.scratch.empty, walls.scratch)
             raise
 
     async def _run(self, walls: Walls, command: Command, sink: OutputSink) -> Exit:

@@ -1,10 +1,11 @@
 """The `/tmp` that each thread keeps between its calls: a directory in the state home, mounted as `/tmp` in its sandbox.
 
     STATE/scratch/NAME/tmp    what calls of the thread see as `/tmp`; tools decide what lies there
-    STATE/scratch/NAME/lock   shared by whoever uses it, and last touched when it was used last
+    STATE/scratch/NAME/lock   held by the call that uses it, and last touched when it was used last
 
 NAME stands for the workspace and the thread. How much it may hold is watched by the helper while calls run. Here it is
-made, held against removal while a call uses it, and removed: when it is too full, or when nobody has used it for a day.
+made, held for one call at a time, and removed: when it is too full, when nobody has used it for a day, or with the host
+whose thread it was, where nobody named that.
 """
 
 from __future__ import annotations
@@ -65,22 +66,26 @@ class ThreadScratch:
         return None
 
     @contextlib.contextmanager
-    def held(self, name: str) -> Iterator[None]:
-        """Make it where it is missing, and see to it that nobody removes it meanwhile. An empty one is not kept."""
+    def held(self, name: str) -> Iterator[bool]:
+        """Make it where it is missing, and have it alone: two calls that share a directory can pass on what one of them
+        was granted. False where another call has it. An empty one is not kept."""
         try:
             lock = self._taken(name)
         except OSError as error:
             hint = '`sandbox.scratch = "call"` does without'
             raise StartFailed(f"the /tmp of its thread cannot be made: {error}", hint=hint) from error
+        if lock is None:
+            yield False
+            return
         try:
-            yield
+            yield True
         finally:
             try:
                 self._leave(name, lock)
             finally:
                 os.close(lock)
 
-    def _taken(self, name: str) -> int:
+    def _taken(self, name: str) -> int | None:
         place = os.path.join(self.root, name)
         while True:
             with contextlib.suppress(FileNotFoundError):  # It was removed a moment ago.
@@ -88,11 +93,14 @@ class ThreadScratch:
                 flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
                 lock = os.open(os.path.join(place, "lock"), flags, 0o600)
                 try:
-                    fcntl.flock(lock, fcntl.LOCK_SH)
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     if _is_at(lock, place):
                         os.utime(lock)
                         _make(os.path.join(place, "tmp"))
                         return lock
+                except BlockingIOError:
+                    os.close(lock)
+                    return None
                 except BaseException:
                     os.close(lock)
                     raise
@@ -100,8 +108,7 @@ class ThreadScratch:
 
     def _leave(self, name: str, lock: int) -> None:
         os.utime(lock)
-        with contextlib.suppress(OSError):  # Others use it, or something is in it.
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError):  # Something is in it.
             place = os.path.join(self.root, name)
             if _is_at(lock, place):
                 os.rmdir(os.path.join(place, "tmp"))
@@ -109,10 +116,15 @@ class ThreadScratch:
                 os.rmdir(place)
 
     def empty(self, name: str) -> None:
-        """The next call begins with an empty one. Others that run go on with what is there, until they end."""
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(os.path.join(self.root, name), os.path.join(self.root, f"{_GONE}{os.urandom(8).hex()}"))
-        remove_scratch(self.root, 0.0)
+        """The next call begins with an empty one. For the call that has it."""
+        gone = os.path.join(self.root, f"{_GONE}{os.urandom(8).hex()}")
+        with contextlib.suppress(OSError):  # What cannot be removed now is removed with what is idle.
+            os.rename(os.path.join(self.root, name), gone)
+            remove(gone)
+
+    def forget(self, thread: str) -> None:
+        """Remove that of a thread which ends with its host."""
+        _remove(self.root, os.path.join(self.root, self.name_of(thread)))
 
     def is_sweep_due(self) -> bool:
         """Whether nobody has looked for idle ones for a while."""
@@ -145,28 +157,31 @@ def remove_scratch(root: str, before: float) -> Removed:
     """Remove what nobody has used since a time, or was emptied, unless a call uses it right now."""
     threads = size = 0
     for place in _places(root):
-        is_gone = os.path.basename(place).startswith(_GONE)
-        if not is_gone and _last_used(place) >= before:
-            continue
-        with contextlib.suppress(OSError), _alone(place):
-            threads, size = threads + 1, size + measured(place)[1]
-            if not is_gone:
+        if os.path.basename(place).startswith(_GONE) or _last_used(place) < before:
+            taken = _remove(root, place)
+            if taken is not None:
+                threads, size = threads + 1, size + taken
+    return Removed(threads, size)
+
+
+def _remove(root: str, place: str) -> int | None:
+    """Remove one, unless a call uses it; the bytes it took."""
+    with contextlib.suppress(OSError):
+        lock = os.open(os.path.join(place, "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_at(lock, place):
+                return None
+            size = measured(place)[1]
+            if not os.path.basename(place).startswith(_GONE):
                 gone = os.path.join(root, f"{_GONE}{os.urandom(8).hex()}")
                 os.rename(place, gone)
                 place = gone
             remove(place)
-    return Removed(threads, size)
-
-
-@contextlib.contextmanager
-def _alone(place: str) -> Iterator[None]:
-    """While no call uses it; `OSError` where one does."""
-    lock = os.open(os.path.join(place, "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(lock)
+            return size
+        finally:
+            os.close(lock)
+    return None
 
 
 def _places(root: str) -> list[str]:

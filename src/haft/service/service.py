@@ -66,7 +66,7 @@ from haft.service.discovery import Discovery
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
 from haft.service.keeping_up import KeepingUp
-from haft.service.misuse import check_call, never_granted
+from haft.service.misuse import check_call, check_text, never_granted
 from haft.service.previewing import Nobody, preview
 from haft.service.record import RecordFacade
 from haft.service.recovering import recover_into
@@ -123,7 +123,9 @@ class ToolService:
         self._directory = working_directory(self.config, self.workspace)
         self._disk = KeepingUp(self.discovery, self.catalogue, lambda: self._sandbox.asking_launcher())
         self.who = who or user_name()
+        check_text("thread", thread)
         self.thread = ThreadId(thread) if thread else new_thread_id()
+        self._is_named = bool(thread)
         self._approver = approver
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
         self._unrecorded = {*declared, *secret_values(os.environ), *kept_secret(self.config)}
@@ -216,6 +218,8 @@ class ToolService:
             keeps_scratch=self.config.keeps_scratch,
         )
         sandbox.on_unfit = functools.partial(_note_cold, home.path)
+        if sandbox.scratch is not None and not self._is_named:  # Nobody can come back to it.
+            ending.push_async_callback(asyncio.to_thread, sandbox.scratch.forget, self.thread)
         ending.callback(sandbox.close)
         transactions = transactions_of(
             home,
@@ -332,8 +336,7 @@ class ToolService:
         if self.config.never_network is not None and grants_from(grants).network:
             raise never_granted(self.config.never_network)
         for word, value in (("thread", thread), ("who", who), ("parent", parent)):
-            if value is not None and not isinstance(value, str):
-                raise BadUsage(f"`{word}` must be text, not {value!r}")
+            check_text(word, value)
         redactor = self._trail_of().redactor
         if env:
             redactor.learn(secret_values(env))

@@ -50,6 +50,11 @@ class Loose(Shell):
 
 
 @pytest.fixture
+def tmp_path(outside_tmp):
+    return outside_tmp
+
+
+@pytest.fixture
 def shell(haft):
     opened = []
 

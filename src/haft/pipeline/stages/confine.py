@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from haft.contracts import NO_GRANTS, BadUsage, Call, Conflict, Grants, LimitsApplied, Outcome, RunId, Walls, revised
+from haft.contracts import (
+    NO_GRANTS,
+    BadUsage,
+    Call,
+    Conflict,
+    Decision,
+    Grants,
+    LimitsApplied,
+    Outcome,
+    RunId,
+    Walls,
+    revised,
+)
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.sandbox import IN_PROCESS, Sandbox
@@ -18,9 +30,11 @@ from haft.sandbox import IN_PROCESS, Sandbox
 class Confine:
     """Next to the tool: nothing comes between the walls and what they hold."""
 
-    def __init__(self, live: Mapping[RunId, Run], sandbox: Sandbox) -> None:
+    def __init__(self, live: Mapping[RunId, Run], sandbox: Sandbox, holding: set[RunId]) -> None:
+        """`holding` are the runs that have the `/tmp` of their thread right now."""
         self._live = live
         self._sandbox = sandbox
+        self._holding = holding
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         tool, decision = call.tool, call.decision
@@ -45,7 +59,15 @@ class Confine:
                 f"`{call.name}` was not run: what was granted is not there any more, or something else is in its place",
                 hint="look at it, and call again",
             )
-        call = revised(call, walls=walls)
+        with self._sandbox.scratch_for(walls) as walls:
+            if walls.scratch is not None:
+                self._holding.add(call.run)
+            try:
+                return await self._behind(walls, revised(call, walls=walls), decision, proceed)
+            finally:
+                self._holding.discard(call.run)
+
+    async def _behind(self, walls: Walls, call: Call, decision: Decision, proceed: Proceed) -> Outcome:
         self._live[call.run].call = call
         if walls.activated is None and not decision.unasked and (place := self._sandbox.activated) is not None:
             self._live[call.run].add_note(
