@@ -68,6 +68,12 @@ def haft(*words: str, expect: int = 0, quiet: bool = False, unless: str | None =
     return done.stdout
 
 
+def deadline() -> None:
+    """haft's `--timeout` stands before the name: the shell has a parameter of that name."""
+    limited = ["--approve", "--only", "status"]
+    haft("tools", "use", "--timeout", "0.5", "shell", "--command", "sleep 3600", *limited, expect=4)
+
+
 def cancel_from_outside() -> None:
     """One process makes a call that would last an hour; another finds and cancels it."""
     command = "sleep 3600 & trap '' TERM; sleep 3600"
@@ -100,7 +106,7 @@ def tamper(home: str) -> None:
 
 def template() -> None:
     """The complete example of the templates' format, the whole way, twice. What it requires comes from an index."""
-    here = os.path.join("templates", "json_reader_abc123")
+    here = os.path.join("templates", "json_reader")
     shutil.copytree(os.path.join(EXAMPLES, "json-reader"), here, ignore=shutil.ignore_patterns("tests", ".*"))
     with open("haft.toml", "w") as file:
         file.write('[templates]\npaths = ["./templates"]\n')
@@ -177,8 +183,7 @@ def tour(home: str) -> None:
     heading("An Agent Studio template: checked, run in an environment of its own, packed, installed, run again")
     template()
     heading("A deadline, and a cancellation from another process: nothing is left behind")
-    limited = ["--approve", "--timeout", "0.5", "--only", "status"]
-    haft("tools", "use", "shell", "--command", "sleep 3600", *limited, expect=4)
+    deadline()
     cancel_from_outside()
     heading("Long output is shown by its ends and kept whole")
     outcome = json.loads(haft("tools", "use", "shell", "--command", "seq 1 50000", "--approve", "--json", quiet=True))
