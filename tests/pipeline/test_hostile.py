@@ -98,7 +98,8 @@ def test_stubborn_preprocessing_and_approvers_can_be_cancelled(tmp_path):
 def test_only_true_approves_also_inside_an_answer(tmp_path, approved):
     async def body(service):
         outcome = await service.call("shell", {"command": "touch made"})
-        assert outcome.status == "rejected-by-user"
+        assert (outcome.status, outcome.error.code) == ("error", "bad-approver")
+        assert not (tmp_path / "workspace" / "made").exists()
 
     with_service(tmp_path, body, approver=lambda request: ApprovalAnswer(approved=approved))
 
