@@ -108,12 +108,13 @@ from haft.contracts.tool import (
     ToolSpec,
     configured,
 )
-from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Layer, Profile, Walls, grants_from
+from haft.contracts.walls import NO_GRANTS, NOT_RUN, OPEN_WALLS, Grants, Layer, Profile, Walls, grants_from
 
 __all__ = [
     "EXIT_CODES",
     "FOLLOWS",
     "MARK",
+    "NOT_RUN",
     "NO_CHANGES",
     "NO_GRANTS",
     "NO_LIMITS",

@@ -111,6 +111,8 @@ class Walls:
 
 
 OPEN_WALLS = Walls()
+NOT_RUN = Walls(network=False, reason="it has not run")
+"""Of a call that did not get as far as any."""
 
 
 def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:

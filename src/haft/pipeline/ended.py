@@ -5,6 +5,7 @@ from __future__ import annotations
 from haft.contracts import (
     NO_CHANGES,
     NO_LIMITS,
+    NOT_RUN,
     UNTRACKED,
     Bug,
     Failure,
@@ -12,11 +13,9 @@ from haft.contracts import (
     Outcome,
     Rejected,
     Status,
-    Walls,
 )
 from haft.pipeline.run import Run
 
-NOT_RUN = Walls(network=False, reason="it has not run")
 CANCELLED = Failure("cancelled", "the run was cancelled")
 
 

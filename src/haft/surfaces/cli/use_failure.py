@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from haft.contracts import Event, Failure, Outcome, RunId, Status, ThreadId, ToolName
+from haft.contracts import NOT_RUN, Event, Failure, Outcome, RunId, Status, ThreadId, ToolName
 from haft.surfaces.cli.parameters import FLAGS, VALUED
 from haft.surfaces.cli.printing import data, facts, to_json_text
 from haft.surfaces.cli.terminal import is_terminal
@@ -68,6 +68,7 @@ def _outcome(failure: Failure, tool: str, thread: str) -> Outcome:
         user_name(),
         ThreadId(thread),
         error=failure,
+        walls=NOT_RUN,
         started_at=time.time(),
     )
 
