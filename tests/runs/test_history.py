@@ -152,6 +152,6 @@ def test_a_short_name_is_the_beginning_that_no_other_run_has(tmp_path, entry):
     short = history.shortest([*runs, "r_ffffffffffffffffffffffff"])
     assert short == {runs[0]: runs[0], runs[1]: runs[1], runs[2]: runs[2][:13]}
     assert [history.find(name).id for name in short.values()] == runs
-    with pytest.raises(BadUsage, match=f"`r_1a1e`: {', '.join(runs)}"):
+    with pytest.raises(BadUsage, match=rf"`r_1a1e`: {runs[2]} \(add, .*\), {runs[1]} \(add, .*\), {runs[0]} "):
         history.find("r_1a1e")
     history.close()

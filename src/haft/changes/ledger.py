@@ -138,12 +138,14 @@ class Ledger:
 
     def find(self, name: str) -> Row:
         """One change set, by its run or the beginning of that which only one has."""
+        if (exactly := self.get(name)) is not None:
+            return exactly
         if len(name) < _SHORTEST:
             raise UnknownRun(name)
-        found = self._rows("run >= ? AND run < ? ORDER BY run LIMIT 6", [name, name + "\x7f"])
+        found = self._rows("run >= ? AND run < ? ORDER BY run DESC LIMIT 6", [name, name + "\x7f"])
         if not found:
             raise UnknownRun(name)
-        if len(found) > 1 and found[0].run != name:
+        if len(found) > 1:
             raise AmbiguousRun(name, [row.run for row in found])
         return found[0]
 

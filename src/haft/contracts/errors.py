@@ -206,10 +206,11 @@ class UnknownRun(PersonError):
 class AmbiguousRun(BadUsage):
     """A beginning that several runs have."""
 
-    def __init__(self, name: str, runs: Sequence[str]) -> None:
-        more = ", …" if len(runs) > MOST_NAMED else ""
+    def __init__(self, name: str, newest: Sequence[str]) -> None:
+        """`newest` are the runs, in words, the newest first."""
+        more = ", …" if len(newest) > MOST_NAMED else ""
         super().__init__(
-            f"more than one run begins with `{name}`: {', '.join(runs[:MOST_NAMED])}{more}",
+            f"more than one run begins with `{name}`: {', '.join(newest[:MOST_NAMED])}{more}",
             hint="give more of its name",
         )
 

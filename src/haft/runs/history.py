@@ -6,11 +6,14 @@ first, so that nothing falls between.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
 from haft.contracts import AmbiguousRun, Event, RunId, StorageFailed, UnknownRun
+from haft.files import shown
 from haft.runs.entry import RunRecord
 from haft.runs.journal import journal_paths, journalled
 from haft.runs.kept import Frame, KeptReader, has_kept, kept_frames
@@ -22,6 +25,9 @@ LEAST_SHOWN = 13
 """`r_` and the eleven characters of a name that are its time."""
 
 
+_BARE: Final = re.compile(r"[0-9a-f]+")
+
+
 class History:
     """The runs of a state home."""
 
@@ -30,7 +36,9 @@ class History:
         self._database = Database(home.database)
 
     def find(self, name: str) -> RunRecord:
-        """One run, by its name or the beginning of it that only one has."""
+        """One run, by its name or the beginning of it that only one has; `r_` may be left out."""
+        if _BARE.fullmatch(name):
+            name = f"r_{name}"
         found = {run.id: run for run in self._journalled() if run.id.startswith(name)}
         if len(name) >= SHORTEST_NAME:
             _merge(found, by_prefix(self._database, name))
@@ -39,7 +47,7 @@ class History:
         if not found or len(name) < SHORTEST_NAME:
             raise UnknownRun(name)
         if len(found) > 1:
-            raise AmbiguousRun(name, sorted(found))
+            raise AmbiguousRun(name, [_words(found[each]) for each in sorted(found, reverse=True)])
         return next(iter(found.values()))
 
     def shortest(self, names: Iterable[str]) -> dict[str, str]:
@@ -101,6 +109,11 @@ class History:
 
     def close(self) -> None:
         self._database.close()
+
+
+def _words(run: RunRecord) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started_at))
+    return f"{run.id} ({shown(run.tool)}, {when})"
 
 
 def _merge(found: dict[RunId, RunRecord], kept: list[RunRecord]) -> None:

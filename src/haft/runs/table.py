@@ -103,8 +103,8 @@ def select(database: Database, wanted: Filter) -> list[RunRecord]:
 
 
 def by_prefix(database: Database, prefix: str) -> list[RunRecord]:
-    """The first runs whose name begins so: enough to name them to whoever has to choose."""
-    query = "SELECT document FROM runs WHERE id >= ? AND id < ? ORDER BY id LIMIT 6"
+    """The newest runs whose name begins so: enough to name them to whoever has to choose."""
+    query = "SELECT document FROM runs WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 6"
     return [RunRecord.from_text(row[0]) for row in database.rows(query, [prefix, prefix + "\x7f"])]
 
 

@@ -234,4 +234,16 @@ def test_a_beginning_that_several_runs_have_is_an_error_that_names_them(haft):
         said = haft(*words, "r_1a")
         assert said.code == 2 and "more than one run begins with `r_1a`" in said.err
         assert all(run[:10] in said.err for run in runs)
+    for _ in range(5):
+        runs.append(use(haft, "list_directory"))
+    said = haft("show", "r_1a").err
+    assert said.index(runs[-1][:13]) < said.index(runs[-2][:13]) and runs[0][:13] not in said
+    assert said.count("(list_directory, 20") == 5
     assert haft("show", runs[0][:-1], "--json").json["id"] == runs[0]
+
+
+def test_a_run_is_found_without_the_first_letters_that_all_names_have(haft):
+    run = use(haft, "write_file", "--path", "b.txt", "--content", "b", "--approve")
+    assert "+b" in haft("diff", run.removeprefix("r_")[:11]).out
+    assert haft("undo", run.removeprefix("r_")).code == 0
+    assert "no run called `r_00000`" in haft("show", "00000").err
