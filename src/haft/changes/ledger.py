@@ -158,6 +158,15 @@ class Ledger:
         )
         return found[0] if found else None
 
+    def last_undone(self, workspace: str, who: str) -> Row | None:
+        """What was taken back last, and not brought back since."""
+        found = self._rows(
+            "workspace = ? AND who = ? AND verb = 'call' AND state = 'undone' AND files > 0"
+            " ORDER BY latest DESC LIMIT 1",
+            [workspace, who],
+        )
+        return found[0] if found else None
+
     def later(self, row: Row) -> list[Row]:
         """Those that were committed after it in the same workspace, oldest first."""
         return self._rows("workspace = ? AND seq > ? ORDER BY seq", [row.workspace, row.seq])

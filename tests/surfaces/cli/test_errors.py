@@ -29,7 +29,7 @@ from .test_shapes import fits
         (["log", "more"], 2, "`haft log` does not know what to do with `more`", "`haft log --help`"),
         (["completion", "tcsh"], 2, "SHELL must be one of bash, zsh, fish, not `tcsh`", None),
         (["search", "x"], 2, "there is no command `haft search`", "did you mean `haft tools search`?"),
-        (["show"], 2, "`haft show` needs RUN", "`haft show --help`"),
+        (["show"], 2, "`haft show` needs RUN", "`haft log` shows the runs"),
         (["show", "r_none"], 2, "there is no run called `r_none`", "`haft log` shows the runs there are"),
         (["cancel"], 2, "`haft cancel` needs a run or `--all`", "haft log"),
         (["cancel", "r_none"], 2, "there is no run called `r_none`", "`haft log`"),

@@ -21,7 +21,7 @@ def test_undo_takes_back_and_redo_brings_back(haft):
     assert [path.name for path in haft.workspace.iterdir()] == ["a.txt"]
     assert (haft.workspace / "a.txt").read_text() == "one\ntwo\nthree\n"
     redone = haft("redo", run)
-    assert redone.out.splitlines()[1:] == ["  restore a.txt", "  create  link", "  create  new", "  create  new/q"]
+    assert redone.out.splitlines()[1:] == ["  rewrite a.txt", "  create  link", "  create  new", "  create  new/q"]
     assert (haft.workspace / "new" / "q").read_text() == "q\n"
 
 
@@ -34,6 +34,27 @@ def test_undo_alone_steps_back_through_the_runs_of_this_user(haft):
     assert not (haft.workspace / "x").exists()
     last = haft("undo")
     assert last.code == 2 and "there is nothing left to undo" in last.err
+
+
+def test_redo_without_a_run_names_the_one_that_was_undone_last(haft):
+    assert "hint: `haft log` shows the runs" in haft("redo").err
+    first, second = shell(haft, "echo 1 > x"), shell(haft, "echo 2 > y")
+    haft("undo", second)
+    haft("undo", first)
+    said = haft("redo")
+    assert said.code == 2 and f"hint: `haft redo {short(first)}` brings back" in said.err
+    assert not (haft.workspace / "x").exists(), "it is named, not done"
+
+
+def test_what_a_forced_undo_replaced_is_brought_back_by_the_undo_that_it_names(haft):
+    run = shell(haft, "echo 1 > x")
+    (haft.workspace / "x").write_text("mine\n")
+    said = haft("undo", run, "--force")
+    assert said.code == 0 and not (haft.workspace / "x").exists()
+    command, _, words = said.err.strip().removeprefix("`haft ").partition("`")
+    assert words == " brings back what was there"
+    assert haft(*command.split()).code == 0
+    assert (haft.workspace / "x").read_text() == "mine\n"
 
 
 def test_a_dry_run_says_what_it_would_do_and_does_nothing(haft):

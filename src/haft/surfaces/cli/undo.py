@@ -20,6 +20,7 @@ from haft.surfaces.cli.printing import complain, facts, lines, say
 from haft.surfaces.cli.run_names import complete_changes
 from haft.surfaces.cli.settling import MOST, settled, tell_in_the_way
 from haft.surfaces.cli.terminal import one_line
+from haft.surfaces.cli.usage_words import RUNS_HINT
 
 CONFLICT: Final = EXIT_CODES["conflict"]
 
@@ -71,7 +72,6 @@ def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None,
 @click.argument(
     "runs",
     nargs=-1,
-    required=True,
     metavar="RUN...",
     shell_complete=complete_changes("undone"),
     help="The runs that were undone.",
@@ -81,7 +81,20 @@ def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None,
 @click.pass_context
 def redo_runs(context: click.Context, runs: tuple[str, ...], dry_run: bool, force: bool) -> None:
     """Bring back what was undone. Named are the runs that were undone, not the undo."""
+    if not runs:
+        raise _needs_run(context.find_object(Globals) or Globals())
     _reverse(context, Wanted("redo", runs, None, dry_run, force))
+
+
+def _needs_run(said: Globals) -> BadUsage:
+    """Which run is brought back is never guessed; the one that most likely is meant is named."""
+    from haft.service import user_name
+
+    with history(), change_sets() as changes:
+        here = os.path.realpath(workspace_of(said))
+        last = None if changes is None else changes.ledger.last_undone(here, user_name())
+    hint = RUNS_HINT if last is None else f"`haft redo {last.run}` brings back what was undone last here"
+    return BadUsage("`haft redo` needs the run that was undone", hint=hint)
 
 
 def _reverse(context: click.Context, wanted: Wanted) -> None:
@@ -100,6 +113,8 @@ def _reverse(context: click.Context, wanted: Wanted) -> None:
         facts(shape)
     elif not in_the_way:
         lines(_told(shape, wanted))
+        if wanted.force and shape["undo"] is not None and shape["plan"] and not said.quiet:
+            say(f"`haft undo {shape['undo']}` brings back what was there")
     if in_the_way:
         _tell_conflict(shape, wanted, said)
     context.exit(CONFLICT if in_the_way else 0)
@@ -149,20 +164,22 @@ def _told(shape: dict[str, Any], wanted: Wanted) -> Iterator[str]:
         yield f"would {wanted.direction} {named}"
     else:
         yield f"{named} {wanted.past} by {shape['undo']}"
-    yield from _plan_lines(shape["plan"])
+    yield from _plan_lines(shape["plan"], wanted)
 
 
 def _named(runs: Sequence[str]) -> str:
     return ", ".join(runs) if len(runs) <= 5 else f"{', '.join(runs[:4])} and {len(runs) - 4} more"
 
 
-def _plan_lines(plan: Sequence[dict[str, str]]) -> Iterator[str]:
+def _plan_lines(plan: Sequence[dict[str, str]], wanted: Wanted) -> Iterator[str]:
+    # A redo brings the later content: to a person that is no restoring.
+    words = {"restore": "rewrite"} if wanted.direction == "redo" else {}
     if not plan:
         yield "  every path is as it should be already"
     moved = [step for step in plan if step["action"] != "keep"]
     stays = [step for step in plan if step["action"] == "keep"]
     for steps, after in ((moved, ""), (stays, ": it holds what others put there")):
-        yield from (f"  {step['action']:<7} {one_line(step['path'])}{after}" for step in steps[:MOST])
+        yield from (f"  {words.get(step['action'], step['action']):<7} {one_line(step['path'])}{after}" for step in steps[:MOST])
         if len(steps) > MOST:
             yield f"  and {len(steps) - MOST:_} more"
 
@@ -173,7 +190,7 @@ def _tell_conflict(shape: dict[str, Any], wanted: Wanted, said: Globals) -> None
     if not said.quiet:
         tell_in_the_way(conflicts)
         say(f"to {wanted.direction} {_named(shape['runs'])} means:")
-        for line in _plan_lines(shape["plan"]):
+        for line in _plan_lines(shape["plan"], wanted):
             say(line)
     count = "a path was" if len(conflicts) == 1 else f"{len(conflicts):_} paths were"
     later = list(dict.fromkeys(each["by"] for each in conflicts if each["by"] != "outside"))

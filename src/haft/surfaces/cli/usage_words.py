@@ -12,6 +12,8 @@ from haft.contracts import BadUsage, near_miss
 _REFUSED: Final = re.compile(r"'?(?P<value>.*?)'? is not ", re.DOTALL)
 _EXTRA: Final = re.compile(r"unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL)
 
+RUNS_HINT: Final = "`haft log` shows the runs"
+
 
 def worded(error: click.ClickException) -> BadUsage:
     """The error of click as one of ours."""
@@ -25,7 +27,8 @@ def worded(error: click.ClickException) -> BadUsage:
         hint = f"did you mean `{near}`?" if near else listed
         return BadUsage(f"`{command}` has no option `{error.option_name}`", hint=hint)
     if isinstance(error, click.MissingParameter) and error.param is not None:
-        return BadUsage(f"`{command}` needs {_shown(error.param)}", hint=more)
+        hint = RUNS_HINT if error.param.name in ("run", "runs") else more
+        return BadUsage(f"`{command}` needs {_shown(error.param)}", hint=hint)
     if isinstance(error, click.BadParameter) and error.param is not None:
         return _bad_value(error.param, error.message, more)
     if isinstance(error, click.BadOptionUsage):
