@@ -59,11 +59,8 @@ class ThreadScratch:
     def missed(self, thread: str, said: str) -> str | None:
         """A path that a program did not find, by its own words, and that is in the `/tmp` of its thread."""
         inside = os.path.join(self.root, self.name_of(thread), "tmp")
-        for line in said.splitlines()[-MOST_LINES:]:
-            named = _IN_TMP.search(line) if _MISSING.search(line) else None
-            if named is not None and os.path.lexists(os.path.join(inside, named[1])):
-                return f"/tmp/{named[1]}"  # noqa: S108  as the program calls it
-        return None
+        there = (name for name in not_found(said) if os.path.lexists(os.path.join(inside, name)))
+        return next((f"/tmp/{name}" for name in there), None)  # noqa: S108  as the program calls it
 
     @contextlib.contextmanager
     def held(self, name: str) -> Iterator[bool]:
@@ -132,6 +129,14 @@ class ThreadScratch:
             return os.stat(os.path.join(self.root, _SWEPT)).st_mtime < time.time() - SWEEP_SECONDS
         except OSError:
             return os.path.isdir(self.root)
+
+
+def not_found(said: str) -> Iterator[str]:
+    """The names in `/tmp` that a program did not find, by its own words."""
+    for line in said.splitlines()[-MOST_LINES:]:
+        named = _IN_TMP.search(line) if _MISSING.search(line) else None
+        if named is not None:
+            yield named[1]
 
 
 def scratch_root(state_home: str) -> str:

@@ -167,7 +167,7 @@ def test_a_tool_without_walls_offers_no_network(terminal, haft):
     here.until(QUESTION)
     assert "network]" not in here.seen and "w(ith network)" not in here.seen
     here.type("w\n")
-    here.until("`w` is no answer to this")
+    here.until("`w` is not offered: ")
     here.until(QUESTION)
     here.type("n\n")
     assert here.end() == 3
@@ -179,7 +179,7 @@ def test_under_never_no_network_is_offered(terminal, haft):
     here.until(QUESTION)
     assert "w(ith network)" not in here.seen
     here.type("w\n")
-    here.until("`w` is no answer to this")
+    here.until("`w` is not offered: ")
     here.until(QUESTION)
     here.type("n\n")
     assert here.end() == 3
@@ -243,6 +243,19 @@ def test_a_question_mark_explains_the_choices(terminal):
     here.until(QUESTION)
     here.type("?\n")
     here.until("n, no, Enter: no")
+    here.until(QUESTION)
+    here.type("n\n")
+    assert here.end() == 3
+
+
+def test_a_key_that_is_not_offered_says_why(terminal):
+    here = terminal("tools", "use", "shell", "--command", "cat /tmp/out.csv")
+    here.until(QUESTION)
+    here.type("t\n")
+    here.until("`t` is not offered: `/tmp/out.csv` lies outside of the workspace; it leaves the workspace")
+    here.until(QUESTION)
+    here.type("o\n")
+    here.until("`o` is not offered: no variable is withheld")
     here.until(QUESTION)
     here.type("n\n")
     assert here.end() == 3

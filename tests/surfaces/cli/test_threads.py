@@ -85,19 +85,22 @@ def test_calls_from_one_terminal_share_a_thread_and_its_tmp(haft, shell):
     assert one["thread"].startswith("T-terminal-") and other["thread"] != one["thread"]
     assert named["thread"] == "T-mine"
     assert "No such file" in other["output"] and "No such file" in named["output"]
+    assert other["notes"] == named["notes"] == []
 
 
 def test_without_a_terminal_every_call_is_a_thread_of_its_own(haft):
-    def call():
-        words = ["tools", "use", "shell", "--command", "echo", "--approve"]
+    def call(command):
+        words = ["tools", "use", "shell", "--command", command, "--approve"]
         done = subprocess.run(
             [*PROGRAM, *words], cwd=haft.workspace, env=haft.env, capture_output=True, stdin=subprocess.DEVNULL,
             start_new_session=True, timeout=PATIENCE,
         )  # fmt: skip
-        return json.loads(done.stdout)["thread"]
+        return json.loads(done.stdout), done.stderr.decode()
 
-    one, two = call(), call()
-    assert one != two and not one.startswith("T-terminal-")
+    (one, said), (two, told) = call("seq 3 > /tmp/out.csv"), call("wc -l /tmp/out.csv")
+    assert one["thread"] != two["thread"] and not one["thread"].startswith("T-terminal-")
+    note = "without a terminal each call has a /tmp of its own: `--thread NAME` shares one between calls"
+    assert (one["notes"], said) == ([], "") and two["notes"] == [note] and f"note: {note}\n" in told
 
 
 def test_an_answer_for_the_thread_lasts_until_the_terminal_is_closed(haft, shell):
@@ -127,6 +130,9 @@ def test_where_it_would_last_for_one_call_only_it_is_not_offered(shell):
     here.until("a (always, here) also allows")
     here.until("Approve shell? [y/N, a(lways), w(ith network), e(dit), m(essage)] ")
     assert "t (in this thread)" not in here.seen and "t lasts" not in here.seen
+    here.type("t\n")
+    here.until("`t` is not offered: it would last for this call only; type y/N")
+    here.until("Approve shell?")
     here.type("n\n")
     assert here.end() == 3
 

@@ -190,7 +190,22 @@ class _Prompt:
         offered = len(self._to_allow(arguments))
         if offered > 1 and _FOR_LONGER.fullmatch(answer):
             return f"several things could be allowed: type `{answer[0]} 1` to `{answer[0]} {offered}`"
-        return not_understood(answer, f"{self._keys(arguments)}; `?` explains them")
+        keys = f"{self._keys(arguments)}; `?` explains them"
+        why = self._why_not(answer, arguments)
+        return not_understood(answer, keys) if why is None else f"`{answer}` is not offered: {why}; type {keys}"
+
+    def _why_not(self, answer: str, arguments: Mapping[str, Any]) -> str | None:
+        """Why a key that there is counts for nothing here."""
+        longer = _FOR_LONGER.fullmatch(answer)
+        if (answer == "o" or (longer is not None and longer[1] == "v")) and not self.request.withheld:
+            return "no variable is withheld"
+        if answer in ("w", "w /tmp"):
+            return "the network is open already" if self.request.walls.network else "it cannot get the network"
+        if longer is None:
+            return None
+        if not self._to_allow(arguments):
+            return one_line(self.request.reason) if arguments == self.request.arguments else "the arguments are new"
+        return "it would last for this call only" if longer[1] == "t" and self.lasts is None else None
 
     def _shown(self, arguments: Mapping[str, Any]) -> Iterator[str]:
         shown = self.request if self.judged is None else replace(self.request, arguments=self.judged)

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from typing import Final
+
+from haft.contracts import Outcome
+
+OWN_TMP: Final = "without a terminal each call has a /tmp of its own: `--thread NAME` shares one between calls"
 
 # Fields of /proc/PID/stat, counted after the name.
 _TERMINAL: Final = 4
@@ -32,6 +37,15 @@ def how_long(named: str | None, terminal: str | None) -> str | None:
     if named is not None:
         return "for all calls that name this thread with --thread"
     return None if terminal is None else "until this terminal is closed"
+
+
+def with_scratch_note(outcome: Outcome) -> Outcome:
+    """The outcome of a call whose thread nobody else has, with a note where it missed something in its `/tmp`."""
+    from haft.sandbox.thread_scratch import not_found
+
+    if outcome.walls.scratch is None or not any(not_found(f"{outcome.output}\n{outcome.stderr}")):
+        return outcome
+    return replace(outcome, notes=(*outcome.notes, OWN_TMP))
 
 
 def _fields(pid: str) -> list[bytes]:

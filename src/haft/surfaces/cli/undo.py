@@ -179,7 +179,9 @@ def _plan_lines(plan: Sequence[dict[str, str]], wanted: Wanted) -> Iterator[str]
     moved = [step for step in plan if step["action"] != "keep"]
     stays = [step for step in plan if step["action"] == "keep"]
     for steps, after in ((moved, ""), (stays, ": it holds what others put there")):
-        yield from (f"  {words.get(step['action'], step['action']):<7} {one_line(step['path'])}{after}" for step in steps[:MOST])
+        yield from (
+            f"  {words.get(step['action'], step['action']):<7} {one_line(step['path'])}{after}" for step in steps[:MOST]
+        )
         if len(steps) > MOST:
             yield f"  and {len(steps) - MOST:_} more"
 

@@ -187,7 +187,10 @@ def use_tool(context: click.Context, line: Line) -> None:
     tell_ignored(service.config, said)
     tell_what_is_logged(said)
     tells_waiting = not said.quiet and approver is None
-    outcome = asyncio.run(_perform(service, wanted, line, display, interrupts, tells_waiting=tells_waiting))
+    is_alone = wanted.thread is None and terminal is None
+    outcome = asyncio.run(
+        _perform(service, wanted, line, display, interrupts, tells_waiting=tells_waiting, is_alone=is_alone)
+    )
     if not isinstance(outcome, Outcome):
         _show_preview(outcome, said)
         return
@@ -210,8 +213,12 @@ async def _perform(
     interrupts: Interrupts,
     *,
     tells_waiting: bool,
+    is_alone: bool,
 ) -> Outcome | str | None:
-    """The outcome; or, where only that is wanted, what the tool says that it would do."""
+    """The outcome; or, where only that is wanted, what the tool says that it would do. `is_alone`: no other call is of
+    its thread."""
+    from haft.surfaces.cli.threads import with_scratch_note
+
     async with service:
         name, spec = await _found(service, wanted.tool, wanted.grants)
         if spec is None and "--workspace" in line.after_name:
@@ -236,6 +243,8 @@ async def _perform(
                     if tells_waiting:
                         tell_waiting(event)
                 outcome = await run
+                if is_alone:
+                    outcome = with_scratch_note(outcome)
                 await display.end(outcome)
             except BrokenPipeError:
                 # Nobody reads any more: what would be shown is not worth working for.
