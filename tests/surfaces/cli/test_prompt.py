@@ -259,3 +259,12 @@ def test_a_key_that_is_not_offered_says_why(terminal):
     here.until(QUESTION)
     here.type("n\n")
     assert here.end() == 3
+
+
+def test_the_first_line_breaks_between_words(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    reason = "`/tmp/out.csv` lies outside of the workspace; it leaves the workspace (outside-workspace)"
+    request = ApprovalRequest(RunId("r_1"), ToolName("t"), "", {}, reason, "me", ThreadId("T"))
+    first, second, *_ = shown_call(request, {}, "/w")
+    assert first == "t asks: `/tmp/out.csv` lies outside of the workspace; it"
+    assert second == "  │ leaves the workspace (outside-workspace)"

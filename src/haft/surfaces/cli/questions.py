@@ -36,7 +36,7 @@ def shown_call(
     """The call line by line: why it asks, its arguments, what was found in them, what it could reach. `arguments` may
     be others than those of the request; what was found in those is then not shown. `stream` is where it goes."""
     stream = stream or sys.stderr
-    first, *more = framed(one_line(f"{request.tool} {verb}: {request.reason}"), "")
+    first, *more = framed(one_line(f"{request.tool} {verb}: {request.reason}"), "", at_blanks=True)
     yield styled(first, "bold", stream)
     yield from more
     if not arguments:

@@ -74,15 +74,25 @@ def clipped(text: str, room: int) -> str:
 BAR: Final = "  │ "
 
 
-def framed(text: str, first: str = BAR) -> Iterator[str]:
+def framed(text: str, first: str = BAR, *, at_blanks: bool = False) -> Iterator[str]:
     """A text in a frame that it cannot leave: every line behind a bar, the very first behind `first`, and broken before
     the terminal breaks it. Tabs are written as escapes, since nobody knows how wide they are, and so are marks that
-    would be drawn over the frame."""
+    would be drawn over the frame. `at_blanks`: sentences, which break between words where there is a blank to break at;
+    where every letter counts, such as in a command, nothing is dropped."""
     room = max(8, width() - max(columns(BAR), columns(first)))
     for line in visible(text).replace("\t", "\\t").split("\n"):
-        for piece in _pieces(line, room):
+        for piece in _between_words(line, room) if at_blanks and line.isascii() else _pieces(line, room):
             yield f"{first}{piece}"
             first = BAR
+
+
+def _between_words(text: str, room: int) -> Iterator[str]:
+    while len(text) > room:
+        at = text.rfind(" ", 1, room + 1)
+        at = room if at < 0 else at
+        yield text[:at]
+        text = text[at:].removeprefix(" ")
+    yield text
 
 
 def _pieces(text: str, room: int) -> Iterator[str]:
