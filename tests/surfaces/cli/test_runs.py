@@ -1,9 +1,12 @@
 """`log`, `show`, `output`, `watch` and `cancel`, from other processes than the one that runs."""
 
+import asyncio
 import json
 import signal
 
 import pytest
+
+from haft import ToolService
 
 from .conftest import short, until
 from .test_shapes import fits
@@ -247,3 +250,28 @@ def test_a_run_is_found_without_the_first_letters_that_all_names_have(haft):
     assert "+b" in haft("diff", run.removeprefix("r_")[:11]).out
     assert haft("undo", run.removeprefix("r_")).code == 0
     assert "no run called `r_00000`" in haft("show", "00000").err
+
+
+def test_the_log_says_that_it_is_of_every_workspace_and_how_it_would_be_of_one(haft, tmp_path):
+    use(haft, "read_file", "--path", "a.txt")
+    assert haft("log").err == ""
+    (tmp_path / "other" / "below").mkdir(parents=True)
+    (tmp_path / "other" / "haft.toml").touch()
+    other = ["-w", str(tmp_path / "other")]
+    use(haft, "list_directory", *other)
+    assert haft("log").err == "of every workspace; `-w .` shows those of this one\n"
+    assert haft("log", "-w", ".").err == haft("log", "-q").err == haft("log", "--json").err == ""
+    assert "list_directory" not in haft("log", "-w", ".").out
+    assert "`-w ..` shows" in haft("log", cwd=tmp_path / "other" / "below").err
+
+
+def test_the_log_says_where_it_stops(haft):
+    async def many():
+        async with ToolService.open(haft.workspace, home=haft.home) as service:
+            for _ in range(51):
+                await service.call("read_file", {"path": "a.txt"})
+
+    asyncio.run(many())
+    said = haft("log")
+    assert len(said.out.splitlines()) == 50 and said.err == "the 50 newest; `--limit N` shows more\n"
+    assert haft("log", "--limit", "51").err == haft("log", "-q").err == haft("log", "--json").err == ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -27,6 +29,7 @@ ROOMY: Final = 100
 """Columns from which a line has room for everything."""
 NARROW_WHO: Final = 8
 NARROW_TOOL: Final = 18
+USUAL_LIMIT: Final = 50
 MOST_FILES: Final = 100
 """Changed files that a person is shown."""
 
@@ -40,7 +43,7 @@ MOST_FILES: Final = 100
 @click.option("--parent", metavar="RUN", shell_complete=complete_run, help="Only runs that this run made.")
 @click.option("--since", "after", metavar="T", help="`2h`, `30m`, `1d`, a date or an ISO time.")
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many."
+    "--limit", metavar="N", type=click.IntRange(min=1), default=USUAL_LIMIT, show_default=True, help="At most so many."
 )
 @click.pass_obj
 def log_runs(said: Globals, /, after: str | None, status: str | None, path: str | None, **wanted: Any) -> None:
@@ -61,15 +64,29 @@ def log_runs(said: Globals, /, after: str | None, status: str | None, path: str 
             path = _inside(workspace, path)
         chosen = Filter(status=status, since=earliest, path=path, workspace=workspace, **wanted)
         with change_sets() as changes:
-            found = [] if kept is None else kept.runs(chosen)
+            found = [] if kept is None else kept.runs(replace(chosen, limit=chosen.limit + 1))
+            more, found = len(found) > chosen.limit, found[: chosen.limit]
             if changes is not None:
                 found = [changes.brought_up_to_date(run) for run in found]
     if said.json:
         facts([run.to_json() for run in found])
     elif found:
         table(list(_rows(found)))
+        if not said.quiet:
+            if more and chosen.limit == USUAL_LIMIT:  # Whoever named another knows.
+                say(f"the {chosen.limit} newest; `--limit N` shows more")
+            if chosen.workspace is None:
+                _tell_workspaces(found, said)
     elif not said.quiet:
         say("no runs")
+
+
+def _tell_workspaces(runs: Sequence[RunRecord], said: Globals) -> None:
+    """Where runs of other workspaces are among them: that they are, and how they are left out."""
+    with contextlib.suppress(BadUsage):  # The current directory is gone: then there is no such way.
+        here = os.path.realpath(workspace_of(said))
+        if any(run.record["workspace"] != here for run in runs):
+            say(f"of every workspace; `-w {one_line(os.path.relpath(here))}` shows those of this one")
 
 
 def _inside(workspace: str, path: str) -> str:
