@@ -215,6 +215,34 @@ def test_a_remembered_answer_holds_for_its_thread_and_its_definition_only(judge)
     assert run(asked, "make", thread="T-2").action == "ask"
 
 
+def test_rules_that_allow_as_much_as_an_answer_and_grant_more_decide_before_it(judge):
+    def grants(written, answered, command="make; npm i", origin="user"):
+        answers = rules({**answered, "exactly": {"command": command}, "tool": "shell"}, origin="remembered")
+        return run(judge(rules(*written, origin=origin), remembered=lambda: answers), command)
+
+    answer, token, net = {"action": "allow"}, {"env": ["TOKEN"]}, {"network": True}
+    both = [shell("allow", "make*", grant=token), shell("allow", "npm*")]
+    assert grants(both, answer).grants.env == ("TOKEN",)
+    assert grants(both, answer, origin="workspace").grants.env == ("TOKEN",)
+    # What the rules would not let pass alone is let pass as it was answered, and no wider.
+    for written in (
+        both[:1],
+        [shell("ask", "npm*"), *both],
+        [both[0], shell("ask", "npm*")],
+        [both[0], shell("try", "npm*")],
+    ):
+        decision = grants(written, answer)
+        assert (decision.action, decision.grants.env) == ("allow", ()), written
+    assert grants([*both, shell("reject", "npm*")][::-1], answer).action == "reject"
+    # Grants are not added up: a network and a token together are more than either.
+    decision = grants(both, {**answer, "grant": net})
+    assert decision.grants.network and not decision.grants.env
+    assert grants([shell("allow", "make*", grant={**token, **net}), both[1]], {**answer, "grant": net}).grants.env
+    # A danger that only the answer names.
+    dangerous = {**answer, "dangers": ["recursive-delete"]}
+    assert not grants([shell("allow", "rm*", grant=token)], dangerous, "rm -r d").grants.env
+
+
 def test_what_can_be_allowed_is_exactly_what_was_seen(judge):
     decision = run(judge(), "cat a.txt; make 'all *'")
     (offer,) = decision.to_allow

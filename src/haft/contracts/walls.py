@@ -35,6 +35,10 @@ class Grants:
         scratch = self.scratch or other.scratch
         return Grants(self.network or other.network, env, path, read, write, scratch=scratch)
 
+    def exceeds(self, other: Grants) -> bool:
+        """Whether it grants all that the other does, and more."""
+        return self | other == self | self and other | self != other | other
+
     def to_json(self) -> dict[str, Any]:
         return {
             "network": self.network,

@@ -42,11 +42,17 @@ def grant_words(names: Sequence[str], tool: str, *, session: bool) -> str:
         listed = ", ".join(f'"{name}"' for name in names)
         return f"to pass it on: grant = {{env = [{listed}]}} on the plugin's entry in `plugins`"
     options = " ".join(f"--env {name}" for name in names)
-    return f"to pass it on: `{options}` with the call, or `haft permissions add ask {tool} {options}` for all calls"
+    add = (
+        f"`haft permissions add allow {tool} {options}` for all calls, without being asked (`add ask`: asked each time)"
+    )
+    return f"to pass it on: `{options}` with the call, or {add}"
 
 
-def note(names: Sequence[str], tool: str, *, session: bool) -> str:
-    """For the person, about a call that missed them."""
+def note(names: Sequence[str], tool: str, *, session: bool, answer: str | None = None) -> str:
+    """For the person, about a call that missed them. `answer` is where the remembered answer stands that let it pass
+    with grants of its own: rules that do not have these too do not count beside it."""
     told, are = " and ".join(names), "are" if len(names) > 1 else "is"
     how = grant_words(names, tool, session=session)
+    if answer is not None:
+        how = f"your answer {answer} decides this call, without {told}: `haft permissions remove {answer}`; then, {how}"
     return f"`{tool}` asks for {told}, which {are} set here and {are} withheld from it; {how}"

@@ -5,6 +5,7 @@
   first that fits counts. What anyone rejects is rejected; else remembered answers come first, then the embedding
   program's rules, the workspace's, the user's. Where no rule fits, a part that only reads passes, and so does a tool
   whose reading is vouched for; everything else asks.
+- Where the written rules alone would allow a call, with all that a remembered answer grants and more, they decide it.
 - In a line that rules let pass, a part that analysis alone lets pass may not start other programs.
 - A dangerous part asks even where a rule allows it, unless that rule names the danger.
 - A tool that nobody vouches for is bound to the definition that a person agreed to, or that ran first because a rule
@@ -19,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, HaftError, foreign_locale
+from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, Grants, HaftError, foreign_locale
 from haft.policy.allowable import allowable
 from haft.policy.analysis.verdict import DANGERS, EVALUATED, Analysis, Danger, Ground, Part, unread
 from haft.policy.approval.environments import ENVIRONMENT, Environments
@@ -101,13 +102,13 @@ class Judge:
         pin = pin_of(spec)
         analysis = self._analysis(question)
         call = self._as_rules_see_it(question, pin)
-        if analysis is None:
-            units = [self._unit(question, call, None, steps)]
-        else:
-            units = [self._unit(question, call, part, steps) for part in analysis.parts]
-            units = self._beside_rules(units, steps)
-            if not analysis.understood:
-                units = self._raw(call, units, steps)
+        units = self._units(question, call, analysis, self._remembered(), steps)
+        if any(unit.rule is not None and unit.rule.origin == "remembered" for unit in units):
+            untold: list[Step] = []
+            alone = self._units(question, call, analysis, (), untold)
+            if all(unit.action == "allow" for unit in alone) and _granted(alone).exceeds(_granted(units)):
+                steps += [Step("rules", spec.name, "written rules allow it too, and grant more"), *untold]
+                units = alone
         decision = self._combined(question, units, pin, is_command=analysis is not None)
         decision = self._held_to_pin(question, decision, units, pin, steps)
         return Explained(self._held_to_environment(question, decision, units, steps), tuple(steps))
@@ -146,8 +147,20 @@ class Judge:
             parts.append(_with(variables))
         return Analysis(tuple(parts), all(each.understood for each in found))
 
-    def _unit(self, question: Question, call: Asked, part: Part | None, steps: list[Step]) -> _Unit:
-        rule, least = self._ruling(call, part, steps)
+    def _units(
+        self, question: Question, call: Asked, analysis: Analysis | None, answers: Sequence[Rule], steps: list[Step]
+    ) -> list[_Unit]:
+        """Every unit of a call, by the rules and by these remembered answers."""
+        if analysis is None:
+            return [self._unit(question, call, None, answers, steps)]
+        units = [self._unit(question, call, part, answers, steps) for part in analysis.parts]
+        units = self._beside_rules(units, steps)
+        return units if analysis.understood else self._raw(call, units, steps)
+
+    def _unit(
+        self, question: Question, call: Asked, part: Part | None, answers: Sequence[Rule], steps: list[Step]
+    ) -> _Unit:
+        rule, least = self._ruling(call, part, answers, steps)
         if rule is not None:
             unit = self._by_rule(rule, part, steps)
             return replace(unit, least=max(unit.least, least, key=lambda each: _STRICTNESS[each]))
@@ -160,13 +173,15 @@ class Judge:
         steps.append(Step("built-in", base.rule, f"{base.action}: {base.reason}", base.source))
         return _Unit(base.action, base.reason, None)
 
-    def _ruling(self, call: Asked, part: Part | None, steps: list[Step]) -> tuple[Rule | None, Action]:
+    def _ruling(
+        self, call: Asked, part: Part | None, answers: Sequence[Rule], steps: list[Step]
+    ) -> tuple[Rule | None, Action]:
         """The rule that decides a unit, if one does; and what is decided at least, where it leaves it to a program."""
         first = {origin: self._first_of(rules, call, part, steps) for origin, rules in self._rules.items()}
         rejecting = next((rule for rule in first.values() if rule is not None and rule.action == "reject"), None)
         if rejecting is not None:
             return rejecting, "reject"
-        chosen = self._first(self._remembered(), call, part, steps)
+        chosen = self._first(answers, call, part, steps)
         chosen = chosen or next((rule for rule in first.values() if rule is not None), None)
         for origin in ("user", "caller", "workspace"):
             rule = first[origin]
@@ -295,10 +310,6 @@ class Judge:
         if rule is None and not is_command:
             return replace(decide(question.spec, confined=question.walled), pin=_digest(pin))
         by_analysis = all(unit.rule is None for unit in units)
-        grants = NO_GRANTS
-        for unit in units:
-            if unit.rule is not None and unit.action in ("allow", "try", "ask", "delegate"):
-                grants = grants | unit.rule.grant
         action = strictest.action
         delegates = tuple(
             dict.fromkeys(
@@ -320,7 +331,7 @@ class Judge:
             profile="read-only" if reads_only or self._only_reads(question) else "workspace",
             neutral=reads_only,
             unasked=reads_only,
-            grants=grants if action != "reject" else NO_GRANTS,
+            grants=_granted(units) if action != "reject" else NO_GRANTS,
             message=rule.message if rule is not None else None,
             delegates=delegates,
             otherwise=max(rest, key=lambda each: _STRICTNESS[each], default="allow"),
@@ -389,6 +400,14 @@ class Judge:
         if decision.action == "delegate":
             return replace(decision, otherwise="ask", reason=held.reason)
         return replace(decision, action="ask", layer="pins", reason=held.reason)
+
+
+def _granted(units: Sequence[_Unit]) -> Grants:
+    granted = NO_GRANTS
+    for unit in units:
+        if unit.rule is not None and unit.action != "reject":
+            granted = granted | unit.rule.grant
+    return granted
 
 
 def _asks(unit: _Unit) -> bool:

@@ -533,7 +533,10 @@ class Sandbox:
         for path, how in () if explained else looked_for_credentials(output, walls, self._ground()):
             yield f"`{call.name}` looked for {path}, which is hidden from it; {how}"
         if missed := missed_by(call, output, walls, self._host, failed=failed):
-            yield note(missed, call.name, session=walls.session)
+            decided = call.decision
+            is_answer = decided is not None and decided.source.startswith("remembered:") and decided.grants != NO_GRANTS
+            answer = decided.source if decided is not None and is_answer else None
+            yield note(missed, call.name, session=walls.session, answer=answer)
         for name in self.unset(walls.env):
             yield f"{name} was granted to `{call.name}`, and is not set here: set {name} and call it again"
 

@@ -117,6 +117,15 @@ def test_an_answer_for_the_thread_lasts_until_the_terminal_is_closed(haft, shell
     assert there.end() == 3
 
 
+def test_permissions_test_agrees_with_a_call_from_the_same_terminal(shell):
+    tested = shlex.join(["haft", "permissions", "test", "shell", "--command", TOUCH[-1]])
+    here = shell(f"{shlex.join(['haft', *TOUCH])}; {tested}")
+    here.until(QUESTION)
+    here.type("t\n")
+    here.until("source: remembered:1")
+    assert here.end() == 0
+
+
 def test_for_a_thread_with_a_name_it_lasts_for_all_calls_that_name_it(shell):
     here = shell(shlex.join(["haft", *TOUCH, "--thread", "T-one"]))
     here.until("t lasts for all calls that name this thread with --thread\n")

@@ -46,7 +46,7 @@ def test_a_call_that_went_without_says_so_and_with_env_gets_it_masked(box):
     (note,) = without["notes"]
     assert without["status"] == "done" and "skipping" in without["output"]
     assert "TEAM_TOKEN" in note and "`--env TEAM_TOKEN`" in note
-    assert "haft permissions add ask tb__notify --env TEAM_TOKEN" in note
+    assert "`haft permissions add allow tb__notify --env TEAM_TOKEN` for all calls, without being asked" in note
     given = box(*CALL, "--approve", "--env", "TEAM_TOKEN", "--json")
     assert f"sent, {len(VALUE)} characters: [secret removed by haft]" in given.json["output"]
     assert given.json["notes"] == [] and given.json["walls"]["env"] == ["TEAM_TOKEN"]
@@ -115,6 +115,34 @@ def test_a_rule_passes_it_on(box):
     del box.env["TEAM_TOKEN"]
     said = box(*CALL, "--json").json
     assert any("is not set here: set TEAM_TOKEN" in note for note in said["notes"])
+
+
+def test_a_rule_passes_it_on_where_an_earlier_answer_allows_the_call(box, terminal):
+    here = terminal(*CALL)
+    here.until("a(lways)")
+    here.type("a\n")
+    assert here.end() == 0 and "skipping" in here.seen
+    box("permissions", "add", "allow", "tb__notify", "--env", "TEAM_TOKEN")
+    assert 'grants: {"env": ["TEAM_TOKEN"]}' in box("permissions", "test", "tb__notify", "--message", "hi").out
+    assert "sent, " in box(*CALL, "--json").json["output"]
+
+
+def test_an_answer_with_grants_that_the_rule_has_not_is_named_with_how_to_forget_it(box, terminal):
+    path = box.workspace / ".agents" / "tools" / "notify"
+    path.write_text(f'{SOURCE}echo "${{OTHER_TOKEN:-OTHER_TOKEN not set}}"\n')
+    here = terminal(*CALL)
+    here.until("v(ariable, always)")
+    here.type("v\n")
+    assert here.end() == 0
+    box.env["OTHER_TOKEN"] = "other-3f9a77c1d2"
+    box("permissions", "add", "allow", "tb__notify", "--env", "OTHER_TOKEN")
+    said = box(*CALL, "--json").json
+    assert said["walls"]["env"] == ["TEAM_TOKEN"], "the two are not added up"
+    (note,) = said["notes"]
+    answer = said["decision"]["source"]
+    assert f"your answer {answer} decides this call, without OTHER_TOKEN" in note
+    assert box("permissions", "remove", answer).code == 0
+    assert box(*CALL, "--json").json["walls"]["env"] == ["OTHER_TOKEN"]
 
 
 def test_a_rule_for_a_variable_that_is_not_set_is_written_with_a_warning(box):

@@ -64,10 +64,11 @@ def test_rules(
     said = context.find_object(Globals) or Globals()
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
+    from haft.surfaces.cli.threads import terminal_thread
 
     if (tool is None) == (batch is None):
         raise BadUsage("`haft permissions test` needs the name of a tool, or `--batch` and neither name nor arguments")
-    service = ToolService.open(workspace_of(said))
+    service = ToolService.open(workspace_of(said), thread=terminal_thread())
     tell_ignored(service.config, said)
     tell_what_is_logged(said)
     trial = _Trial(service, verbose=verbose, asks=asks, quiet=said.quiet)
