@@ -308,7 +308,7 @@ def test_a_file_that_cannot_be_changed_by_lines_is_left_alone(haft, own, text):
     assert path.read_text() == text
 
 
-@pytest.mark.parametrize("source", ["nonsense", "remembered:9", f"{OWN}:2", "/etc/haft.toml:1", "haft.toml:1"])
+@pytest.mark.parametrize("source", ["nonsense", "remembered:9", f"{OWN}:2", "/etc/haft.toml:1", "haft.toml:99"])
 def test_what_is_no_rule_of_ours_is_not_removed(haft, own, source):
     path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
     (haft.workspace / "haft.toml").write_text('[[permissions]]\ntool = "edit_file"\naction = "ask"\n')
@@ -316,6 +316,34 @@ def test_what_is_no_rule_of_ours_is_not_removed(haft, own, source):
     assert said.code == 2 and "error:" in said.err
     assert path.read_text() and (haft.workspace / "haft.toml").read_text()
     assert len(haft("permissions", "list", "--json").json) == 6
+
+
+def test_a_rule_of_the_workspace_is_removed_by_the_source_that_list_shows(haft, own):
+    mine = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
+    theirs = haft.workspace / "haft.toml"
+    words = ["permissions", "add", "allow", "shell", "--in", "workspace", "--match"]
+    assert haft(*words, "command=make *").code == haft(*words, "command=touch *").code == 0
+    assert haft("trust", "--yes").code == 0
+    first = haft("permissions", "list", "--json").json[0]["source"]
+    said = haft("permissions", "remove", first)
+    assert said.code == 0 and said.out.startswith(f"removed from {theirs}:1: ") and "touch" in said.out
+    assert "what you trusted in it does not count until `haft trust`" in said.err
+    assert "touch" not in theirs.read_text() and mine.read_text()
+    missing = haft("permissions", "remove", "haft.toml:99")
+    assert missing.code == 2 and f"no rule begins at line 99 of {theirs}" in missing.err
+    assert haft("trust", "--yes").code == 0
+    last = haft("permissions", "remove", "haft.toml:1")
+    assert last.code == 0 and "trust" not in last.err, "nothing is left that needs it"
+
+
+def test_adding_to_a_trusted_file_says_that_what_was_trusted_does_not_count(haft):
+    words = ["permissions", "add", "--in", "workspace"]
+    assert haft(*words, "allow", "shell", "--match", "command=make *").code == 0
+    assert haft("trust", "--yes").code == 0
+    said = haft(*words, "reject", "shell", "--match", "command=make x")
+    assert "what you trusted in it does not count until `haft trust`" in said.err
+    assert haft("permissions", "test", "shell", "--command", "make y").code == 10
+    assert "what you trusted" not in haft(*words, "reject", "shell", "--match", "command=make z").err
 
 
 def test_a_linked_file_stays_a_link(haft, own, tmp_path):

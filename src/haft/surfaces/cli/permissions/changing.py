@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from haft.contracts import BadConfig, BadUsage, ToolSpec
+from haft.service.standing import user_file
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.permissions.own_file import OwnFile
@@ -77,11 +78,13 @@ def add_rule(
         _require_fitting(rule, specs, source)
     except BadConfig as error:
         raise BadUsage(f"the rule was not written: {error.message}", hint=error.hint) from error
+    lost = place == "workspace" and _loses_trust(file, file.text, said)
     file.write(text)
     written = f"{file.path if place == 'workspace' else file.shown}:{line}"
     _tell(said, {"source": source, "file": file.path, "line": line, "rule": rule}, f"added at {written}")
     if place == "workspace" and not said.quiet and (action not in ("ask", "reject") or grant):
         say("it is the workspace's rule: it counts after `haft trust`, for you and for whoever else works there")
+    _tell_trust_lost(lost, said)
     for name in more["env"]:
         if name not in os.environ:
             warn(f"{name} is not set here: set {name} before a call that needs it")
@@ -94,7 +97,8 @@ def add_rule(
 @click.argument("source", metavar="SOURCE", help="As `haft permissions list` prints it: `remembered:3`, a file:line.")
 @click.pass_obj
 def remove_rule(said: Globals, source: str) -> None:
-    """Take away a rule of your own haft.toml, or an answer that was remembered in this workspace."""
+    """Take away a rule of your own haft.toml or of the workspace's, or an answer that was remembered in this workspace,
+    and say which file was changed."""
     remembered = _REMEMBERED.fullmatch(source)
     if remembered is not None:
         _forget(int(remembered[1]), workspace_of(said))
@@ -103,26 +107,29 @@ def remove_rule(said: Globals, source: str) -> None:
     placed = _PLACED.fullmatch(source)
     if placed is None:
         raise BadUsage(f"`{source[:80]}` names no rule", hint="`haft permissions list` shows where each is written")
-    file = OwnFile.read()
+    file = _file_named(placed[1], said)
     line = int(placed[2])
-    _require_own(file, placed[1], said)
     rules = file.tables()
     try:
         number = file.lines().index(line)
     except ValueError:
         raise BadUsage(
-            f"no rule begins at line {line} of {file.shown}", hint="`haft permissions list` shows where each is written"
+            f"no rule begins at line {line} of {file.path}", hint="`haft permissions list` shows where each is written"
         ) from None
     text = without_rule(file.text, number)
     try:
         file.check(text, workspace_or_none(said))
     except BadConfig as error:
         raise BadUsage(f"the rule was not removed: {error.message}", hint=error.hint) from error
+    is_own = file.path == user_file(os.environ)
+    lost = not is_own and _loses_trust(file, text, said)
     file.write(text)
     rule = rules[number]
     shown = json.dumps(rule, default=str, ensure_ascii=False)
-    where = f"{file.shown}:{line}"
-    _tell(said, {"source": where, "file": file.path, "line": line, "rule": rule}, f"removed from {where}: {shown}")
+    where = f"{file.shown if is_own else file.path}:{line}"
+    shape = {"source": f"{file.shown}:{line}", "file": file.path, "line": line, "rule": rule}
+    _tell(said, shape, f"removed from {where}: {shown}")
+    _tell_trust_lost(lost, said)
 
 
 def _file_in(place: str, said: Globals) -> OwnFile:
@@ -201,18 +208,36 @@ def _forget(number: int, workspace: str) -> None:
         raise BadUsage(f"nothing is remembered as number {number} in {workspace}", hint="`haft permissions list`")
 
 
-def _require_own(file: OwnFile, named: str, said: Globals) -> None:
-    """Only the user's own file is changed here."""
-    if named in (file.shown, file.path):
-        return
+def _file_named(named: str, said: Globals) -> OwnFile:
+    """The file that a source names: the user's own, or the workspace's, which sources name by its name alone."""
+    own = OwnFile.read()
+    if named in (own.shown, own.path):
+        return own
     from haft.service.config_files import workspace_config
 
     workspace = workspace_or_none(said)
     theirs = None if workspace is None else workspace_config(workspace)
-    if theirs is not None and named in (theirs.path, theirs.shown):
-        raise BadUsage(
-            f"{theirs.path} belongs to the workspace: its rules are changed there, by hand",
-            hint=f"your own file is {file.shown}",
-        )
-    if named != os.path.basename(file.path):
-        raise BadUsage(f"`{named[:200]}` is not your haft.toml", hint=f"your own file is {file.shown}")
+    if workspace is not None and theirs is not None and named in (theirs.path, theirs.shown):
+        return OwnFile.of_workspace(workspace)
+    if named != os.path.basename(own.path):
+        also = "" if theirs is None else f", the workspace's is {theirs.shown}"
+        raise BadUsage(f"`{named[:200]}` is no file with rules of yours", hint=f"your own file is {own.shown}{also}")
+    return own
+
+
+def _loses_trust(file: OwnFile, left: str, said: Globals) -> bool:
+    """Whether a workspace's file is trusted until it is written, and something of `left` counts only by that."""
+    from haft.service.config import configured
+    from haft.service.config_files import ConfigFile
+    from haft.service.trusting import is_trusted
+
+    workspace = workspace_of(said)
+    if not is_trusted(state_home().path, workspace, ConfigFile(file.path, file.text.encode(), file.shown)):
+        return False
+    now = ConfigFile(file.path, left.encode(), file.shown)
+    return bool(configured(workspace, now, os.environ, trusted=False).ignored)
+
+
+def _tell_trust_lost(lost: bool, said: Globals) -> None:
+    if lost and not said.quiet:
+        say("the file has changed since you trusted it: what you trusted in it does not count until `haft trust`")
