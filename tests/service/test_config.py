@@ -84,7 +84,8 @@ def test_a_workspace_may_make_the_sandbox_stricter_and_not_looser(places, mine, 
     said = [ignored.sentence() for ignored in config.ignored]
     assert bool(said) is not counts
     if said:
-        assert f'`sandbox.mode = "{theirs}"` is ignored: a workspace may make the sandbox stricter' in said[0]
+        assert f'`sandbox.mode = "{theirs}"` does not count until you trust this file' in said[0]
+        assert "before that, a workspace may make the sandbox stricter" in said[0]
 
 
 def test_a_workspace_may_close_the_network_and_not_open_it(places):
@@ -93,7 +94,7 @@ def test_a_workspace_may_close_the_network_and_not_open_it(places):
     (workspace / "haft.toml").write_text("[sandbox]\nnetwork = true\n")
     config = load_config(str(workspace), env)
     assert config.sandbox_network is False
-    assert "`sandbox.network = true` is ignored: a workspace may close" in config.ignored[0].sentence()
+    assert "`sandbox.network = true` does not count until you trust this file" in config.ignored[0].sentence()
     user.write_text("[sandbox]\nnetwork = true\n")
     assert load_config(str(workspace), env).sandbox_network is True
     (workspace / "haft.toml").write_text("[sandbox]\nnetwork = false\n")

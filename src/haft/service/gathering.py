@@ -82,6 +82,9 @@ class Gathered:
             written = self._with_places(written, file)
             is_whole = name == "templates.instances" or not has_placeholder(written)
             value = _checked(setting, written, file.path) if is_whole else written
+            if name == "sandbox.network" and self.values[name] == "never" and is_whole:
+                self.take(name, value, file.path)  # Trust would not change what becomes of it.
+                continue
             kept, aside = narrowed(setting, value, self.values, file.path)
             self.ignored += aside
             if name == "tools.timeout" and kept is not NOTHING:
@@ -132,7 +135,8 @@ class Gathered:
             self._take_rules(RuleSet("caller", source, value, None, self._workspace), source)
             return
         if name == "sandbox.network" and self.values[name] == "never" and value != "never":
-            self.ignored.append(Ignored(name, value, source, f"{self.sources[name]} says `never`, which stays"))
+            why = f"{self.sources[name]} says `never`, which stays"
+            self.ignored.append(Ignored(name, value, source, why, waits=False))
             return
         if BY_NAME[name].narrowing == "adds":
             self.lists.setdefault(name, []).append((source, tuple(value)))

@@ -32,6 +32,8 @@ class Ignored:
     value: Any
     source: str
     why: str
+    waits: bool = True
+    """Whether it counts once its file is trusted."""
 
     @property
     def shown(self) -> Any:
@@ -39,7 +41,8 @@ class Ignored:
         return _names_alone(self.value) if self.name in FREE_TABLES else self.value
 
     def sentence(self) -> str:
-        return f"{self.source}: {self.assignment(MOST_SHOWN)} is ignored: {self.why}"
+        until = "does not count until you trust this file (`haft trust`): before that," if self.waits else "is ignored:"
+        return f"{self.source}: {self.assignment(MOST_SHOWN)} {until} {self.why}"
 
     def assignment(self, most: int | None = None) -> str:
         """The name and the value, of which `most` characters."""

@@ -183,7 +183,7 @@ def test_rules_are_listed_in_the_order_in_which_they_count(haft, own):
     ]
     assert listed[-1]["origin"] == "built-in" and listed[-1]["action"] == "ask"
     shown = haft("permissions", "list")
-    assert "does not count: " in shown.out and "haft trust" in shown.err
+    assert "does not count until `haft trust`: " in shown.out and "haft trust" in shown.err
 
 
 # add and remove

@@ -40,10 +40,13 @@ def test_a_cloned_repository_widens_nothing_until_it_is_trusted_and_that_is_said
 
     used = haft("tools", "use", "shell", "--command", "touch made", MY_SECRET="hush", HAFT_APPROVAL_EXPIRES_SECONDS="0")
     assert used.code == 3 and not (haft.workspace / "made").exists(), "what it allows asks all the same"
+    assert f"warning: {len(SET_ASIDE)} settings of haft.toml wait for `haft trust`, which shows them\n" in used.err
+    assert used.err.count("haft trust") == 1, "one line for each call"
+    tested = haft("permissions", "test", "shell", "--command", "touch made", MY_SECRET="hush")
     for name in SET_ASIDE:
-        assert f"`{name} = " in used.err, name
-    assert used.err.count("is ignored: ") == len(SET_ASIDE) and "`haft trust`" in used.err
-    assert "hush" not in shown.out + shown.err + used.out + used.err
+        assert f"`{name} = " in tested.err, name
+    assert tested.err.count("does not count until you trust this file (`haft trust`)") == len(SET_ASIDE)
+    assert not any("hush" in one.out + one.err for one in (shown, used, tested))
 
     refused = haft("trust", MY_SECRET="hush")
     assert refused.code == 3 and "no terminal" in refused.err
@@ -160,13 +163,21 @@ def test_the_notice_of_a_change_names_what_is_new_and_where_the_difference_is_sh
     own.write_text(SHARED)
     assert haft("trust", "--yes", MY_SECRET="x").code == 0
     own.write_text(SHARED.replace("network = true", 'network = true\nmode = "off"'))
-    told = haft("tools", "use", "list_directory", "--path", ".", MY_SECRET="x").err
-    assert '`sandbox.mode = "off"` is ignored' in told and "`sandbox.network = true` is ignored" not in told
+    brief = haft("tools", "use", "list_directory", "--path", ".", MY_SECRET="x").err
+    assert brief == (
+        "warning: haft.toml has changed since it was trusted (1 line added, 0 removed): "
+        "4 settings in it wait for `haft trust`, which shows the difference\n"
+    )
+    told = haft("tools", "list", MY_SECRET="x").err
+    assert '`sandbox.mode = "off"` does not count' in told and "`sandbox.network = true`" not in told
     assert "3 more settings of haft.toml, which counted before it changed, do not count now" in told
     assert "changed since it was trusted (1 line added, 0 removed): `haft trust` shows the difference" in told
     assert "tok-literal-123" not in told
     haft("trust", "--yes", MY_SECRET="x")
-    assert "ignored" not in haft("tools", "use", "list_directory", "--path", ".", MY_SECRET="x").err
+    assert "trust" not in haft("tools", "use", "list_directory", "--path", ".", MY_SECRET="x").err
+    own.write_text(own.read_text().replace("[config]", '[tools]\ndisable = ["search"]\n[config]').partition("[sand")[0])
+    told = haft("tools", "list", MY_SECRET="x").err
+    assert "1 more setting of haft.toml, which counted before it changed, does not count now" in told
 
 
 def test_what_the_persons_own_file_forbids_is_not_said_to_count(haft, terminal, tmp_path):
@@ -174,6 +185,9 @@ def test_what_the_persons_own_file_forbids_is_not_said_to_count(haft, terminal, 
     mine.parent.mkdir(parents=True)
     mine.write_text('[sandbox]\nnetwork = "never"\n')
     (haft.workspace / "haft.toml").write_text("[sandbox]\nnetwork = true\n[limits]\nmax_seconds = 9999\n")
+    told = haft("tools", "list").err
+    assert "`limits.max_seconds = 9999.0` does not count until you trust this file" in told
+    assert "`sandbox.network = true` is ignored: " in told and "says `never`, which stays" in told
     asked = terminal("trust", COLUMNS="200")
     asked.until("[y/N] ")
     assert "would count: `limits.max_seconds = 9999.0`" in asked.seen
@@ -304,7 +318,7 @@ def test_values_that_do_not_count_are_not_printed_by_any_command(haft):
     ]
     for one in said:
         assert not any(word in one.out + one.err for word in hidden), one
-    assert '`config = {"smtp": "…", "deep": {"inner": ["…"]}}` is ignored' in said[0].err
+    assert '`config = {"smtp": "…", "deep": {"inner": ["…"]}}` does not count' in said[1].err
 
 
 def test_a_variable_that_is_not_set_stops_no_command(haft):

@@ -51,34 +51,56 @@ def _nearest(start: str, home: str, *, quiet: bool) -> str:
     return find_workspace(start, home, passed_over)
 
 
-def tell_ignored(config: Config, said: Globals) -> None:
-    """Settings that do not count are said, not passed over."""
-    if not said.quiet:
-        new = config.ignored if config.since_trusted is None else _new_since_trusted(config)
-        for ignored in new:
-            warn(ignored.sentence())
-        others = len(config.ignored) - len(new)
-        if others and config.since_trusted is not None:
-            settings = "setting" if others == 1 else "settings"
-            file = os.path.basename(config.since_trusted.before.path)
-            warn(f"{others} more {settings} of {file}, which counted before it changed, do not count now")
-        for unset in config.unset:
-            if unset.setting in ("providers", "templates.paths", "toolbox.paths"):  # Elsewhere its tool says so.
-                warn(unset.sentence())
+def tell_ignored(config: Config, said: Globals, *, is_brief: bool = False) -> None:
+    """Settings that do not count are said, not passed over. If brief, those that wait for trust are one line."""
+    if said.quiet:
+        return
+    waiting = [one for one in config.ignored if one.waits]
+    if not is_brief:
+        _tell_waiting(config, waiting)
+    elif waiting:
+        warn(_brief(config, len(waiting)))
+    for one in config.ignored:
+        if not one.waits:
+            warn(one.sentence())
+    for unset in config.unset:
+        if unset.setting in ("providers", "templates.paths", "toolbox.paths"):  # Elsewhere its tool says so.
+            warn(unset.sentence())
+    if not is_brief:
         tell_trust_hint(config)
+
+
+def _brief(config: Config, count: int) -> str:
+    settings, wait = ("setting", "waits") if count == 1 else ("settings", "wait")
+    if config.since_trusted is not None:
+        told = config.since_trusted.sentence()
+        return f"{told}: {count} {settings} in it {wait} for `haft trust`, which shows the difference"
+    file = os.path.basename(config.files[-1])
+    return f"{count} {settings} of {file} {wait} for `haft trust`, which shows {'it' if count == 1 else 'them'}"
+
+
+def _tell_waiting(config: Config, waiting: Sequence[Ignored]) -> None:
+    new = waiting if config.since_trusted is None else _new_since_trusted(config, waiting)
+    for one in new:
+        warn(one.sentence())
+    others = len(waiting) - len(new)
+    if others and config.since_trusted is not None:
+        settings, do = ("setting", "does") if others == 1 else ("settings", "do")
+        file = os.path.basename(config.since_trusted.before.path)
+        warn(f"{others} more {settings} of {file}, which counted before it changed, {do} not count now")
 
 
 def tell_trust_hint(config: Config) -> None:
     """How what is set aside would count, where trust would change that."""
-    if config.ignored and not config.trusted:
+    if any(one.waits for one in config.ignored):
         change = config.since_trusted
         say(TRUST_HINT if change is None else f"hint: {change.sentence()}: `haft trust` shows the difference")
 
 
-def _new_since_trusted(config: Config) -> Sequence[Ignored]:
+def _new_since_trusted(config: Config, waiting: Sequence[Ignored]) -> Sequence[Ignored]:
     from haft.service.config import not_trusted_before
 
-    return not_trusted_before(config.ignored, config.since_trusted, os.environ)
+    return not_trusted_before(waiting, config.since_trusted, os.environ)
 
 
 def tell_what_is_logged(said: Globals) -> None:

@@ -184,7 +184,7 @@ def use_tool(context: click.Context, line: Line) -> None:
         thread=wanted.thread or terminal,
         settings=_patience(wanted, is_asked=approver is not None),
     )
-    tell_ignored(service.config, said)
+    tell_ignored(service.config, said, is_brief=True)
     tell_what_is_logged(said)
     tells_waiting = not said.quiet and approver is None
     is_alone = wanted.thread is None and terminal is None

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from haft.contracts import ToolSpec
     from haft.policy.rules.rule import Rule
     from haft.service import Config
+
+TRUST: Final = "`haft trust`"
 
 
 @click.command("list", cls=HaftCommand)
@@ -50,7 +52,9 @@ def list_rules(said: Globals) -> None:
 def _row(rule: dict[str, Any]) -> tuple[str, ...]:
     about = rule["rule"] if rule["origin"] == "built-in" else _matches(rule)
     if rule["why"] is not None:
-        about = f"{about} ({'' if rule['counts'] else 'does not count: '}{rule['why']})".strip()
+        about = (
+            f"{about} ({'' if rule['counts'] else f'does not count until {TRUST}: before that, '}{rule['why']})".strip()
+        )
     if rule["missing"] is not None:
         about = f"{about} ({rule['missing']})".strip()
     return rule["action"], rule["tool"], rule["source"], about
@@ -115,7 +119,10 @@ def _written(config: Config, specs: Sequence[ToolSpec]) -> Iterator[dict[str, An
         for rule in rules_from(one.tables, origin=one.origin, source=one.source, lines=one.lines):
             shape = _shape(rule, specs, why=aside.get(rule.source) if one.counting is not None else None)
             if one.counting is not None and rule.source in grants:
-                shape |= {"grant": NO_GRANTS.to_json(), "why": f"without its grant: {grants[rule.source]}"}
+                shape |= {
+                    "grant": NO_GRANTS.to_json(),
+                    "why": f"without its grant until {TRUST}: before that, {grants[rule.source]}",
+                }
             elif config.never_network is not None and rule.grant.network:
                 shape["grant"]["network"] = False
                 shape["why"] = f"without the network: `sandbox.network` is `never` ({config.never_network})"
