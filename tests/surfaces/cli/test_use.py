@@ -150,6 +150,21 @@ def test_what_describes_a_tool_names_the_spelling_that_works(boxed):
     assert "Haft has options" not in boxed("tools", "show", "read_file").out
 
 
+def test_testing_permissions_refuses_a_workspace_that_may_be_the_tools_own_too(boxed):
+    (boxed.workspace / "core").mkdir()
+    for words in (["--workspace", "core"], ["--workspace=none"], ["-w", "none"]):
+        said = boxed("permissions", "test", "tb__run_tests", *words)
+        assert said.code == 2 and "after `tb__run_tests` may mean haft's option" in said.err
+        assert "`haft permissions test --workspace VALUE tb__run_tests`" in said.err
+        assert "`haft permissions test tb__run_tests -- --workspace VALUE`" in said.err
+    elsewhere = boxed(
+        "permissions", "test", "-w", str(boxed.workspace), "tb__run_tests", "-w", "x", cwd=boxed.home.parent
+    )
+    assert "after `tb__run_tests` may mean haft's option" in elsewhere.err
+    assert boxed("permissions", "test", "shell", "--command", "ls", "-w", str(boxed.workspace)).code == 0
+    assert "is not a directory" in boxed("permissions", "test", "shell", "--command", "ls", "-w", "none").err
+
+
 def test_testing_permissions_hides_no_parameter_either(haft):
     said = haft("permissions", "test", "shell", "--command", "ls", "--cwd", ".")
     assert said.code == 2

@@ -46,7 +46,7 @@ class UseCommand(HaftCommand):
         said.json = said.json or line.flag("--json")
         said.quiet = said.quiet or line.flag("--quiet")
         if line.flag("--help"):
-            _refuse_hidden(line, said, only="--help")
+            refuse_hidden(line, said, only="--help")
             click.echo(self.get_help(ctx))
             _tell_parameters(line.name)
             ctx.exit()
@@ -82,7 +82,7 @@ def _name_among(words: list[str]) -> str | None:
         return next((word for word in words if not word.startswith("-")), None)
 
 
-def _refuse_hidden(line: Line, said: Globals, only: str | None = None) -> None:
+def refuse_hidden(line: Line, said: Globals, only: str | None = None) -> None:
     """`BadUsage` where an option of haft stands after the name of a tool that declares it too. The tool is looked for
     where it would be if none of these options counted."""
     from haft.surfaces.cli.tools import find_listing
@@ -106,7 +106,7 @@ def _hidden_first(line: Line, said: Globals) -> Iterator[None]:
     try:
         yield
     except BadUsage:
-        _refuse_hidden(line, Globals(workspace=workspace))
+        refuse_hidden(line, Globals(workspace=workspace))
         raise
 
 
@@ -222,7 +222,7 @@ async def _perform(
     async with service:
         name, spec = await _found(service, wanted.tool, wanted.grants)
         if spec is None and "--workspace" in line.after_name:
-            await asyncio.to_thread(_refuse_hidden, line, Globals())
+            await asyncio.to_thread(refuse_hidden, line, Globals())
         given = arguments(line, name, {} if spec is None else spec.input_schema)
         config = wanted.config_for(spec)
         if wanted.preview:

@@ -7,6 +7,7 @@ on the way.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import sys
@@ -38,7 +39,25 @@ class TestCommand(HaftCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["haft.words"] = list(args)
+        if not ctx.resilient_parsing:
+            self._refuse_hidden_workspace(ctx, args)
         return super().parse_args(ctx, args)
+
+    def _refuse_hidden_workspace(self, ctx: click.Context, words: list[str]) -> None:
+        """`--workspace` after the name of a tool that declares it too: refused before it is taken for a directory."""
+        tool = named = None
+        with contextlib.suppress(click.UsageError):
+            tool = self.make_parser(ctx).parse_args(list(words))[0].get("tool")
+        after = _after_name(ctx, words, tool) if isinstance(tool, str) else {}
+        if not isinstance(tool, str) or "--workspace" not in after:
+            return
+        from haft.surfaces.cli.use import refuse_hidden
+
+        with contextlib.suppress(click.UsageError):
+            named = self.make_parser(ctx).parse_args(words[: words.index(tool)])[0].get("workspace")
+        above = ctx.find_object(Globals) or Globals()
+        said = Globals(workspace=named if isinstance(named, str) else above.workspace)
+        refuse_hidden(Line(tool, after_name=after, command=ctx.command_path), said)
 
 
 @click.command(
@@ -117,14 +136,20 @@ def _line(context: click.Context, tool: str, args: str | None) -> Line:
     shown = Line(
         tool, {} if args is None else {"--args": [args]}, pieces_of(context.args), command=context.command_path
     )
-    words: list[str] = context.meta["haft.words"]
+    shown.after_name.update(_after_name(context, context.meta["haft.words"], tool))
+    return shown
+
+
+def _after_name(context: click.Context, words: list[str], tool: str) -> dict[str, str]:
+    """Haft's options after the tool's name, each as it was written."""
+    found: dict[str, str] = {}
     after = words[words.index(tool) + 1 :]
     names = {name: max(each.opts, key=len) for each in context.command.get_params(context) for name in each.opts}
     for word in after[: after.index("--")] if "--" in after else after:
         written = word.partition("=")[0]
         if written.startswith("-") and written in names:
-            shown.after_name.setdefault(names[written], written)
-    return shown
+            found.setdefault(names[written], written)
+    return found
 
 
 async def _one(trial: _Trial, line: Line, cwd: str) -> Explained:
