@@ -121,13 +121,16 @@ def shown_rules(rules: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def missing_from(service: ToolService) -> list[str]:
-    """Of each rule that speaks of a tool or an argument that is not there: where it is written, and what is missing."""
+    """Of each rule that speaks of a tool or an argument that is not there: where it is written, and what is missing.
+    The user's own rules for tools of other workspaces are not among them."""
+    from haft.policy.rules.missing import is_of_elsewhere
+
     specs = [listing.spec for listing in service.tools(all=True)]
-    return missing_of(service.config.rules, specs)
+    return missing_of((rule for rule in service.config.rules if not is_of_elsewhere(rule, specs)), specs)
 
 
 def missing_of(rules: Iterable[Rule], specs: Sequence[ToolSpec]) -> list[str]:
-    """The same, for rules and tools of any origin."""
+    """The same for any rules and tools, those of other workspaces included."""
     from haft.policy.rules.missing import what_is_missing
 
     found = ((rule, what_is_missing(rule, specs)) for rule in rules)

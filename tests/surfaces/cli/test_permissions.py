@@ -516,6 +516,8 @@ MISSING = [
     ('tool = "shel"', "there is no tool called `shel` here: did you mean `shell`?"),
     ('tool = "builtin:red_file"', "there is no tool called `builtin:red_file` here: did you mean `builtin:read_file`?"),
     ('tool = "tb__deploy"', "there is no tool called `tb__deploy` here"),
+    ('tool = "tb__gret"', "there is no tool called `tb__gret` here: did you mean `tb__greet`?"),
+    ('tool = "tb__weather"', "there is no tool called `tb__weather` here"),
     ('tool = "*"\nmatches = {comand = "x*"}', "`*` has no argument `comand`: did you mean `command`?"),
     ('tool = "tb__greet"\nexactly = {nam = "x"}', "`tb__greet` has no argument `nam`: did you mean `name`?"),
 ]
@@ -554,7 +556,12 @@ def test_a_rule_for_what_is_not_there_is_reported_where_rules_are_listed_and_tes
     assert all(sentence in shown for sentence in sentences)
     told = [f"{each['source']}: {each['missing']}" for each in listed]
     tested = haft("permissions", "test", "shell", "--command", "ls")
-    assert tested.err.splitlines() == [f"warning: {each}" for each in told]
+    near = [each for each in told if "did you mean" in each]
+    assert tested.err.splitlines() == [f"warning: {each}" for each in near], "others are tools of other workspaces"
+    (haft.workspace / "haft.toml").write_text(ruled(['tool = "tb__deploy"']))
+    tested = haft("permissions", "test", "shell", "--command", "ls")
+    assert tested.err.splitlines()[0] == "warning: haft.toml:1: there is no tool called `tb__deploy` here"
+    (haft.workspace / "haft.toml").unlink()
     assert haft("permissions", "test", "shell", "--command", "ls", "-q").err == ""
     batch = haft("permissions", "test", "--batch", "-", stdin='{"tool": "shell", "args": {"command": "ls"}}\n' * 2)
     assert batch.err.count(told[0]) == 1

@@ -20,7 +20,7 @@ def what_is_missing(rule: Rule, specs: Sequence[ToolSpec]) -> str | None:
     if not meant:
         if not is_tool_name(name):
             return None
-        near = near_miss(name, [spec.name for spec in specs if not kind or spec.kind == kind])
+        near = _near(name, [spec.name for spec in specs if not kind or spec.kind == kind])
         return f"there is no tool called `{rule.tool}` here" + _did_you_mean(near and f"{kind}{colon}{near}")
     known = [_properties(spec) for spec in meant]
     if None in known:
@@ -30,6 +30,22 @@ def what_is_missing(rule: Rule, specs: Sequence[ToolSpec]) -> str | None:
         if argument not in taken:
             return f"`{rule.tool}` has no argument `{argument}`" + _did_you_mean(near_miss(argument, taken))
     return None
+
+
+def is_of_elsewhere(rule: Rule, specs: Sequence[ToolSpec]) -> bool:
+    """Whether a rule of the user's own is for a tool that none of these is, nor is like: most likely another
+    workspace's, since that file counts in all of them."""
+    if rule.origin != "user" or any(name_fits(rule.tool, spec.name, spec.kind) for spec in specs):
+        return False
+    return _near(rule.tool.rpartition(":")[2], [spec.name for spec in specs]) is None
+
+
+def _near(name: str, known: Sequence[str]) -> str | None:
+    """The near miss. Of tools of one family, such as `tb__`, what tells them apart is compared."""
+    family, mark, _own = name.rpartition("__")
+    alike = {one.removeprefix(family + mark): one for one in known if mark and one.startswith(family + mark)}
+    near = near_miss(name.removeprefix(family + mark), alike)
+    return alike[near] if near else near_miss(name, [one for one in known if one not in alike.values()])
 
 
 def _properties(spec: ToolSpec) -> Mapping[str, object] | None:
