@@ -224,6 +224,11 @@ class Discovery:
         described = name.removeprefix("tb__")
         return self._separators.chosen(described, path, os.path.dirname(path)) is not None
 
+    def searches(self, directory: str) -> bool:
+        """Whether the executables in a directory are tools here."""
+        wanted = os.path.realpath(directory)
+        return any(os.path.realpath(place.directory) == wanted for place in self._places() if place.skill is None)
+
     def forget_failures(self, paths: Iterable[str]) -> None:
         """Ask these files again, if they could not be understood before."""
         for path in paths:

@@ -122,6 +122,62 @@ def test_a_program_can_be_pinned(haft):
     assert refused.code == 2 and "`no-such-program` is not on PATH: it cannot be pinned" in refused.err
 
 
+STOCK = """import argparse
+def build_parser():
+    parser = argparse.ArgumentParser(prog="stock")
+    parser.add_argument("item")
+    return parser
+def main():
+    print(build_parser().parse_args().item)
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_module_is_run_by_the_python_on_path_unless_it_is_pinned(haft):
+    (haft.workspace / "stock.py").write_text(STOCK)
+    wrap = ["toolbox", "wrap", "--argparse", "stock:build_parser", "--to", ".agents/tools"]
+    done = haft(*wrap)
+    tool = haft.workspace / ".agents/tools/stock"
+    assert "'program': ['python3', '-m', 'stock']" in tool.read_text()
+    assert "found here already, as tb__stock" in done.err and "AMP_TOOLBOX" not in done.err
+    assert "other machines" not in done.err
+    assert haft("tools", "use", "tb__stock", "--item", "bolt", "--approve", "--only", "output").out == "bolt\n"
+    assert haft(*wrap, "--pin", "--force").code == 0
+    assert repr(sys.executable) in tool.read_text()
+
+
+def test_a_module_that_the_python_on_path_does_not_have_keeps_its_own_and_says_so(haft, use):
+    (haft.workspace / "stock.py").write_text(STOCK)
+    other = haft.workspace / "bin/python3"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    path = os.pathsep.join([str(other.parent), os.environ["PATH"]])
+    done = haft("toolbox", "wrap", "--argparse", "stock:build_parser", "--to", "box", PATH=path)
+    assert "`python3` on PATH does not have `stock`" in done.err and sys.executable in done.err
+    assert "--pin" in done.err and "--python" in done.err
+    tool = haft.workspace / "box/stock"
+    tool.write_text(tool.read_text().replace(sys.executable, "/home/ann/.venv/bin/python"))
+    said = use(tool, {"item": "bolt"})
+    assert said.returncode == 127 and "wrap it again here" in said.stderr and "install `" not in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("reference", "hint"),
+    [
+        ("stock:main", "name a function that returns the parser, and does not parse"),
+        ("stock.py:build_parser", "did you mean `stock:build_parser`?"),
+        ("nothing:main", "`--python` names the Python that has it"),
+    ],
+)
+def test_the_hint_fits_what_was_named(haft, reference, hint):
+    (haft.workspace / "stock.py").write_text(STOCK)
+    refused = haft("toolbox", "wrap", "--argparse", reference, "--to", "box")
+    assert refused.code == 2 and hint in refused.err
+    assert ("`--python`" in refused.err) == ("`--python`" in hint)
+
+
 def test_files_of_others_are_replaced_only_when_asked(haft):
     (haft.workspace / "spec.toml").write_text(SPEC + '[[commands]]\nname = "log"\n')
     box = haft.workspace / "box"

@@ -64,11 +64,13 @@ async def ask_commands(
         )
     try:
         told: dict[str, Any] = json.loads(answer)
-        problem, script, commands = told.get("problem"), told.get("script"), told.get("commands")
+        problem, hint, script, commands = (told.get(key) for key in ("problem", "hint", "script", "commands"))
     except (ValueError, AttributeError, RecursionError) as error:
         raise BadUsage(f"`{reference}` could not be asked: it said what cannot be understood") from error
     if problem is not None:
-        raise BadUsage(f"`{reference}` cannot be wrapped: {problem}", hint="`--python` names the Python that has it")
+        if module.endswith(".py") and os.path.exists(module):
+            hint = f"did you mean `{module.removesuffix('.py').replace(os.sep, '.')}:{name}`?"
+        raise BadUsage(f"`{reference}` cannot be wrapped: {problem}", hint=str(hint) if hint else None)
     if program is None:
         is_name = isinstance(script, str) and bool(script) and os.sep not in script and "\0" not in script
         program = [str(script)] if is_name else [python, "-m", module]

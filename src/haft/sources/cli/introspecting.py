@@ -23,7 +23,7 @@ MOST_FILES = 300
 
 
 class Unreadable(Exception):
-    """Why nothing can be said, in a sentence."""
+    """Why nothing can be said, in a sentence, and what to do where it is known."""
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
         listed = list(commands(form, load(reference)))
         found: dict[str, Any] = {"commands": listed, "script": script_of(reference), "files": files_of(reference)}
     except Unreadable as error:
-        found = {"problem": str(error)}
+        found = {"problem": error.args[0], "hint": "".join(error.args[1:])}
     print(f"\n{MARK}{json.dumps(found)}", flush=True)
 
 
@@ -47,7 +47,8 @@ def load(reference: str) -> Any:
     try:
         found: Any = importlib.import_module(name)
     except BaseException as error:  # Whatever an import does.
-        raise Unreadable(f"`{name}` cannot be imported: {type(error).__name__}: {error}") from error
+        hint = "`--python` names the Python that has it"
+        raise Unreadable(f"`{name}` cannot be imported: {type(error).__name__}: {error}", hint) from error
     for word in path.split("."):
         try:
             found = getattr(found, word)
@@ -186,9 +187,15 @@ def argparse_commands(found: Any) -> Iterator[dict[str, Any]]:
         try:
             found = found()
         except BaseException as error:  # Whatever it does: it may parse our own words, and exit.
-            raise Unreadable(f"the function gave no parser: {type(error).__name__}: {error}") from error
+            raise Unreadable(
+                f"the function gave no parser: {type(error).__name__}: {error}",
+                "name a function that returns the parser, and does not parse",
+            ) from error
     if not isinstance(found, argparse.ArgumentParser):
-        raise Unreadable(f"it is a {type(found).__name__}, and neither a parser nor a function that gives one")
+        raise Unreadable(
+            f"it is a {type(found).__name__}, and neither a parser nor a function that gives one",
+            "name a parser, or a function that returns one",
+        )
     yield from parser_commands(found, [], "")
 
 

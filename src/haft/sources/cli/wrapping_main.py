@@ -67,7 +67,8 @@ def run(argv: list[str], stdin: bytes) -> int:
         if isinstance(error, OSError) and error.errno == 7:
             print("the arguments are longer than this machine lets a command line be", file=sys.stderr)
         if isinstance(error, FileNotFoundError):
-            print(f"install `{argv[0]}`, or see to PATH", file=sys.stderr)
+            elsewhere = "that path is of the machine where this tool was wrapped: wrap it again here, without `--pin`"
+            print(elsewhere if os.sep in argv[0] else f"install `{argv[0]}`, or see to PATH", file=sys.stderr)
         return 127
     for number in ending:
         signal.signal(number, lambda number, _frame: os.kill(pid, number))

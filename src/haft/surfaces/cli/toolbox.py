@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -58,12 +60,17 @@ def wrap_program(
     else:
         reference = as_click or as_argparse or ""
         form: Form = "click" if as_click else "argparse"
-        commands = _asked(said, form, reference, program, prefix, python)
-    if commands[0]["program"][1:2] == ["-m"] and not said.quiet:
-        module = commands[0]["program"][2]
-        warn(f"they run `python -m {module}`, which only works where Python finds it: install it, or name `--program`")
+        commands = _asked(said, form, reference, program, prefix, python, pin=pin)
+    first, *rest = commands[0]["program"]
+    if rest[:1] == ["-m"] and not said.quiet:
+        warn(f"they run `python -m {rest[1]}`, which only works where Python finds it: install it, or name `--program`")
+        if os.path.isabs(first) and not pin and python is None:
+            warn(
+                f"`python3` on PATH does not have `{rest[1]}`, so they run {first}, which other machines do not have: "
+                "`--python NAME` names a Python on PATH that has it, and `--pin` says that this one is meant"
+            )
     if pin:
-        commands = pinned(commands, _where(commands[0]["program"][0], python))
+        commands = pinned(commands, _where(first, python))
     _tell(wrap(commands, os.path.abspath(os.path.expanduser(directory)), force=force), said)
 
 
@@ -75,25 +82,30 @@ def _from_file(spec: str, program: str | None, prefix: str | None) -> list[Comma
 
 
 def _asked(
-    said: Globals, form: Form, reference: str, program: str | None, prefix: str | None, python: str | None
+    said: Globals,
+    form: Form,
+    reference: str,
+    program: str | None,
+    prefix: str | None,
+    python: str | None,
+    *,
+    pin: bool,
 ) -> list[Command]:
     from haft.service.looking import looking_launcher
     from haft.sources.cli.asking import ask_commands
 
     tell_what_is_logged(said)
     with looking_launcher(workspace_of(said), state_home()) as launcher:
-        asked = asyncio.run(
-            ask_commands(
-                form,
-                reference,
-                launcher,
-                python=python,
-                program=[program] if program else None,
-                prefix=prefix,
-                here=True,
-            )
+        ask = functools.partial(
+            ask_commands, form, reference, launcher, program=[program] if program else None, prefix=prefix, here=True
         )
-    return asked.commands
+        commands = asyncio.run(ask(python=python)).commands
+        if python is None and not pin and commands[0]["program"][1:2] == ["-m"]:
+            # haft's own Python lies elsewhere on other machines: the one on PATH serves as well, if it has the module.
+            with contextlib.suppress(BadUsage):
+                asyncio.run(ask(python=shutil.which("python3") or "python3"))
+                commands = [{**one, "program": ["python3", *one["program"][1:]]} for one in commands]
+    return commands
 
 
 def _where(program: str, python: str | None) -> str:
@@ -139,4 +151,23 @@ def _tell(placed: list[Placed], said: Globals) -> None:
     if not said.quiet and placed:
         directory = os.path.dirname(placed[0].path)
         count = "1 executable" if len(placed) == 1 else f"{len(placed)} executables"
-        say(f"{count}; to have them found: AMP_TOOLBOX={directory}, or `toolbox.paths` in haft.toml")
+        names = _found_here(directory, placed, said)
+        if names:
+            say(f"{count}; found here already, as {', '.join(names)}")
+        else:
+            say(f"{count}; to have them found: AMP_TOOLBOX={directory}, or `toolbox.paths` in haft.toml")
+
+
+def _found_here(directory: str, placed: list[Placed], said: Globals) -> list[str]:
+    """What the executables are called in this workspace, where their directory is one that is searched."""
+    from haft.contracts import clean_tool_name
+    from haft.service.config import load_config
+    from haft.service.discovery import Discovery
+    from haft.sources.amp_toolbox.tool import PREFIX
+
+    workspace, home = workspace_of(said), state_home()
+    discovery = Discovery(workspace, home, os.environ)
+    discovery.configure(load_config(workspace, os.environ, trust_home=home.path))
+    if not discovery.searches(directory):
+        return []
+    return [clean_tool_name(PREFIX + one.name) for one in placed]
