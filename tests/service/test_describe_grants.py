@@ -145,3 +145,31 @@ def test_a_tool_that_may_have_failed_to_fetch_its_packages_says_what_to_type(pla
     path = place.put(place.box)
     path.write_text("#!/usr/bin/env -S uv run --script\nraise SystemExit(1)\n")
     assert "`haft permissions add allow tb__lookup --network`" in place.listed().reason
+
+
+def test_what_a_workspace_brings_is_given_the_network_first_by_whoever_names_its_file_and_then_by_a_rule(place):
+    rule = {"tool": "tb__lookup", "action": "allow", "grant": {"network": True}}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        path = place.put(place.workspace / ".agents" / "tools")
+        path.write_text(ONLINE.format(port=server.getsockname()[1]))
+        assert place.listed(rule).state == "broken"
+
+        async def by_name(service):
+            return await service.call("tb__lookup", {}, grants={"network": True})
+
+        assert not place.with_service(by_name).ok, "a call is not described with what it asks for"
+
+        async def by_path(service):
+            listing = await service.load(str(path), grants={"network": True})
+            return await service.call(listing.spec.name, {}, grants={"network": True})
+
+        assert place.with_service(by_path).ok
+        assert place.listed(rule).state == "ready"
+
+
+def test_a_tool_of_the_workspace_that_may_have_failed_to_fetch_its_packages_says_what_to_type(place):
+    path = place.put(place.workspace / ".agents" / "tools")
+    path.write_text("#!/usr/bin/env -S uv run --script\nraise SystemExit(1)\n")
+    reason = place.listed().reason
+    assert f"`haft tools use {path} --network` once" in reason
+    assert "then `haft permissions add allow tb__lookup --network`" in reason

@@ -115,8 +115,8 @@ class AskingLauncher(Launcher, Protocol):
         ...
 
     def granting(self, grants: Grants) -> Launcher:
-        """The same for one of them that a person lets have more: variables, and files to read. What is secret of that
-        is masked in its output."""
+        """The same for one of them that a person lets have more: the network, variables, and files to read. What is
+        secret of that is masked in its output."""
         ...
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from haft.service.plugins import Plugins
     from haft.service.templates import ConfiguredTemplates
     from haft.sources.amp_toolbox.exports import Export
+    from haft.sources.amp_toolbox.finding import Candidate
 
 TOOLBOXES: Final = "amp-toolbox"
 SKILL: Final = "skill"
@@ -241,7 +242,6 @@ class Discovery:
 
     async def at(self, path: str, launcher: AskingLauncher, grants: Grants = NO_GRANTS) -> Found:
         """The tool at a path, wherever it lies, asked anew, with what a rule or whoever names it grants."""
-        from haft.files.links import lies_inside
         from haft.sources.amp_toolbox.describing import describe, script
         from haft.sources.amp_toolbox.exports import as_the_tool, export_at
         from haft.sources.asking import DESCRIBE_SECONDS
@@ -252,14 +252,13 @@ class Discovery:
             raise BadUsage(f"there is no file {path}")
         if os.path.isdir(path) or os.path.basename(path) == "tool.py":
             return self._template_at(path)
-        inside = lies_inside(path, self._workspace)
-        provenance: Provenance = "workspace" if inside else "user"
+        each = self._candidate(path)
+        provenance = each.place.provenance
         if is_bash_plugin(script(path).encode()):
             return await self._plugin_at(path, provenance, launcher.granting(grants))
-        each = candidate(path, Place(os.path.dirname(path), provenance, self._workspace if inside else None))
         if each.problem is not None:
             raise BadUsage(f"{path} is no tool: {each.problem}")
-        if self._follows_exports and not inside and (export := export_at(path)) is not None:
+        if self._follows_exports and provenance != "workspace" and (export := export_at(path)) is not None:
             self._origin(export)
             assert self._origins is not None
             await self._origins.renew(launcher)
@@ -272,6 +271,17 @@ class Discovery:
         if "problem" in known:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
         return as_found(known, each, self._separators)
+
+    def granted_at(self, path: str) -> Grants:
+        """What rules let the toolbox executable at a path have when it is described."""
+        return self._boxes().granted_to(self._candidate(os.path.abspath(path)))
+
+    def _candidate(self, path: str) -> Candidate:
+        from haft.files.links import lies_inside
+
+        inside = lies_inside(path, self._workspace)
+        place = Place(os.path.dirname(path), "workspace" if inside else "user", self._workspace if inside else None)
+        return candidate(path, place)
 
     def _loaded(self) -> Config:
         from haft.service.config import load_config

@@ -45,7 +45,7 @@ class KeepingUp:
 
     async def load(self, path: str, thread: str, grants: Grants = NO_GRANTS) -> Listing:
         """The tool at a path: the one that is there already, or one that is taken in. It is asked with what of `grants`
-        can be had by who is asked: variables, and files to read."""
+        can be had by who is asked: the network, variables, and files to read."""
         full = os.path.abspath(os.path.expanduser(path))
         there = [one for one in self._catalogue.listings(thread=thread) if one.spec.origin == full]
         if len(there) > 1:

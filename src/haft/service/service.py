@@ -573,8 +573,8 @@ class ToolService:
         return next((one for one in self.tools() if one.spec.name == name), None)
 
     async def load(self, path: str, *, grants: Grants | Mapping[str, Any] | None = None) -> Listing:
-        """Take in the tool at a path that no toolbox has, or find the one that has it. Variables and files to read that
-        `grants` name are its own while it is asked what it is."""
+        """Take in the tool at a path that no toolbox has, or find the one that has it. The network, variables and files
+        to read that `grants` name are its own while it is asked what it is."""
         self._running()
         return await self._disk.load(path, self.thread, grants_from(grants))
 

@@ -1,5 +1,7 @@
 import hashlib
 import json
+import os
+import socket
 
 
 def test_list_shows_name_kind_and_first_line(haft):
@@ -86,3 +88,42 @@ def test_show_lists_the_files_that_an_approval_holds_for_and_what_could_not_be_r
     assert f'  {box}/it:4: . "$ELSEWHERE/more.sh"\n' in told
     assert haft("tools", "show", "shell", "--json").json["approval"] is None
     assert "# Approval" not in haft("tools", "show", "shell").out
+
+
+FETCHING = """#!/usr/bin/env -S uv run --script
+name: cow
+description: Says what a cow says.
+"""
+UV = """#!/bin/sh
+# As uv does it: nothing runs before packages were fetched.
+python3 -c 'import socket; socket.create_connection(("127.0.0.1", {port})).close()' || exit 2
+if [ "$TOOLBOX_ACTION" = describe ]; then tail -n +2 "$3"; else echo moo; fi
+"""
+
+
+def test_a_tool_whose_packages_must_be_fetched_is_called_with_the_network_and_then_has_it_by_a_rule(haft):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        bin_ = haft.workspace.parent / "bin"
+        tool = haft.workspace / ".agents/tools/cow"
+        for path, text in ((bin_ / "uv", UV.format(port=server.getsockname()[1])), (tool, FETCHING)):
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+            path.chmod(0o755)
+        env = {"PATH": os.pathsep.join([str(bin_), os.environ["PATH"]])}
+        checked = haft("tools", "check", "tb__cow", **env)
+        assert checked.code == 1
+        assert f"`haft tools use {tool} --network` once" in checked.out
+        assert "`haft permissions add allow tb__cow --network`" in checked.out
+        assert haft("tools", "use", "tb__cow", "--approve", **env).code != 0
+        used = haft("tools", "use", "tb__cow", "--network", "--approve", "--only", "output", **env)
+        assert used.out == "moo\n", used.err
+        assert haft("permissions", "add", "allow", "tb__cow", "--network", "--in", "user", **env).code == 0
+        assert haft("tools", "check", "tb__cow", **env).code == 0
+
+
+def test_a_failure_to_describe_is_told_by_the_line_that_matters(haft):
+    tool = haft.workspace / "cow"
+    said = "Error: Cannot find package cowsay\n    at x (y:1)\n\nNode.js v20.20.2"
+    tool.write_text(f"#!/bin/sh\ncat >&2 <<END\n{said}\nEND\nexit 1\n")
+    tool.chmod(0o755)
+    assert "exit code 1: Error: Cannot find package cowsay" in haft("tools", "check", "./cow").out

@@ -15,7 +15,7 @@ from haft.authoring.check.findings import Finding, Report
 from haft.contracts import Launcher, clean_tool_name
 from haft.schema import from_words, shortened
 from haft.sources.amp_toolbox.asking import ask
-from haft.sources.amp_toolbox.describing import script
+from haft.sources.amp_toolbox.describing import fetching_hint, script
 from haft.sources.amp_toolbox.reading import NO_DESCRIPTION, Description, Unreadable, read_description
 from haft.sources.amp_toolbox.separator import shown_by
 from haft.sources.asking import Said
@@ -44,7 +44,7 @@ async def check_executable(
     if _UNSTARTABLE & {finding.code for finding in found} or not looked.content:
         return Report(path, KIND, None, found)
     said = await ask(os.path.abspath(path), launcher, folder=folder, is_workspaces=within is not None)
-    found += check_behaviour(said)
+    found += check_behaviour(said, fetching=fetching_hint(os.path.abspath(path), is_workspaces=within is not None))
     name = None
     if said.failure is None and not said.is_late and not said.is_flood:
         name, more = _check_said(looked, said, reserved)

@@ -7,7 +7,7 @@ while. One that seemed slow is asked again alone: what a crowd did to it, or the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from haft.authoring.check.amp_toolbox import check_executable
@@ -44,15 +44,20 @@ async def check_target(target: Target, launcher: Launcher, reserved: Collection[
 
 
 async def check_targets(
-    targets: Sequence[Target], launcher: Launcher, reserved: Collection[str] = ()
+    targets: Sequence[Target],
+    launcher: Launcher,
+    reserved: Collection[str] = (),
+    *,
+    granting: Callable[[Target], Launcher] | None = None,
 ) -> list[list[Report]]:
-    """Everything, in order."""
+    """Everything, in order. `granting` gives the launcher for one that a rule lets have more when it is described."""
+    launcher_for = granting or (lambda _target: launcher)
     turns, places = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(MOST_WAITED_FOR)
 
     async def one(target: Target) -> list[Report]:
         async with places:
             async with turns:
-                asked = asyncio.ensure_future(check_target(target, launcher, reserved))
+                asked = asyncio.ensure_future(check_target(target, launcher_for(target), reserved))
                 try:
                     await asyncio.wait([asked], timeout=_PATIENCE)
                 except BaseException:
@@ -63,5 +68,5 @@ async def check_targets(
     found = list(await asyncio.gather(*(one(target) for target in targets)))
     slow = [at for at, reports in enumerate(found) if any(report.has("describe-slow") for report in reports)]
     for at in slow[:MOST_AGAIN]:
-        found[at] = await check_target(targets[at], launcher, reserved)
+        found[at] = await check_target(targets[at], launcher_for(targets[at]), reserved)
     return found

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from haft.authoring.check.findings import Finding
+from haft.contracts.failure_line import failure_line
 from haft.schema import shortened
 from haft.sources.asking import DESCRIBE_SECONDS, MOST_SAID, Said
 
@@ -25,8 +26,9 @@ _REACHED: Final = re.compile(
 )
 
 
-def check_behaviour(said: Said, action: str = "describe") -> Iterator[Finding]:
-    """Time, noise, and what it tried. `action` is what it was asked by."""
+def check_behaviour(said: Said, action: str = "describe", *, fetching: str | None = None) -> Iterator[Finding]:
+    """Time, noise, and what it tried. `action` is what it was asked by, `fetching` what to do where the program that
+    runs it may have failed to fetch packages."""
     noise = said.stderr.decode("utf-8", "replace")
     if said.failure is not None:
         yield Finding("describe-not-started", f"it could not be started: {said.failure}", None)
@@ -35,7 +37,7 @@ def check_behaviour(said: Said, action: str = "describe") -> Iterator[Finding]:
         yield Finding(
             "describe-timeout",
             f"it had not answered `{action}` after {DESCRIBE_SECONDS:g} s",
-            f"look at what is asked before anything is read or loaded, and answer `{action}` at once",
+            fetching or f"look at what is asked before anything is read or loaded, and answer `{action}` at once",
         )
     elif said.is_flood:
         yield Finding(
@@ -50,20 +52,21 @@ def check_behaviour(said: Said, action: str = "describe") -> Iterator[Finding]:
     if said.left and not said.is_late and not said.is_flood:
         left = shortened(said.left[0], 80)
         yield Finding("describe-leaves-processes", f"it left `{left}` running", "start it when the tool is called")
-    attempts = list(_attempts(noise))
+    attempts = list(_attempts(noise, fetching))
     yield from attempts
     if said.exit_code:
-        last = _line(noise, -1)
+        why = shortened(failure_line(noise), 200)
         yield Finding(
             "describe-failed",
-            f"`{action}` ended with exit code {said.exit_code}" + (f": {last}" if last else ""),
-            "print the description and exit 0",
+            f"`{action}` ended with exit code {said.exit_code}" + (f": {why}" if why else ""),
+            fetching or "print the description and exit 0",
         )
     elif noise.strip() and not attempts:
-        yield Finding("describe-noise", f"`{action}` wrote to stderr: {_line(noise, 0)}", "say nothing there")
+        first = shortened(noise.strip().splitlines()[0].strip(), 200)
+        yield Finding("describe-noise", f"`{action}` wrote to stderr: {first}", "say nothing there")
 
 
-def _attempts(noise: str) -> Iterator[Finding]:
+def _attempts(noise: str, fetching: str | None) -> Iterator[Finding]:
     for line in noise.splitlines():
         if _WROTE.search(line):
             yield Finding(
@@ -77,11 +80,6 @@ def _attempts(noise: str) -> Iterator[Finding]:
             yield Finding(
                 "network-on-describe",
                 f"it tried to reach the network while it was asked: {shortened(line.strip(), 200)}",
-                "ask when the tool is called, never when it is described",
+                fetching or "ask when the tool is called, never when it is described",
             )
             break
-
-
-def _line(noise: str, which: int) -> str:
-    lines = [line for line in noise.splitlines() if line.strip()]
-    return shortened(lines[which].strip(), 200) if lines else ""

@@ -46,7 +46,8 @@ async def describe(candidate: Candidate, launcher: Launcher, seconds: float) -> 
         known["problem"] = f"{error.message}; {error.cure}"
         if said.stderr.strip():
             known["problem"] += f"; stderr: {tail_of(said.stderr)}"
-        known["problem"] += _withheld(candidate) + _unreached(candidate)
+        fetching = fetching_hint(candidate.path, is_workspaces=place.provenance == "workspace")
+        known["problem"] += _withheld(candidate) + (f"; {fetching}" if fetching else "")
         known["needs"] = missing_interpreter(candidate.path)
         known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
     return known
@@ -68,15 +69,16 @@ def _withheld(candidate: Candidate) -> str:
     return f"; it names {' and '.join(names)}, set here and withheld from it: to pass it on, `{how}`"
 
 
-def _unreached(candidate: Candidate) -> str:
-    """What to type where it may have failed because the program that runs it fetches packages."""
-    found = _FETCHES.match(script(candidate.path))
-    if found is None or candidate.place.provenance == "workspace":
-        return ""
-    return (
-        f"; `{found[1]}` may have to fetch packages first, and has no network then: to give it, "
-        f"`haft permissions add allow {file_name(candidate.path)} --network`"
-    )
+def fetching_hint(path: str, *, is_workspaces: bool) -> str | None:
+    """What to type where a tool may have failed because the program that runs it fetches packages."""
+    found = _FETCHES.match(script(path))
+    if found is None:
+        return None
+    how = f"`haft permissions add allow {file_name(path)} --network`"
+    if is_workspaces:
+        # A rule does not reach what a workspace brings before somebody has called it.
+        how = f"`haft tools use {shlex.quote(path)} --network` once, then {how}"
+    return f"`{found[1]}` may have to fetch packages first, and has no network then: to give it, {how}"
 
 
 def read(said: Said, path: str, seconds: float = DESCRIBE_SECONDS) -> Known:

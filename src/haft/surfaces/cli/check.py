@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.contracts import BadUsage, Launcher, Listing, UnknownTool
+from haft.contracts import AskingLauncher, BadUsage, Launcher, Listing, UnknownTool
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.parameters import LATER, OPTIONS
@@ -23,6 +23,7 @@ from haft.surfaces.cli.tools import complete_names, listings
 
 if TYPE_CHECKING:
     from haft.authoring.check import Code, Report, Target
+    from haft.service.discovery import Discovery
 
 RESERVED: Final = frozenset(option.removeprefix("--") for option in (*OPTIONS, *LATER))
 """Parameters that cannot be given on a line as others are."""
@@ -134,40 +135,45 @@ def _checked(targets: Sequence[Target], loaded: Sequence[Listing], said: Globals
     reports: list[Report] = []
     if targets:
         tell_what_is_logged(said)
+        discovery = _discovery(said)
         with looking_launcher(workspace_of(said), state_home()) as launcher:
-            reports += asyncio.run(_check_and_mend(targets, launcher, said, fix=fix))
-        reports = [_settled(report, said) for report in reports]
-        _forget_failures([os.path.abspath(target.path) for target in targets], said)
+            reports += asyncio.run(_check_and_mend(targets, launcher, said, discovery, fix=fix))
+        reports = [_settled(report, discovery) for report in reports]
+        # Whoever was checked is asked again when tools are listed, if it could not be understood before.
+        discovery.forget_failures(os.path.abspath(target.path) for target in targets)
     return reports + [check_listing(listing, RESERVED) for listing in loaded]
 
 
-def _settled(report: Report, said: Globals) -> Report:
-    """Without what a setting has decided."""
-    if not report.has("separator-unclear"):
-        return report
-    from dataclasses import replace
-
+def _discovery(said: Globals) -> Discovery:
     from haft.service.config import load_config
     from haft.service.discovery import Discovery
 
     discovery = Discovery(workspace_of(said), state_home(), os.environ)
     discovery.configure(load_config(workspace_of(said), os.environ, trust_home=state_home().path))
+    return discovery
+
+
+def _settled(report: Report, discovery: Discovery) -> Report:
+    """Without what a setting has decided."""
+    if not report.has("separator-unclear"):
+        return report
+    from dataclasses import replace
+
     if not discovery.sets_separator(report.name or "", os.path.abspath(report.target)):
         return report
     return replace(report, findings=[each for each in report.findings if each.code != "separator-unclear"])
 
 
-def _forget_failures(paths: Sequence[str], said: Globals) -> None:
-    """Whoever was checked is asked again when tools are listed, if it could not be understood before."""
-    from haft.service.discovery import Discovery
-
-    Discovery(workspace_of(said), state_home(), os.environ).forget_failures(paths)
-
-
-async def _check_and_mend(targets: Sequence[Target], launcher: Launcher, said: Globals, *, fix: bool) -> list[Report]:
+async def _check_and_mend(
+    targets: Sequence[Target], launcher: AskingLauncher, said: Globals, discovery: Discovery, *, fix: bool
+) -> list[Report]:
     from haft.authoring.check import check_targets, mend
 
-    found = await check_targets(targets, launcher, RESERVED)
+    def granting(target: Target) -> Launcher:
+        is_toolbox = target.format == "amp-toolbox"
+        return launcher.granting(discovery.granted_at(target.path)) if is_toolbox else launcher
+
+    found = await check_targets(targets, launcher, RESERVED, granting=granting)
     changed: dict[int, list[str]] = {}
     for at, reports in enumerate(found) if fix else ():
         mended = mend((finding for report in reports for finding in report.findings), workspace_of(said))
@@ -179,7 +185,7 @@ async def _check_and_mend(targets: Sequence[Target], launcher: Launcher, said: G
             warn(f"{one_line(finding.path or targets[at].path)}: {finding.code} could not be mended: {why}")
     if changed:
         # All of them: what was mended for one, such as a directory, is mended for others.
-        found = await check_targets(targets, launcher, RESERVED)
+        found = await check_targets(targets, launcher, RESERVED, granting=granting)
     for at, codes in changed.items():
         found[at] = [found[at][0].mended(codes), *found[at][1:]]
     return [report for reports in found for report in reports]

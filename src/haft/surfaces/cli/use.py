@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import BadUsage, Grants, HaftError, Outcome, ToolSpec
+from haft.contracts import NO_GRANTS, BadUsage, Grants, HaftError, Outcome, ToolSpec
 from haft.surfaces.cli.binding import arguments, hidden_parameter
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.parameters import Line, take_apart
@@ -264,7 +264,17 @@ async def _found(service: ToolService, name: str, grants: Grants) -> tuple[str, 
     found = next(callable_, None)
     if found is None:
         found = await service.look_again(name)
+    if found is None and grants != NO_GRANTS and (path := _broken_at(service, name)) is not None:
+        # The person who calls it said what it may have: it is described with that, as if named by its path.
+        found = await service.load(path, grants=grants)
+        return found.spec.name, found.spec
     return name, None if found is None else found.spec
+
+
+def _broken_at(service: ToolService, name: str) -> str | None:
+    """Where the file of a toolbox tool lies that could not be understood."""
+    named = (one for one in service.tools(all=True) if one.spec.name == name and one.state == "broken")
+    return next((one.spec.origin for one in named if one.spec.kind == "amp-toolbox"), None)
 
 
 def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interrupts) -> None:
