@@ -27,6 +27,7 @@ from haft.policy.approval.environments import ENVIRONMENT, Environments
 from haft.policy.approval.pins import Pin, difference, pin_of
 from haft.policy.baseline import SOURCE, decide
 from haft.policy.enablement import Enablement
+from haft.policy.file_words import file_words
 from haft.policy.question import Explained, Question, Step
 from haft.policy.rules.matching import Question as Asked
 from haft.policy.rules.matching import endangered, first_match, raw_reject, rule_fits, speaks_of
@@ -366,7 +367,7 @@ class Judge:
             reason = "it is not what was agreed to before: its definition or its files have changed"
             shown = difference(agreed, pin)
         elif agreed is None and spec.provenance == "workspace" and decision.action != "ask":
-            reason = "it comes from the workspace, and is used for the first time"
+            reason = f"it comes from the workspace, and is used for the first time{file_words(spec, self._workspace)}"
         else:
             return decision
         steps.append(Step("pins", spec.name, f"ask: {reason}"))
