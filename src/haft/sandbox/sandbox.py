@@ -42,7 +42,9 @@ from haft.contracts import (
     Unconfined,
     Walls,
     named_secrets,
+    says_secret,
 )
+from haft.contracts.secrets import SHORTEST
 from haft.files.activated import activated_in, state_of
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter
 from haft.sandbox.abilities import NOT_LINUX, Abilities
@@ -539,6 +541,9 @@ class Sandbox:
             yield note(missed, call.name, session=walls.session, answer=answer)
         for name in self.unset(walls.env):
             yield f"{name} was granted to `{call.name}`, and is not set here: set {name} and call it again"
+        for name in walls.env:
+            if says_secret(name) and 0 < len(self._host.get(name, "")) < SHORTEST:
+                yield f"{name} has fewer than {SHORTEST} characters and is not masked"
 
     def withheld(self, call: Call, walls: Walls) -> tuple[str, ...]:
         """The variables that a call names, that are set here, and that it does not get."""

@@ -55,6 +55,14 @@ def test_a_call_that_went_without_says_so_and_with_env_gets_it_masked(box):
     assert b"TEAM_TOKEN" in kept and VALUE.encode() not in kept
 
 
+def test_a_secret_that_is_too_short_to_be_masked_is_named(box):
+    box.env["TEAM_TOKEN"] = "sekrit7"
+    given = box(*CALL, "--approve", "--env", "TEAM_TOKEN", "--json").json
+    assert given["notes"] == ["TEAM_TOKEN has fewer than 8 characters and is not masked"]
+    box.env["TEAM_TOKEN"] = "sekrit78"
+    assert box(*CALL, "--approve", "--env", "TEAM_TOKEN", "--json").json["notes"] == []
+
+
 def test_a_call_that_fails_names_what_its_source_reads(box):
     path = box.workspace / ".agents" / "tools" / "notify"
     path.write_text(SOURCE.replace('echo "TEAM_TOKEN not set, skipping"', "echo 401; exit 1"))
