@@ -99,6 +99,74 @@ def test_it_is_asked_for_once_for_the_template_of_a_workspace(bench):
     assert bench.call().status == "done" and len(bench.questions()) == 1
 
 
+@pytest.mark.every_user
+def test_a_yes_holds_for_the_requirements_that_were_asked_about_and_no_others(bench):
+    folder = bench.write(bench.workspace / "templates", "spy")
+
+    def meanwhile(request):
+        if request.build is not None:
+            (folder / "requirements.txt").write_text("pydantic\nspy==1.0\n")
+        return True
+
+    bench.answers = meanwhile
+    outcome = bench.call()
+    assert outcome.error.code == "tool-failed" and "not allowed yet" in outcome.error.message
+    assert not (folder / ".venv").exists() and not (bench.base / "own/data/haft/uv/built").exists()
+    assert len(bench.questions()) == 1
+    bench.answers = lambda _request: True
+    assert bench.call().status == "done" and len(bench.questions()) == 1, "the others are asked about"
+
+
+def test_the_question_shows_the_sandbox_of_the_build_and_the_command_that_allows_it(bench):
+    folder = bench.write(bench.workspace / "templates", "spy")
+    seen = []
+    bench.answers = lambda request: seen.append(request) or request.build is None
+    bench.call()
+    call, build = seen
+    assert call.build is None and call.walls.profile == "workspace"
+    assert build.build == f"haft templates build {folder} --allow-builds" and build.to_allow == build.parts == ()
+    assert build.walls.network and not build.walls.writable and build.walls.profile != "workspace"
+
+
+def test_approve_beforehand_does_not_answer_for_what_is_built(bench, capsys, monkeypatch):
+    folder = bench.write(bench.workspace / "templates", "spy")
+    monkeypatch.chdir(bench.workspace)
+    assert haft(["tools", "use", "says", "--approve", "--json"]) == 3
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert f"`haft templates build {folder} --allow-builds` allows that" in error["message"]
+    assert not (folder / ".venv").exists() and not (bench.base / "state/environments/builds").exists()
+    assert haft(["templates", "build", str(folder), "--allow-builds", "-q"]) == 0
+    capsys.readouterr()
+    assert haft(["tools", "use", "says", "--approve", "--only", "output"]) == 0
+    assert capsys.readouterr().out.strip() == "spy"
+
+
+def test_in_the_inbox_it_is_answered_yes_or_no(bench):
+    from haft.contracts import BadUsage
+
+    bench.write(bench.workspace / "templates", "spy")
+
+    async def go():
+        service = ToolService.open(
+            bench.workspace,
+            installed=False,
+            settings={"permissions": [{"tool": "says", "action": "allow"}], "approval.expires_seconds": 60},
+        )
+        async with service:
+            calling = asyncio.ensure_future(service.call("says", {}))
+            while not (waiting := service.inbox()) and not calling.done():
+                await asyncio.sleep(0.05)
+            assert waiting, calling.result().error
+            with pytest.raises(BadUsage, match="only yes and no"):
+                await service.approve(waiting[0].id, grants={"network": True})
+            await service.approve(waiting[0].id)
+            return await calling
+
+    bench.call(**{"templates.allow_builds": False})  # Someone knows the template.
+    outcome = asyncio.run(go())
+    assert outcome.output == "spy", outcome.error
+
+
 def test_who_says_no_has_nothing_built(bench):
     folder = bench.write(bench.workspace / "templates", "spy")
     bench.answers = lambda request: QUESTION not in request.reason

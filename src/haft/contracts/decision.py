@@ -135,7 +135,10 @@ class ApprovalRequest:
     definition_diff: str | None = None
     """How the tool's definition differs from the one that was agreed to before."""
     pin: str | None = None
-    """The digest of the definition that a yes is bound to."""
+    """The digest of the definition that a yes is bound to; of the requirements where `build` is set."""
+    build: str | None = None
+    """Where the question is whether packages are built, which runs code of their authors: the command that allows it
+    beforehand. There is only yes and no: grants, other arguments and a longer scope mean nothing."""
     chain: tuple[str, ...] = ()
     """The runs that led here, outermost first."""
     revise: Callable[[Mapping[str, Any]], Awaitable[ApprovalRequest]] | None = field(

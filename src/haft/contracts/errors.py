@@ -128,11 +128,14 @@ class ToolFailed(CallError):
 
 
 class NeedsBuild(ToolFailed):
-    """An environment needs packages that have no wheel. `packages` are those known so far."""
+    """An environment needs packages that have no wheel. `packages` are those known so far, `requirements` the digest of
+    what asked for them, and `command` is what a person types to have them built."""
 
-    def __init__(self, message: str, packages: Sequence[str], *, hint: str | None = None) -> None:
+    def __init__(self, message: str, packages: Sequence[str], requirements: str, command: str) -> None:
         self.packages = tuple(packages)
-        super().__init__(message, hint=hint)
+        self.requirements = requirements
+        self.command = command
+        super().__init__(message, hint=f"`{command}` builds it, which runs code of its authors")
 
 
 class TimedOut(CallError):

@@ -160,8 +160,9 @@ class Environments(Protocol):
         has no wheel and may not be built."""
         ...
 
-    def allow_build(self, folder: str) -> None:
-        """From now on, the packages that a folder requires may be built, as long as its requirements stay the same."""
+    def allow_build(self, folder: str, requirements: str) -> None:
+        """From now on, the packages of the requirements with this digest may be built, as `NeedsBuild` named them:
+        those of a folder that has others by now may not."""
         ...
 
 

@@ -132,7 +132,7 @@ class Desk:
             created_at=now,
             expires_at=now + lasts,
             tried=request.diff is not None,
-            fingerprint=self._fingerprint(call),
+            fingerprint=self._fingerprint(call, request),
             shown=shown,
         )
         try:
@@ -162,10 +162,13 @@ class Desk:
                 expires_at = now + lasts
                 await questions.use(lambda inbox, until=expires_at: inbox.prolong(waiting.id, until))  # type: ignore[misc]
 
-    def _fingerprint(self, call: Call) -> str:
+    def _fingerprint(self, call: Call, request: ApprovalRequest | None = None) -> str:
         decision = call.decision
+        # A yes to building is none to the call.
+        build = {} if request is None or request.build is None else {"build": request.pin}
         return fingerprint_of(
             {
+                **build,
                 "workspace": self._workspace,
                 "tool": call.name,
                 "pin": decision.pin if decision is not None else None,
@@ -292,6 +295,7 @@ def shown_of(request: ApprovalRequest) -> dict[str, Any]:
         "toAllow": [each.to_json() for each in request.to_allow],
         "chain": list(request.chain),
         "pin": request.pin,
+        "build": request.build,
     }
 
 

@@ -91,6 +91,10 @@ class InboxFacade:
         self._check(
             waiting, lives=lives, arguments=arguments, opens=grants_from(grants) != NO_GRANTS, scope=scope, allow=allow
         )
+        if approved and not lives and (command := waiting.shown.get("build")) is not None:
+            raise BadUsage(
+                "the process that asked has ended, and nothing would be built", hint=f"`{command}` builds it"
+            )
         given = Answered(
             approved=approved,
             who=who,
@@ -130,6 +134,10 @@ class InboxFacade:
         scope: str,
         allow: int,
     ) -> None:
+        if (command := waiting.shown.get("build")) is not None and (scope != "once" or opens or arguments is not None):
+            raise BadUsage(
+                "it asks whether packages are built: there is only yes and no", hint=f"`{command}` is the same yes"
+            )
         if scope not in ("once", "thread", "always"):
             raise BadUsage(f"an answer holds once, for its thread or always, not `{scope}`")
         offered = waiting.shown.get("toAllow", [])
@@ -171,6 +179,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
         "output": shown["output"],
         "definitionDiff": shown["definitionDiff"],
         "toAllow": shown["toAllow"],
+        "build": shown.get("build"),
         "who": waiting.who,
         "thread": waiting.thread,
         "chain": shown["chain"],

@@ -115,5 +115,5 @@ class _OnUse(Environments):
     async def prepared(self, folder: str, told: Any = lambda _line: None, *, may_build: bool = False) -> Environment:
         return await self._real().prepared(folder, told, may_build=may_build)
 
-    def allow_build(self, folder: str) -> None:
-        self._real().allow_build(folder)
+    def allow_build(self, folder: str, requirements: str) -> None:
+        self._real().allow_build(folder, requirements)

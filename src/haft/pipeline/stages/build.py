@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from haft.contracts import Call, NeedsBuild, Outcome, Rejected, RunId
+from haft.contracts import Call, Grants, NeedsBuild, Outcome, Rejected, RunId
 from haft.pipeline.chain import Proceed
 from haft.pipeline.desk import Desk, request_of
 from haft.pipeline.run import Run
-from haft.pipeline.stages.confine import granted
 from haft.sandbox import Sandbox
 
 
 class ApproveBuild:
-    """For tools whose `prepare` raises `NeedsBuild`: they have `allow_build`."""
+    """For tools whose `prepare` raises `NeedsBuild`: they have `allow_build`. The yes holds for the requirements that
+    were asked about: where the file says something else by then, that is not built."""
 
     def __init__(self, live: Mapping[RunId, Run], desk: Desk, sandbox: Sandbox) -> None:
         self._live = live
@@ -37,21 +37,22 @@ class ApproveBuild:
         return await proceed(call)
 
     async def _ask(self, call: Call, needed: NeedsBuild) -> None:
-        tool, decision, run = call.tool, call.decision, self._live[call.run]
+        tool, run = call.tool, self._live[call.run]
         assert tool is not None
-        assert decision is not None
         packages = ", ".join(f"`{package}`" for package in needed.packages)
+        walls = await self._sandbox.confine("read-only", Grants(network=True), unasked=True, closed=True)
+        walls = replace(walls, network=True)  # Whatever calls may: packages are fetched.
+        where = "in a sandbox with the network and none of your files"
         reason = (
             f"its environment needs {packages}, which has no wheel for this Python. Building it, and whatever else it "
-            "requires that has none, runs code of its authors: in a sandbox with the network and none of your files"
+            f"requires that has none, runs code of its authors: {where if walls.layers else 'without a sandbox'}"
         )
-        walls = await self._sandbox.confine(
-            decision.profile, granted(call), neutral=decision.neutral, unasked=decision.unasked
-        )
+        request = request_of(call, walls, reason)
+        request = replace(request, to_allow=(), parts=(), pin=needed.requirements, build=needed.command)
         run.turn("blocked-on-user", run.call)
-        given = await self._desk.ask(call, replace(request_of(call, walls, reason), to_allow=()))
+        given = await self._desk.ask(call, request)
         if given.answer.approved is not True:
             said = given.answer.message or "a person said no"
             raise Rejected(f"`{call.name}` was not called: building {packages} was not approved: {said}")
         builder: Any = tool
-        await asyncio.to_thread(builder.allow_build)
+        await asyncio.to_thread(builder.allow_build, needed.requirements)

@@ -14,7 +14,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import Environment, ToolFailed
-from haft.service.environments.places import Told, allowed_builds, apart, base_python, digest_of, inside, name_of
+from haft.service.environments.places import (
+    Told,
+    allowed_builds,
+    apart,
+    base_python,
+    content_digest,
+    digest_of,
+    inside,
+    name_of,
+)
 from haft.sources.agent_studio.requirements import NAME, read_requirements
 
 if TYPE_CHECKING:
@@ -47,9 +56,14 @@ class TemplateEnvironments:
         places = (inside(self._state_home, real), apart(self._state_home, real))
         return next((found for place in places if (found := place.found(digest, python))), None)
 
-    def allow_build(self, folder: str) -> None:
-        """Someone agreed to what building the packages of a folder's requirements runs. Others are asked about anew."""
-        path = allowed_builds(self._state_home, read_requirements(folder))
+    def requirements(self, folder: str) -> str:
+        """The digest of what a folder requires now."""
+        return content_digest(read_requirements(folder))
+
+    def allow_build(self, folder: str, requirements: str) -> None:
+        """Someone agreed to what building the packages of these requirements runs. The folder's file is not read: what
+        stands there by now may be something else, and that is asked about anew."""
+        path = allowed_builds(self._state_home, requirements)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{os.path.realpath(folder)}\n")

@@ -53,6 +53,7 @@ from haft.service.environments.places import (
     allowed_builds,
     apart,
     base_python,
+    content_digest,
     digest_of,
     inside,
     key_of,
@@ -102,7 +103,7 @@ class Making:
                     if not built:
                         return
                     if not may_build:
-                        raise self._refused(real, built)
+                        raise self._refused(real, built, content)
                 raise ToolFailed(f"the environment of `{name_of(real)}` could not be made: too much must be built")
             except OSError as error:
                 raise StorageFailed(f"the environment of `{name_of(real)}` could not be made", error) from error
@@ -114,15 +115,15 @@ class Making:
     def _may_build(self, content: bytes) -> bool:
         if self.config.is_set("templates.allow_builds"):
             return self._builds_anything
-        return self.may_build or os.path.exists(allowed_builds(self.state_home, content))
+        return self.may_build or os.path.exists(allowed_builds(self.state_home, content_digest(content)))
 
-    def _refused(self, real: str, packages: Sequence[str]) -> ToolFailed:
+    def _refused(self, real: str, packages: Sequence[str], content: bytes) -> ToolFailed:
         listed = ", ".join(f"`{package}`" for package in packages)
         said = f"the environment of `{name_of(real)}` could not be made: there is no wheel of {listed} for this Python"
         if self.config.is_set("templates.allow_builds"):
             return ToolFailed(f"{said}, and `templates.allow_builds` is false", hint="name a version that has a wheel")
-        hint = f"`haft templates build {shlex.quote(real)} --allow-builds` builds it, which runs code of its authors"
-        return NeedsBuild(f"{said}, and building it is not allowed yet", packages, hint=hint)
+        command = f"haft templates build {shlex.quote(real)} --allow-builds"
+        return NeedsBuild(f"{said}, and building it is not allowed yet", packages, content_digest(content), command)
 
     async def _make(self, real: str, wanted: Requirements, built: Sequence[str]) -> Sequence[str]:
         """Make it, and build these packages. Which ones have to be built too: then it is not made."""

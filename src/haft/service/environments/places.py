@@ -115,14 +115,19 @@ def digest_of(requirements: bytes) -> str:
         sys.platform,
         os.uname().machine,
         base_python(),
-        hashlib.sha256(requirements).hexdigest(),
+        content_digest(requirements),
     )
     return hashlib.sha256("\0".join(map(str, facts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def allowed_builds(state_home: str, requirements: bytes) -> str:
-    """What is there where someone allowed that these requirements are built."""
-    return os.path.join(state_home, "environments", "builds", hashlib.sha256(requirements).hexdigest())
+def content_digest(requirements: bytes) -> str:
+    """What a question about building, its answer and the building are bound to."""
+    return hashlib.sha256(requirements).hexdigest()
+
+
+def allowed_builds(state_home: str, requirements: str) -> str:
+    """What is there where someone allowed that the requirements with this digest are built."""
+    return os.path.join(state_home, "environments", "builds", requirements)
 
 
 def base_python() -> str:

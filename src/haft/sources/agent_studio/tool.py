@@ -79,9 +79,9 @@ class TemplateTool:
             is_own = self.instance.provenance != "workspace"
             await self.environments.prepared(self.instance.folder, told, may_build=is_own)
 
-    def allow_build(self) -> None:
-        """A person agreed that packages are built for it."""
-        self.environments.allow_build(self.instance.folder)
+    def allow_build(self, requirements: str) -> None:
+        """A person agreed that the packages of these requirements are built for it."""
+        self.environments.allow_build(self.instance.folder, requirements)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         from haft.sources.agent_studio.answer import Heard

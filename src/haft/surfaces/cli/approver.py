@@ -25,6 +25,7 @@ from haft.surfaces.cli.written_json import parse_json
 
 QUESTION: Final = "Approve {tool}? [{choices}] "
 COMMIT: Final = "Commit? [y/N] "
+BUILD: Final = "Build? [y/N] "
 MESSAGE: Final = "What shall be said to whoever called? "
 _FOR_LONGER: Final = re.compile(r"([tav])\s*([0-9]{1,3})?")
 SAID_YES: Final = "the person at the terminal said yes"
@@ -32,7 +33,10 @@ SAID_NO: Final = "the person at the terminal said no"
 
 
 async def approve_all(request: ApprovalRequest) -> ApprovalAnswer:
-    """`--approve`: the person calling has said so beforehand."""
+    """`--approve`: the person calling has said so beforehand, of the call: not of what builds its environment."""
+    if request.build is not None:
+        message = f"`--approve` speaks of the call, not of code that builds packages; `{request.build}` allows that"
+        return ApprovalAnswer(approved=False, message=message)
     if request.definition_diff is not None:
         warn(f"{one_line(request.tool)} is not what was agreed to before, and is now")
     return ApprovalAnswer(approved=True, message="approved beforehand, by --approve")
@@ -48,6 +52,8 @@ def approver_here(interrupts: Interrupts, workspace: str, display: Display, last
         try:
             if request.diff is not None:
                 return await _asked_after(request, request.diff, display)
+            if request.build is not None:
+                return await _asked_to_build(request, workspace)
             return await _Prompt(request, interrupts, workspace, lasts).ask()
         except asyncio.CancelledError:
             if not interrupts.heard:
@@ -75,6 +81,14 @@ async def _asked_after(request: ApprovalRequest, diff: str, display: Display) ->
     if await confirmed(COMMIT):
         return ApprovalAnswer(approved=True, message=f"{SAID_YES}, having seen the changes")
     return ApprovalAnswer(approved=False, message=SAID_NO)
+
+
+async def _asked_to_build(request: ApprovalRequest, workspace: str) -> ApprovalAnswer:
+    """Whether packages are built: yes or no, nothing of the call can be changed by it."""
+    for line in shown_call(request, request.arguments, workspace):
+        sys.stderr.write(f"{line}\n")
+    is_agreed = await confirmed(BUILD)
+    return ApprovalAnswer(approved=is_agreed, message=SAID_YES if is_agreed else SAID_NO)
 
 
 KEYS: Final = {

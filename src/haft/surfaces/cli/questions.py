@@ -130,6 +130,7 @@ def request_in(waiting: Waiting) -> ApprovalRequest:
         to_allow=tuple(Allowable(**one) for one in shown["toAllow"]),
         definition_diff=shown["definitionDiff"],
         pin=shown["pin"],
+        build=shown.get("build"),
         chain=tuple(shown["chain"]),
         id=waiting.id,
         expires_at=waiting.expires_at,

@@ -197,9 +197,9 @@ def build_environment(said: Globals, word: str, workflow: str | None, allow_buil
     one = chosen(word, places_of(said).directories, workflow=workflow)
     environments = environments_of(said)
     if allow_builds:
-        environments.allow_build(one.folder)
+        environments.allow_build(one.folder, environments.requirements(one.folder))
     told = (lambda _line: None) if said.quiet else say
-    made = asyncio.run(environments.prepared(one.folder, told, may_build=allow_builds or is_own(one.folder, said)))
+    made = asyncio.run(environments.prepared(one.folder, told, may_build=is_own(one.folder, said)))
     if said.json:
         facts({"name": one.name, "folder": one.folder, "environment": made.root})
     else:
