@@ -352,4 +352,33 @@ def test_where_both_are_as_likely_the_protocols_own_is_used_and_it_is_unsure(scr
 
 
 def test_a_script_that_takes_either_is_sure_of_both():
-    assert shown_by("while IFS='=:' read -r key value; do :; done") == Shown(COLON, ends=":=")
+    assert shown_by("while IFS='=:' read -r key value; do :; done") == Shown(COLON)
+
+
+ASSIGNING = {
+    "declare": 'while IFS=": " read -r key value; do declare "$key=$value"; done',
+    "export": 'while read -r line; do export "$line"; done',
+    "printf": 'printf -v "$key" %s "$value"',
+    "read": 'read -r "$key" <<< "$value"',
+    "eval": 'eval "$(cat)"',
+    "source": "source /dev/stdin",
+    "perl": "${$key} = $value;",
+    "php": "$$key = $value;",
+    "python": "globals()[key] = value",
+    "environ": "os.environ[key] = value",
+    "node": "process.env[key] = value;",
+}
+
+
+@pytest.mark.parametrize("script", ASSIGNING.values(), ids=ASSIGNING)
+def test_a_script_that_sets_variables_of_any_name_is_known_by_it(script):
+    assert shown_by(script).assigns
+
+
+def test_a_script_that_sets_its_own_variables_is_not_one():
+    for script in (
+        'export PATH="$HOME/bin:$PATH"; local key="$1"; declare -A args; args["$key"]="$value"; set -eu',
+        'os.environ["X"] = "1"\nargs[key] = value',
+        "process.env.X = '1'; const match = /a/.exec (line)",
+    ):
+        assert not shown_by(script).assigns, script

@@ -76,7 +76,7 @@ def test_booleans_are_words_and_structures_are_one_line_of_json():
         "on: true",
         "off: false",
         'list: ["a", 1, null]',
-        'object: {"ä": "b\\nc"}',
+        'object: {"ä": "b\\u000ac"}',
     ]
 
 
@@ -94,17 +94,55 @@ def test_a_value_that_would_forge_a_parameter_is_refused_by_name(character, shap
 
 
 @pytest.mark.parametrize("character", [each for each in SPLITS if each != "\0"], ids=ascii)
-@pytest.mark.parametrize(
-    "shape", ["x{}y: z", "{}", "x{}", "x{}others: 2", "x{}other 2", "x{}the other: 2", "x{}other=2"]
-)
-def test_a_value_of_several_lines_passes_where_none_would_be_read_as_a_parameter(character, shape):
+@pytest.mark.parametrize("shape", ["x{}y z", "{}", "x{}", "x{}the other: 2"])
+def test_a_value_of_several_lines_passes_where_none_looks_like_a_parameter(character, shape):
     check_text("tb__x", {"good": "a", "message": shape.replace("{}", character)}, ": ", ["other"])
 
 
-def test_what_else_ends_a_name_for_the_tool_forges_as_well():
-    for ends, value in ((": ", "x\nother 2"), ("=:", "x\nother=2")):
-        with pytest.raises(InvalidArguments):
-            check_text("tb__x", {"message": value}, ": ", ["other"], ends=ends)
+LIKE_A_PARAMETER = """
+    target|target production|TARGET production|"target": production|'target': x|`target`: x|- target: x|--target=x
+    * target x|{"target": "x"|export target=x|export -p target=x|declare -x target=x|targets: x|targetsx|tar x|tar
+    target+=x|target[0]=x|target, x|1. target x|$target x|[target]|  // set target x|dry-run x|dryRun x|Dry run on
+    API_URL: https://evil.example|API_URL=x|url : x|Note: x|**Note:** x|"x" = 1|https: x|http://x=y|id: 1|id 1
+"""
+PROSE = """
+    See the notes below|- buy milk|* and more|milk, bread|ta x|10:30 at the station|a note on targets: none
+    https://example.com/a?b|  indented|---|)|…|(in brackets) so: it goes|The end.|idle|Dr No
+"""
+
+
+def cases(table):
+    return [each for line in table.strip().splitlines() for each in line.removeprefix("    ").split("|")]
+
+
+@pytest.mark.parametrize("line", cases(LIKE_A_PARAMETER))
+@pytest.mark.parametrize("end", ["\n", "\\n", "\\012", "\\x0a"], ids=ascii)
+def test_a_later_line_that_some_reader_may_take_for_a_parameter_is_refused(line, end):
+    for separator in (": ", "="):
+        with pytest.raises(InvalidArguments) as refused:
+            check_text("tb__x", {"notes": f"x{end}{line}{end}y"}, separator, ["target", "dry_run", "id"])
+        (problem,) = refused.value.problems
+        assert "`notes`" in problem and f"`{line.strip()}`" in problem and "JSON" in refused.value.hint
+
+
+@pytest.mark.parametrize("line", cases(PROSE))
+def test_a_later_line_of_prose_passes(line):
+    check_text("tb__x", {"notes": f"x\n{line}\ny"}, ": ", ["target", "dry_run", "id"])
+
+
+def test_a_tool_that_sets_variables_of_any_name_takes_one_line():
+    check_text("tb__x", {"notes": "x\n \n"}, ": ", assigns=True)
+    with pytest.raises(InvalidArguments, match="`API_URL evil`"):
+        check_text("tb__x", {"notes": "x\nAPI_URL evil"}, ": ", assigns=True)
+
+
+def test_no_echo_makes_lines_of_an_array():
+    sent = as_text({"list": ["a\nb\tc", "\\n", "\r\x0c"]}, (), ": ").decode()
+    assert not re.search(r"(?<!\\)\\[nrf]", sent) and json.loads(sent.partition(": ")[2]) == [
+        "a\nb\tc",
+        "\\n",
+        "\r\x0c",
+    ]
 
 
 def test_a_value_with_nul_is_refused_wherever_it_is():

@@ -109,7 +109,7 @@ def read(said: Said, path: str, seconds: float = DESCRIBE_SECONDS) -> Known:
     known: Known = {**definition, "digest": digest}
     if described.form == "text":
         shown = shown_by(script(path))
-        known |= {"separator": shown.separator, "ends": shown.ends}
+        known |= {"separator": shown.separator, "assigns": shown.assigns}
     return known
 
 

@@ -160,7 +160,7 @@ def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) 
     separator = separators.of(known["name"], each, known.get("separator"))
     spec = spec_of(known, each, separator)
     tool = ToolboxTool(
-        spec, each.path, each.identity, known["form"], separator, each.place.folder, known.get("ends", "")
+        spec, each.path, each.identity, known["form"], separator, each.place.folder, known.get("assigns", True)
     )
     return Found(spec, tool)
 

@@ -109,8 +109,6 @@ class Split:
     """Both where either will do."""
     of: int
     """How likely it is the input."""
-    at_blanks: bool = False
-    """Whether a blank ends the name as well."""
 
 
 def splits(text: str) -> Iterator[Split]:
@@ -208,7 +206,7 @@ class _Reader:
             for position, name in enumerate(names):
                 self._levels[name] = level if position == 0 and not is_split else ELSEWHERE
             if is_split:
-                yield Split(marks, level, at_blanks=" " in ifs)
+                yield Split(marks, level)
 
     def _fed(self, number: int) -> int:
         """Where a loop that reads gets its lines from: what its end says."""

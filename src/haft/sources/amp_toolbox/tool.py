@@ -35,8 +35,8 @@ class ToolboxTool:
     form: str
     separator: str
     folder: str | None = None
-    ends: str = ""
-    """What ends a name in the lines that it reads, besides the separator."""
+    assigns: bool = False
+    """Whether its script may set a variable of any name that its input says."""
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         """What could not be handed over is refused before anyone is asked; null is left out of a text."""
@@ -45,7 +45,7 @@ class ToolboxTool:
 
             arguments = {name: value for name, value in arguments.items() if value is not None}
             declared = self.spec.input_schema.get("properties", ())
-            check_text(self.spec.name, arguments, self.separator, declared, ends=self.ends)
+            check_text(self.spec.name, arguments, self.separator, declared, assigns=self.assigns)
         return arguments
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:

@@ -14,6 +14,16 @@ from haft.sources.amp_toolbox.starting import ENVIRONMENT
 
 _ENDS_A_LINE: Final = re.compile("[\r\n\0\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """Where one reader or another takes a line to end: what follows may be another parameter."""
+_LATER: Final = re.compile(_ENDS_A_LINE.pattern + r"|\\(?:[nrfv]|0{0,2}1[2-5]|x0?[a-dA-D]|u000[a-dA-D])")
+"""The same, and what `echo` of many shells makes a new line of."""
+_WORD: Final = re.compile(
+    r"(?:[\W\d_]*(?:export|declare|local|readonly|typeset|set|setenv|env|let|const|var|my)\s(?:\s*-\w+\s)*)*[\W\d_]*(\w[\w.-]*)"
+)
+"""What a reader may take for the name in a line: the first word, behind bullets, quotes, dashes and the like."""
+_MARKED: Final = re.compile(r"\W*?[:=]")
+_ADDRESS: Final = re.compile(r"\s*https?://[^\s=]+(?:\s|$)")
+_SHORTEST_BEGINNING: Final = 3
+"""Letters that one name has to share with another that it begins: readers match `^target`, or take `--tar` for it."""
 _THREAD: Final = re.compile(r"T-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _ESCAPES: Final = {ord(letter): f"\\u{ord(letter):04x}" for letter in "\x85\u2028\u2029"}
 _THREADS: Final = uuid.UUID("6b1f1d0e-7f0a-5b64-9d7e-2f4c4b1f9a11")
@@ -32,20 +42,38 @@ def as_text(arguments: Mapping[str, Any], order: Iterable[str], separator: str) 
 
 
 def check_text(
-    tool: str, arguments: Mapping[str, Any], separator: str, declared: Iterable[str] = (), *, ends: str = ""
+    tool: str, arguments: Mapping[str, Any], separator: str, declared: Iterable[str] = (), *, assigns: bool = False
 ) -> None:
-    """Refuse what a text tool would take for something else than was passed. `ends` are further characters that end a
-    name in the lines that it reads. A value of several lines passes where no later line names a parameter."""
-    problems = list(_forgeries(arguments, separator.strip() or separator, {*declared, *arguments}, ends))
+    """Refuse what a text tool could take for something else than was passed. Nobody can tell how an unknown program
+    reads its lines, so a value of several lines passes only where no later line looks like a parameter. A tool that
+    `assigns` names out of its input takes none."""
+    problems = list(_forgeries(arguments, separator.strip() or separator, {*declared, *arguments}, assigns))
     if problems:
-        raise InvalidArguments(tool, problems, hint="a tool that describes itself in JSON can take any value")
+        raise InvalidArguments(
+            tool, problems, hint="change that line; a tool that describes itself in JSON can take any value"
+        )
 
 
-def _forgeries(arguments: Mapping[str, Any], mark: str, names: set[str], ends: str) -> Iterator[str]:
-    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    # Readers that split without looking for the mark take a line of a name alone for that parameter too.
-    end = "|".join(["$", re.escape(mark), *(r"\s" if each == " " else re.escape(each) for each in ends)])
-    forged = re.compile(rf"\s*({known})\s*?(?:{end})", re.IGNORECASE)
+def forged_name(line: str, declared: Iterable[str]) -> str | None:
+    """The name that a reader may see in a line: a declared one or nearly so, or any that `:` or `=` follows."""
+    found = _WORD.match(line)
+    if found is None:
+        return None
+    bare = _bare(found[1])
+    for name in declared:
+        known = _bare(name)
+        shorter, longer = sorted((bare, known), key=len)
+        if bare == known or (len(shorter) >= _SHORTEST_BEGINNING and longer.startswith(shorter)):
+            return name
+    is_marked = _MARKED.match(line, found.end()) is not None
+    return found[1] if is_marked and not _ADDRESS.match(line) else None
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.casefold())
+
+
+def _forgeries(arguments: Mapping[str, Any], mark: str, names: set[str], assigns: bool) -> Iterator[str]:
     for name, value in arguments.items():
         shown = shortened(name, 80)
         if not name.strip() or name != name.strip() or mark in name or _ENDS_A_LINE.search(name):
@@ -53,16 +81,27 @@ def _forgeries(arguments: Mapping[str, Any], mark: str, names: set[str], ends: s
         elif isinstance(value, str) and "\0" in value:
             yield f"`{shown}` holds the character NUL, which no line of text can"
         elif isinstance(value, str):
-            later = (found for line in _ENDS_A_LINE.split(value)[1:] if (found := forged.match(line)) is not None)
-            if (first := next(later, None)) is not None:
-                yield (
-                    f"`{shown}` holds a line that begins with `{shortened(first[1], 80)}`, and the tool takes its "
-                    "arguments as lines of text: it would be read as that parameter"
-                )
+            for line in _LATER.split(value)[1:]:
+                forged = forged_name(line, names)
+                if forged is not None or (assigns and line.strip()):
+                    which = "" if forged is None else f", `{shortened(forged, 80)}`"
+                    yield (
+                        f"`{shown}` holds the line `{shortened(line.strip(), 80)}`, and the tool takes its arguments "
+                        f"as lines of text: it could read that as another parameter{which}"
+                    )
+                    break
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).translate(_ESCAPES)
+    if isinstance(value, str):
+        return value
+    # No `echo` may make lines of it, and whoever reads JSON sees the same.
+    return re.sub(r"\\(.)", _as_code, json.dumps(value, ensure_ascii=False).translate(_ESCAPES))
+
+
+def _as_code(escape: re.Match[str]) -> str:
+    code = {"n": "000a", "r": "000d", "f": "000c", "b": "0008", "t": "0009"}.get(escape[1])
+    return escape[0] if code is None else f"\\u{code}"
 
 
 def execute_environment(thread: str) -> dict[str, str]:
