@@ -68,7 +68,7 @@ def test_what_was_granted_to_the_process_of_a_plugin_is_shown(haft, tmp_path, mo
     own.mkdir(parents=True)
     entry = f'{{plugin = "path:{tmp_path}/py/plugin.py", grant = {{network = true, write = ["data/**", "."]}}}}'
     (own / "haft.toml").write_text(f"plugins = [{entry}]\n")
-    grant = {"network": True, "env": [], "path": [], "read": [], "write": ["data/**", "."]}
+    grant = {"network": True, "env": [], "path": [], "read": [], "write": ["data/**", "."], "scratch": False}
     words = 'network = true, write = ["data/**", "."]'
     assert [one["grant"] for one in haft("plugins", "list", "--json").json] == [grant]
     assert f"plugin: its process was granted {words}" in haft("plugins", "list").err
