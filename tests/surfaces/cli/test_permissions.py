@@ -281,7 +281,8 @@ def test_what_an_argument_takes_decides_what_a_pattern_is(haft, tmp_path):
         (["alow", "shell"], "`allow`"),
         (["allow", "shell", "--match", "command=a && b"], "can never match"),
         (["allow", "shell", "--match", "comand=a"], "`command`"),
-        (["allow", "shell", "--match", "command"], "ARG=PATTERN"),
+        (["allow", "shell", "--match", "cmd=make*"], "did you mean `command`?"),
+        (["allow", "shell", "--match", "command"], "for example `--match 'command=make *'`"),
         (["allow", "no such tool"], "can fit no tool"),
         (["delegate", "shell"], "needs `to`"),
         (["reject", "shell", "--network"], "`grant`"),
@@ -294,6 +295,7 @@ def test_a_rule_that_cannot_hold_is_refused_and_nothing_is_written(haft, own, wo
     before = path.read_text()
     said = haft("permissions", "add", *words)
     assert said.code == 2 and why in said.err
+    assert "haft.toml:1:" not in said.err, "nothing is written there"
     assert path.read_text() == before
 
 
@@ -448,6 +450,8 @@ def test_past_approvals_suggest_rules_and_the_lines_that_write_them(haft, past):
     assert haft("permissions", "test", "shell", "--command", "make 'a b'").code == 0
     assert haft("permissions", "test", "shell", "--command", "git add no").code == 10
     assert haft("permissions", "suggest", "--json").json["suggestions"] == []
+    told = haft("permissions", "suggest").err
+    assert "nothing to suggest: no narrow rule answers these 5 approvals" in told
 
 
 def test_a_rejection_counts_however_old_and_approvals_only_of_the_time_that_is_looked_at(haft, past):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -116,9 +117,11 @@ def test_a_changed_definition_is_shown_and_hides_nothing():
         definition_diff="--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\x1b[2K\n" + "+more\n" * 500,
     )
     shown = list(shown_call(request, {}, "/w"))
-    assert "  its definition is not the one that was agreed to:" in shown
+    assert "  its file is not the one that was agreed to:" in shown
     assert "-old" in shown and "+new\\x1b[2K" in shown
     assert len(shown) < 250 and any("more lines" in line for line in shown)
+    described = replace(request, definition_diff="--- definition as agreed to\n+++ definition as it is now\n")
+    assert "  its definition is not the one that was agreed to:" in list(shown_call(described, {}, "/w"))
 
 
 @pytest.mark.parametrize("answer", ["a 9", "a 0", "t x", "w w", "yy", "sure"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from haft.contracts import ToolSpec, is_tool_name, near_miss
-from haft.policy.rules.names import name_fits
+from haft.policy.rules.names import name_fits, near_argument
 from haft.policy.rules.rule import Rule
 
 
@@ -28,7 +28,7 @@ def what_is_missing(rule: Rule, specs: Sequence[ToolSpec]) -> str | None:
     taken = sorted({argument for each in known for argument in each or ()})
     for argument in rule.matches if rule.exactly is None else rule.exactly:
         if argument not in taken:
-            return f"`{rule.tool}` has no argument `{argument}`" + _did_you_mean(near_miss(argument, taken))
+            return f"`{rule.tool}` has no argument `{argument}`" + _did_you_mean(near_argument(argument, taken))
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final, get_args
 
 from haft.contracts import Kind, near_miss
@@ -41,6 +42,19 @@ def covers(wide: str, narrow: str) -> bool:
     kind, glob = _parted(narrow)
     # A star in `narrow` is a character like any other here: what stands for it in `wide` stands for all it can mean.
     return wide_kind in (None, kind) and glob_fits(wide_glob, glob)
+
+
+def near_argument(name: str, known: Iterable[str]) -> str | None:
+    """The argument that is meant by a wrong name: the only one that it shortens, as `cmd` shortens `command`, else the
+    near miss."""
+    known = list(known)
+    shortened = [one for one in known if one[:1] == name[:1] and _shortens(name, one)]
+    return shortened[0] if len(shortened) == 1 else near_miss(name, known)
+
+
+def _shortens(name: str, word: str) -> bool:
+    left = iter(word)
+    return all(letter in left for letter in name)
 
 
 def _parted(pattern: str) -> tuple[str | None, str]:

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from haft.contracts import BadConfig, is_tool_name, near_miss
+from haft.contracts import BadConfig, is_tool_name
 from haft.policy.rules.commands import command_pattern
-from haft.policy.rules.names import check_name_pattern, covers
+from haft.policy.rules.names import check_name_pattern, covers, near_argument
 from haft.policy.rules.patterns import is_regex
 from haft.policy.rules.rule import Rule
 from haft.policy.rules.shapes import KNOWN, Shapes, command_arguments
@@ -86,7 +86,7 @@ def _check_arguments(rule: Rule, shapes: Shapes) -> None:
         return
     for name in rule.matches:
         if name not in shape.arguments:
-            near = near_miss(name, shape.arguments)
+            near = near_argument(name, shape.arguments)
             known = ", ".join(sorted(shape.arguments)) or "none"
             hint = f"did you mean `{near}`?" if near else f"its arguments are {known}"
             raise BadConfig(f"{rule.source}: `{rule.tool}` has no argument `{name}`", hint=hint)

@@ -38,7 +38,7 @@ async def approve_all(request: ApprovalRequest) -> ApprovalAnswer:
         message = f"`--approve` speaks of the call, not of code that builds packages; `{request.build}` allows that"
         return ApprovalAnswer(approved=False, message=message)
     if request.definition_diff is not None:
-        warn(f"{one_line(request.tool)} is not what was agreed to before, and is now")
+        warn(f"{one_line(request.tool)} has changed since you agreed to it; you have now agreed to it as it is")
     return ApprovalAnswer(approved=True, message="approved beforehand, by --approve")
 
 

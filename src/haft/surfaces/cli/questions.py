@@ -57,12 +57,19 @@ def shown_call(
     if arguments == request.arguments:
         yield from _parts(request)
     if request.definition_diff is not None:
-        yield styled("  its definition is not the one that was agreed to:", "warn", stream)
+        yield styled(
+            f"  its {what_changed(request.definition_diff)} is not the one that was agreed to:", "warn", stream
+        )
         yield from cut_diff(request.definition_diff, stream, "`haft inbox --json` shows all")
     yield from _wrapped("walls", walls_words(request.walls, workspace))
     if request.withheld:
         # Names by their form, and set here: nothing else can stand there.
         yield from _wrapped("withheld", f"{', '.join(request.withheld)} (the tool names it)")
+
+
+def what_changed(difference: str) -> str:
+    """What of a tool is not as it was agreed to, by the difference, in which its definition comes before its files."""
+    return "definition" if difference.startswith("--- definition as agreed to") else "file"
 
 
 def _parts(request: ApprovalRequest) -> Iterator[str]:

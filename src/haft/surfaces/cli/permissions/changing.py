@@ -52,7 +52,8 @@ def add_rule(
 ) -> None:
     """Write a rule into your own haft.toml, or into the workspace's, and say which file that is. The file is made where
     there is none. The first rule that fits decides, so the new one stands first unless `--last` is given. A rule that
-    can never match is refused, and so is one that would leave the file broken. Patterns: `*` is anything, `/…/` is a
+    can never match is refused, and so is one that would leave the file broken; a rule for a tool that is not here is
+    written, with a warning, since the tool may come later. Patterns: `*` is anything, `/…/` is a
     regular expression, a repeated ARG means any of them; an argument that is a command is held against each simple
     command of the line."""
     from haft.policy.rules.missing import what_is_missing
@@ -77,7 +78,8 @@ def add_rule(
         file.check(text, workspace_or_none(said))
         _require_fitting(rule, specs, source)
     except BadConfig as error:
-        raise BadUsage(f"the rule was not written: {error.message}", hint=error.hint) from error
+        why = error.message.removeprefix(f"{source}: ")  # Nothing is written there.
+        raise BadUsage(f"the rule was not written: {why}", hint=error.hint) from error
     lost = place == "workspace" and _loses_trust(file, file.text, said)
     file.write(text)
     written = f"{file.path if place == 'workspace' else file.shown}:{line}"
@@ -161,7 +163,10 @@ def _matchers(given: Iterable[str], tool: str, specs: Iterable[ToolSpec]) -> dic
     for text in given:
         name, equals, pattern = text.partition("=")
         if not (name and equals):
-            raise BadUsage(f"`--match` is given as ARG=PATTERN, not `{text[:80]}`")
+            raise BadUsage(
+                f"`--match` is given as ARG=PATTERN, not `{text[:80]}`",
+                hint="for example `--match 'command=make *'` for the tool `shell`",
+            )
         found.setdefault(name, []).append(_matcher(name, pattern, tool, specs))
     return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 

@@ -77,6 +77,9 @@ def _described(number: int, one: Suggestion) -> Iterator[str]:
 def _summary(found: Suggested) -> str:
     if not found.approved:
         return f"nothing to suggest: of {found.looked_at:_} past calls a person approved none that would ask again"
+    if not found.saved:
+        these = "this approval" if found.approved == 1 else f"these {found.approved} approvals"
+        return f"nothing to suggest: no narrow rule answers {these}"
     rest = found.approved - found.saved
     left = f"; no narrow rule answers the other {rest}" if rest else ""
     return f"{found.saved} of {found.approved} approvals would not have been asked{left}"

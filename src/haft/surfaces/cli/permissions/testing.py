@@ -228,7 +228,9 @@ def _particulars(decision: Decision) -> Iterator[str]:
     if opened and decision.action != "reject":
         yield f"  grants: {one_line(to_json_text(opened))}"
     if decision.definition_diff is not None:
-        yield "  its definition is not the one that was agreed to"
+        from haft.surfaces.cli.questions import what_changed
+
+        yield f"  its {what_changed(decision.definition_diff)} is not the one that was agreed to"
 
 
 def _styled(action: str) -> str:
