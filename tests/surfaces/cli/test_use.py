@@ -54,7 +54,7 @@ def test_settings_that_do_not_count_are_said_once(haft):
     (haft.workspace / "haft.toml").write_text("[limits]\nmax_seconds = 9999\n")
     said = haft("tools", "use", "read_file", "--path", "a.txt")
     assert said.code == 0
-    assert said.err.startswith("warning: ") and "max_seconds" in said.err and said.err.count("ignored") == 1
+    assert said.err == "warning: 1 setting of haft.toml waits for `haft trust`, which shows it\n"
     assert haft("tools", "use", "read_file", "--path", "a.txt", "-q").err == ""
 
 
