@@ -1,6 +1,7 @@
 """`haft templates`: checked, packed, taken in, listed and removed."""
 
 import os
+import shutil
 import zipfile
 
 import pytest
@@ -181,7 +182,9 @@ def test_workflows_keep_names_apart(haft, made, configured):
 def test_removing_asks_and_does_nothing_where_nobody_can_be_asked(haft, made, configured):
     haft("templates", "install", packed(haft, made))
     said = haft("templates", "remove", "json tool")
-    assert said.code == 3 and "there is no terminal to ask at" in said.err and os.listdir(configured)
+    assert said.code == 3 and "there is no terminal to ask at" in said.err
+    (folder,) = os.listdir(configured)
+    assert f"`haft templates remove {configured / folder} --yes`" in said.err
     said = haft("templates", "remove", "json tol", "--yes")
     assert said.code == 2 and "did you mean `json tool`?" in said.err
     said = haft("templates", "remove", "./a.txt", "--yes")
@@ -203,6 +206,22 @@ def test_problems_are_listed(haft, made, configured):
     said = haft("templates", "list")
     assert said.out.splitlines()[1].split()[:4] == ["broken", "broken", "-", "broken"] and "python-parse: " in said.err
     assert haft("templates", "list", "--in", "none").code == 2
+
+
+def test_of_two_templates_of_one_name_the_first_is_ready_and_the_second_a_duplicate(haft, made, configured):
+    for name in ("Twice", "twice"):
+        shutil.copytree(made, configured / name)
+    said = haft("templates", "list")
+    assert [line.split()[3] for line in said.out.splitlines()[1:]] == ["not", "duplicate"]
+    assert said.err.count("its name is also that of") == 1
+    (configured / "Twice/tool.py").write_text("def (")
+    assert [line.split()[3] for line in haft("templates", "list").out.splitlines()[1:]] == ["broken", "not"]
+
+
+def test_a_directory_is_not_installed_and_the_hint_says_what_to_do_with_it(haft, made):
+    refused = haft("templates", "install", str(made))
+    assert refused.code == 2 and "takes a ZIP" in refused.err
+    assert "`templates.paths`" in refused.err and "`haft templates pack`" in refused.err
 
 
 def test_names_of_strangers_do_not_steer_the_terminal(haft, made, configured):

@@ -72,6 +72,11 @@ def install(archive: str, place: str, *, workflow: str | None = None, name: str 
     archive, place = os.path.abspath(os.path.expanduser(archive)), os.path.abspath(place)
     if not os.path.lexists(archive):
         raise BadUsage(f"{shown(archive)} is not there", hint="`haft templates pack` makes a ZIP of templates")
+    if os.path.isdir(archive):
+        raise BadUsage(
+            f"{shown(archive)} is a directory, and `install` takes a ZIP",
+            hint="a folder becomes a tool through `templates.paths`; `haft templates pack` makes a ZIP of it",
+        )
     if workflow is not None:
         check_workflow(workflow)
     if name is not None:

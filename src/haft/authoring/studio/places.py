@@ -88,8 +88,13 @@ def problems_of(template: Placed, others: Sequence[Placed]) -> list[str]:
     """What keeps a template from being used, in words."""
     report = check_template(template.folder)
     found = [f"{each.code}: {each.message}" for each in report.findings if each.level == "error"]
+    return [*found, *problems_of_name(template, others)]
+
+
+def problems_of_name(template: Placed, others: Sequence[Placed]) -> list[str]:
+    """The same, as far as it is that others have its name."""
     same = [one for one in others if one.folder != template.folder and is_same(one, template.name, template.workflow)]
-    return [*found, *(f"its name is also that of {one.folder}" for one in same)]
+    return [f"its name is also that of {one.folder}" for one in same]
 
 
 def is_same(template: Placed, name: str, workflow: str | None) -> bool:

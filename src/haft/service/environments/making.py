@@ -183,7 +183,7 @@ class Making:
                             raise failed(name, heard.last(), "uv could not install what it requires")
                         if fresh is not None:
                             fresh.note()
-                    self.told(f"making the environment of {name}: compiling")
+                    self.told(f"making the environment of {name}: compiling to bytecode")
                     # Not by uv, which starts the new interpreter: what is installed could have its code run by that.
                     await do((python, "-I", "-S", "-m", "compileall", "-q", "-j", "0", f"{made}/lib"), sink=_Deaf())
             except TimeoutError as error:

@@ -147,10 +147,11 @@ def key_of(real: str) -> str:
 
 
 def name_of(real: str) -> str:
-    """What people call a folder."""
+    """What the tool of a template is called, as in the list of tools."""
     from haft.files import shown
+    from haft.sources.agent_studio.names import name_of_folder, slug_of
 
-    return shown(os.path.basename(real))
+    return shown(slug_of(name_of_folder(real)))
 
 
 def _small_file(path: str) -> str:

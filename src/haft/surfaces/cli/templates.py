@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -141,22 +142,26 @@ def _how_to_configure(places: Places, place: str) -> str:
 @click.pass_obj
 def list_templates(said: Globals, inside: str | None) -> None:
     """The templates in the directories that are configured: name, workflow, environment, folder, and what is wrong."""
-    from haft.authoring.studio.places import problems_of, templates_in
+    from haft.authoring.studio.places import problems_of, problems_of_name, templates_in
 
     if inside is not None and not os.path.isdir(inside):
         raise BadUsage(f"{inside} is no directory")
     places = places_of(said)
     directories = places.directories if inside is None else [os.path.abspath(inside)]
-    every = [templates_in(place) for place in directories]
     environments = environments_of(said)
-    found = [
-        (one, problems_of(one, there), standing_of(one.folder, said, environments)) for there in every for one in there
-    ]
+    found: list[tuple[Placed, list[str], Standing]] = []
+    usable: list[Placed] = []
+    rows = [_HEADER]
+    for one in (one for place in directories for one in templates_in(place)):
+        problems, standing = problems_of(one, usable), standing_of(one.folder, said, environments)
+        found.append((one, problems, standing))
+        rows.append(_row(one, problems, standing, taken=len(problems_of_name(one, usable))))
+        usable += [] if problems else [one]  # Of several with one name, the first that can be used has it.
     if said.json:
         facts([_facts(*one) for one in found])
         return
     if found:
-        table([_HEADER, *(_row(*one) for one in found)], style_first="bold", cut=False)
+        table(rows, style_first="bold", cut=False)
     if said.quiet:
         return
     for one, problems, standing in found:
@@ -173,8 +178,11 @@ def list_templates(said: Globals, inside: str | None) -> None:
 _HEADER: Final = ("NAME", "TOOL", "WORKFLOW", "ENVIRONMENT", "FOLDER")
 
 
-def _row(one: Placed, problems: Sequence[str], standing: Standing) -> tuple[str, ...]:
-    state = "broken" if problems else "not built" if standing.environment is None else "built"
+def _row(one: Placed, problems: Sequence[str], standing: Standing, *, taken: int) -> tuple[str, str, str, str, str]:
+    if problems:
+        state = "broken" if len(problems) > taken else "duplicate"
+    else:
+        state = "not built" if standing.environment is None else "built"
     return (one.name, one.slug, one.workflow or "-", state, one.folder)
 
 
@@ -231,7 +239,8 @@ def remove_template(said: Globals, word: str, workflow: str | None, is_agreed: b
 def _ask(one: Placed) -> None:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise Rejected(
-            f"{one.folder} is not removed: there is no terminal to ask at", hint="`haft templates remove --yes`"
+            f"{one.folder} is not removed: there is no terminal to ask at",
+            hint=f"`haft templates remove {shlex.quote(one.folder)} --yes`",
         )
     import asyncio
 
