@@ -143,16 +143,16 @@ print -l 'name: any' 'description: Anything.' 'a: string'
 """,
     "JavaScript (bun)": """#!/usr/bin/env bun
 if (process.env.TOOLBOX_ACTION === "execute") process.stdout.write(await Bun.stdin.text());
-else console.log("name: any\\na: string");
+else console.log("name: any\\ndescription: Anything.\\na: string");
 """,
     "Python": f"""#!{sys.executable}
 import os, sys
-print(sys.stdin.read() if os.environ["TOOLBOX_ACTION"] == "execute" else "name: any\\na: string", end="")
+print(sys.stdin.read() if os.environ["TOOLBOX_ACTION"] == "execute" else "name: any\\ndescription: Anything.\\na: string", end="")
 """,
     "etc.": """#!/usr/bin/awk -f
 BEGIN {
     if (ENVIRON["TOOLBOX_ACTION"] == "execute") while ((getline line) > 0) print line
-    else print "name: any\\na: string"
+    else print "name: any\\ndescription: Anything.\\na: string"
 }
 """,
 }
