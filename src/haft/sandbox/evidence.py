@@ -201,7 +201,7 @@ def _out_of_view(path: str, said: str) -> HaftError:
 
 
 def _shown_by(path: str) -> str:
-    return f"to open it: `--read {shlex.quote(path)}`, or grant = {{read = [{json.dumps(path)}]}}"
+    return _by_option(f"--read {shlex.quote(path)}")
 
 
 def _interpreter(path: str) -> str | None:
@@ -276,7 +276,11 @@ def _opens(walls: Walls, option: str, grant: str) -> str:
     """How the next call, or the process of all of them, would be let through."""
     if walls.session:
         return f"to open it: grant = {{{grant}}}{ON_ENTRY}"
-    return f"to open it: `{option}`, or grant = {{{grant}}}"
+    return _by_option(option)
+
+
+def _by_option(option: str) -> str:
+    return f"to open it: `{option}`, or in a rule: `haft permissions add … {option}`"
 
 
 def _no_network(line: str, walls: Walls) -> HaftError:

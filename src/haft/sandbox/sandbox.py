@@ -575,7 +575,7 @@ class Sandbox:
             )
         return (
             f"{path} is in its thread's /tmp, and calls with network have an empty one: to show it, `--scratch`, or"
-            " grant = {network = true, scratch = true}"
+            " in a rule: `haft permissions add … --network --scratch`"
         )
 
     def close(self) -> None:

@@ -30,6 +30,8 @@ def test_use_and_list_are_short_forms(haft):
     assert haft("list", "--json").json == haft("tools", "list", "--json").json
     assert haft("use", "read_file", "--path", "a.txt", "--only", "output").out == "one\ntwo\nthree\n"
     assert haft("use", "read_file", "--pth", "a.txt").json["run"] is None
+    told = haft("--help").out
+    assert "\n  use          Short for `tools use`.\n" in told and "\n  list         Short for `tools list`.\n" in told
 
 
 def test_python_m_haft_is_the_command(haft):

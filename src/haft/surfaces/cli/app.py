@@ -30,11 +30,14 @@ class LazyGroup(HaftGroup):
         about: str,
         places: Mapping[str, Place | LazyGroup],
         short_forms: Mapping[str, tuple[str, str]] | None = None,
+        meant: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(name, help=about, context_settings={"help_option_names": ["--help", "-h"]})
         self._places = places
         self._short_forms = short_forms or {}
-        """Commands of a group below that may be called without its name: the group and the command. Not listed."""
+        """Commands of a group below that may be called without its name: the group and the command."""
+        self._meant = meant or {}
+        """Words that other programs have for a command, and the command."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._places)
@@ -64,7 +67,7 @@ class LazyGroup(HaftGroup):
 
     def _unknown(self, ctx: click.Context, name: str) -> BadUsage:
         below = next((f"{group} {name}" for group, place in self._places.items() if _has(place, name)), None)
-        near = below or near_miss(name, self._places)
+        near = below or self._meant.get(name) or near_miss(name, self._places)
         hint = f"did you mean `{ctx.command_path} {near}`?" if near else f"the commands are {', '.join(self._places)}"
         return BadUsage(f"there is no command `{ctx.command_path} {name}`", hint=hint)
 
@@ -75,6 +78,7 @@ class LazyGroup(HaftGroup):
                     (name, place.help or "" if isinstance(place, LazyGroup) else place[1])
                     for name, place in self._places.items()
                 ]
+                + [(name, f"Short for `{' '.join(whole)}`.") for name, whole in self._short_forms.items()]
             )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[click.shell_completion.CompletionItem]:
@@ -231,4 +235,5 @@ HAFT: Final = LazyGroup(
         "version": ("help:print_version", "The version."),
     },
     {"use": ("tools", "use"), "list": ("tools", "list")},
+    {"ls": "list", "run": "use", "call": "use", "exec": "use"},
 )

@@ -112,15 +112,19 @@ def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
     return Listing(one.spec, one.state, one.reason)
 
 
+KINDS: Final = tuple(kind for kind in get_args(Kind) if kind != "mcp")
+"""Those that there can be tools of: haft asks no MCP server yet."""
+
+
 @click.command("list", cls=HaftCommand)
-@click.option("--source", metavar="KIND", help=f"Only tools of this kind: {', '.join(get_args(Kind))}.")
+@click.option("--source", metavar="KIND", help=f"Only tools of this kind: {', '.join(KINDS)}.")
 @click.option("--all", "everything", is_flag=True, help="Broken, duplicate and disabled ones too, with the reason.")
 @click.pass_obj
 def list_tools(said: Globals, source: str | None, everything: bool) -> None:
     """Name, kind and first line of every tool."""
-    if source is not None and source not in get_args(Kind):
-        near = near_miss(source, get_args(Kind))
-        hint = f"did you mean `{near}`?" if near else f"the kinds are {', '.join(get_args(Kind))}"
+    if source is not None and source not in KINDS:
+        near = near_miss(source, KINDS)
+        hint = f"did you mean `{near}`?" if near else f"the kinds are {', '.join(KINDS)}"
         raise BadUsage(f"there is no kind of tool called `{source}`", hint=hint)
     found = [listing for listing in listings(said) if source is None or listing.spec.kind == source]
     shown = [listing for listing in found if everything or listing.enabled]

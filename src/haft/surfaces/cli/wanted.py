@@ -77,7 +77,7 @@ def _field(name: str | None) -> str | None:
     fields = Outcome(RunId(""), ToolName(""), "done", "", ThreadId("")).to_json()
     if name is not None and name not in fields:
         near = near_miss(name, fields)
-        hint = f"did you mean `{near}`?" if near else f"the fields are {', '.join(fields)}"
+        hint = f"{f'did you mean `{near}`? ' if near else ''}the fields are {', '.join(fields)}"
         raise BadUsage(f"an outcome has no field `{name}`", hint=hint)
     return name
 
@@ -141,5 +141,7 @@ def granted_variables(names: Iterable[str], host: Mapping[str, str] | None = Non
         if (why := why_not_granted(name)) is not None:
             raise BadUsage(f"`--env`: {why}", hint="a tool's own parameter of that name goes after `--`")
         if host is not None and name not in host:
-            raise BadUsage(f"`--env {name}`: {name} is not set here", hint=f"set {name}, and call it again")
+            near = near_miss(name, host)
+            hint = f"did you mean {near}?" if near else f"set {name}, and call it again"
+            raise BadUsage(f"`--env {name}`: {name} is not set here", hint=hint)
     return found
