@@ -106,6 +106,14 @@ def test_a_failure_is_told_below_the_output(terminal):
     assert here.seen == "half\nerror: `bash` exited 4\n"
 
 
+def test_the_line_that_was_just_shown_is_not_told_again(terminal, haft):
+    words = ["tools", "use", "shell", "--command", "echo 'Error: no such thing' >&2; exit 1", "--approve"]
+    here = terminal(*words, NO_COLOR="1")
+    assert here.end() == 1
+    assert here.seen.count("Error: no such thing") == 1 and here.seen.endswith("error: `bash` exited 1\n")
+    assert haft(*words).err == "error: `bash` exited 1: Error: no such thing\n"
+
+
 def test_output_that_steers_a_terminal_is_made_visible(terminal):
     here = terminal("tools", "use", "shell", "--command", r"printf '\033]0;title\007\033[31mred\n'", "--approve")
     assert here.end() == 0

@@ -154,10 +154,15 @@ def tell_notes(outcome: Outcome) -> None:
         say(f"note: {note}")
 
 
-def tell_failure(outcome: Outcome) -> None:
-    """Why it failed, on stderr."""
-    if outcome.error is not None:
-        complain(outcome.error.message, outcome.error.hint)
+def tell_failure(outcome: Outcome, *, for_a_person: bool) -> None:
+    """Why it failed, on stderr. What a person has just read as the last line is not said again."""
+    if outcome.error is None:
+        return
+    message = outcome.error.message
+    if for_a_person and is_terminal(sys.stderr) and outcome.error.code == "tool-failed":
+        last = outcome.output.rstrip().rpartition("\n")[2].strip()
+        message = message.removesuffix(f": {last}") if last else message
+    complain(message, outcome.error.hint)
 
 
 def tell_changes(outcome: Outcome, *, for_a_person: bool) -> None:

@@ -285,7 +285,7 @@ def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interru
         return
     ended_by_us = interrupts.heard and outcome.status == "cancelled"
     if outcome.error is not None and not ended_by_us:
-        tell_failure(outcome)
+        tell_failure(outcome, for_a_person=display.for_a_person)
     tell_notes(outcome)
     tell_changes(outcome, for_a_person=display.for_a_person)
 
