@@ -213,6 +213,44 @@ def test_what_is_built_sees_none_of_the_persons_files_and_writes_none(bench):
     assert not [*bench.base.rglob("written-by-spy")]
 
 
+@pytest.mark.every_user
+def test_what_is_built_sees_of_the_machine_the_system_alone(bench):
+    bench.index.files.update([source_of_spy(["/var/lib", "/etc/passwd"])])
+    folder = bench.write(bench.base / "own/templates", "spy")
+    tool = folder / "tool.py"
+    tool.write_text(tool.read_text().replace("spy.__name__", "spy.SAID"))
+    outcome = bench.call()
+    assert outcome.result["seen"]["/var/lib"] == "FileNotFoundError", outcome.error
+    assert "root" in outcome.result["seen"]["/etc/passwd"]
+
+
+@pytest.mark.every_user
+@pytest.mark.parametrize("settings", [{}, {"templates.allow_builds": True}])
+@pytest.mark.parametrize("name", ["UV_DEFAULT_INDEX", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"])
+def test_nothing_is_built_with_the_credentials_of_an_index(bench, monkeypatch, name, settings):
+    monkeypatch.setenv(name, bench.index.url.replace("://", "://user:pw-4711@"))
+    folder = bench.write(bench.base / "own/templates", "spy")
+    outcome = bench.call(**settings)
+    assert outcome.status == "error" and f"credentials in `{name}`" in outcome.error.message
+    assert "wheel" in outcome.error.hint and "pw-4711" not in f"{outcome.error}"
+    assert not (folder / ".venv").exists() and not (bench.base / "own/data/haft/uv/built").exists()
+    (folder / "requirements.txt").write_text("pydantic\ntiny\n")
+    tool = folder / "tool.py"
+    tool.write_text(tool.read_text().replace("import spy", "import tiny as spy"))
+    assert bench.call(**settings).output == "tiny", "wheels are installed with them"
+
+
+@pytest.mark.every_user
+def test_what_is_built_gets_no_address_that_names_a_person(bench, monkeypatch):
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "https://user:pw-4711@npm.example/")
+    bench.index.files.update([source_of_spy(["/proc/self/environ", "/proc/1/environ"])])
+    folder = bench.write(bench.base / "own/templates", "spy")
+    tool = folder / "tool.py"
+    tool.write_text(tool.read_text().replace("spy.__name__", "spy.SAID"))
+    outcome = bench.call()
+    assert outcome.result["env"] and "pw-4711" not in outcome.output, outcome.error
+
+
 def test_a_wheel_is_preferred_where_an_older_version_has_one(bench):
     bench.index.files.update([wheel("spy", "0.9")])
     bench.write(bench.workspace / "templates", "spy")

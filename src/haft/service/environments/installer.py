@@ -32,6 +32,10 @@ _SAME_FOR_UV: Final = {
 }
 """What people set for pip, by what uv calls it."""
 _OLDER: Final = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
+_USED: Final = frozenset(
+    (*_SAME_FOR_UV, *_OLDER, *_OLDER.values(), "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY")
+)
+"""The variables for addresses that uv uses, in capitals."""
 _PATIENCE: Final = ("UV_HTTP_RETRIES", "UV_HTTP_TIMEOUT")
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT")
 _NO_WHEEL: Final = (
@@ -87,6 +91,21 @@ def installer_environment(env: Mapping[str, str], cache: str) -> dict[str, str]:
         if theirs in env and ours not in env and _OLDER.get(ours, ours) not in env:
             told[ours] = env[theirs]
     return told
+
+
+def with_credentials(env: Mapping[str, str]) -> list[str]:
+    """The variables for indexes and proxies that name a person with their address. What is secret in the rest of an
+    address is not found."""
+    return sorted(name for name, value in env.items() if name.upper() in _USED and _names_someone(value))
+
+
+def without_credentials(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment for what runs foreign code."""
+    return {name: value for name, value in env.items() if name.upper() not in WITH_NETWORK or not _names_someone(value)}
+
+
+def _names_someone(value: str) -> bool:
+    return "@" in value and not os.path.isabs(value)
 
 
 def readable_certificates(env: Mapping[str, str]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 Nothing of the person's is seen from there: not the workspace, not the home, no secret; the network is open. As long as
 only wheels are taken no code of theirs is run, not even by compiling, and the downloads of all templates share a cache.
-A package that has no wheel is built by code of strangers: each folder has a cache of its own then. Wheels are tried
+A package that has no wheel is built by code of strangers: each folder has a cache of its own then, that code sees the
+system and the toolchains alone, and no credentials are in its environment or its parent's. Wheels are tried
 first, so nothing is built that need not be. What was made is put in its place in one step, whole. `environments`
 decides whether one is needed, and shares it among callers.
 """
@@ -44,6 +45,8 @@ from haft.service.environments.installer import (
     find_uv,
     installer_environment,
     readable_certificates,
+    with_credentials,
+    without_credentials,
     without_wheel,
 )
 from haft.service.environments.places import (
@@ -102,6 +105,8 @@ class Making:
                     built = await self._make(real, wanted, built)
                     if not built:
                         return
+                    if names := with_credentials(self.env):
+                        raise self._exposed(real, built, names)
                     if not may_build:
                         raise self._refused(real, built, content)
                 raise ToolFailed(f"the environment of `{name_of(real)}` could not be made: too much must be built")
@@ -125,9 +130,21 @@ class Making:
         command = f"haft templates build {shlex.quote(real)} --allow-builds"
         return NeedsBuild(f"{said}, and building it is not allowed yet", packages, content_digest(content), command)
 
+    def _exposed(self, real: str, packages: Sequence[str], names: Sequence[str]) -> ToolFailed:
+        listed, variables = (", ".join(f"`{one}`" for one in some) for some in (packages, names))
+        return ToolFailed(
+            f"the environment of `{name_of(real)}` could not be made: there is no wheel of {listed} for this Python, "
+            f"and it is not built with the credentials in {variables}: code of its authors could read them",
+            hint="name a version that has a wheel, or build it with an index and a proxy that need no credentials",
+        )
+
+    def _is_open(self, built: Sequence[str]) -> bool:
+        """Whether code of packages may run."""
+        return bool(built) or (self._builds_anything and not with_credentials(self.env))
+
     async def _make(self, real: str, wanted: Requirements, built: Sequence[str]) -> Sequence[str]:
         """Make it, and build these packages. Which ones have to be built too: then it is not made."""
-        is_open = bool(built) or self._builds_anything
+        is_open = self._is_open(built)
         with self._ground(real, is_open=is_open) as ground, making_folder(ground) as folder:
             try:
                 await self._make_in(real, ground, folder, wanted, built)
@@ -154,19 +171,20 @@ class Making:
         uv, python, made, name = find_uv(self.env), base_python(), os.path.join(folder, "venv"), name_of(real)
         packages = ", ".join(wanted.lines) or "no packages"
         heard = Heard(lambda line: self.told(f"making the environment of {name}: {line}"))
-        env = installer_environment(self.env, os.path.join(ground, _CACHE))
         readable = (uv, *readable_certificates(self.env))
         begin = (uv, "venv", "--quiet", "--no-project", "--relocatable", "--python", python, made)
         install = [uv, "pip", "install", "--python", f"{made}/bin/python", "-r", f"{folder}/{NAME}"]
-        is_open = bool(built) or self._builds_anything
-        if not self._builds_anything:
+        is_open = self._is_open(built)
+        host = without_credentials(self.env) if is_open else self.env
+        env = installer_environment(host, os.path.join(ground, _CACHE))
+        if not (is_open and self._builds_anything):
             install += ["--only-binary", ":all:", *(word for name in built for word in ("--no-binary", name))]
         install += ["--require-hashes"] if wanted.has_hashes else []
-        with walls_around(ground, self.workspace, self.state_home, self.config, self.env) as sandbox:
+        with walls_around(ground, self.workspace, self.state_home, self.config, host) as sandbox:
 
             async def do(argv: Sequence[str], grants: Grants = NO_GRANTS, sink: OutputSink = heard) -> bool:
                 command = Command(argv, env=env, readable=readable, hurried=True)
-                return (await sandbox.launcher("workspace", grants).run(command, sink)).code == 0
+                return (await sandbox.launcher("workspace", grants, unasked=is_open).run(command, sink)).code == 0
 
             try:
                 async with asyncio.timeout(BUILD_SECONDS):
