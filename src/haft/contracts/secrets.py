@@ -110,6 +110,10 @@ class Secrets:
         patterns = self._of_text()
         return patterns.replaced(text, MARK, patterns.cut_short(text))
 
+    def spans_in(self, text: str) -> list[tuple[int, int]]:
+        """Where they stand in a text, in order."""
+        return self._of_text().spans(text) if self.values else []
+
     def are_in(self, data: bytes) -> bool:
         """Whether any of them stands there."""
         return bool(self.values) and self._of_bytes().is_in(data)

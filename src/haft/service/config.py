@@ -241,9 +241,13 @@ def not_trusted_before(
     """Of what is set aside that which was not in the file that was trusted; all of it where none was."""
     if change is None:
         return ignored
+    workspace = os.path.dirname(change.before.path)
     try:
-        before = configured(os.path.dirname(change.before.path), change.before, env, trusted=False).ignored
+        before = configured(workspace, change.before, env, trusted=False).ignored
+        now = configured(workspace, change.now, env, trusted=False).ignored
     except HaftError:
         return ignored
-    known = {one.assignment() for one in before}
-    return [one for one in ignored if one.assignment() not in known]
+    counted = [(one.name, one.value) for one in before]
+    new = {(one.name, one.source) for one in now if (one.name, one.value) not in counted}
+    known = {(one.name, one.source) for one in now} - new
+    return [one for one in ignored if (one.name, one.source) not in known]

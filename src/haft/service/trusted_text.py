@@ -1,21 +1,25 @@
 """The text of a workspace's configuration as it was trusted, and how the file differs from it now.
 
-Known secrets are taken out before a text is kept or compared: values of variables whose names say secret, and what the
-file itself assigns to such a name, in the line that does so. Placeholders such as `${env:NAME}` stay as they are.
+Known secrets are taken out before a text is kept or compared: values of variables whose names say secret, and texts
+that the file itself assigns to such a name. In their place stands a digest with a salt, so that a change of what nobody
+sees is still seen. All else stays: programs, plain addresses, tables and lists, whatever their names say, and
+placeholders such as `${env:NAME}`.
 """
 
 from __future__ import annotations
 
 import difflib
+import hmac
+import json
 import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from haft.audit import secret_values
-from haft.contracts import MARK, BadConfig, Secrets, named_secrets, says_secret
+from haft.contracts import MARK, BadConfig, Secrets, says_secret
 from haft.service.config_files import ConfigFile
 from haft.service.narrowing import FREE_TABLES
 from haft.service.placeholders import has_placeholder
@@ -24,7 +28,11 @@ SHORTEST: Final = 6
 """Characters of a value that is taken out: shorter letters would take words of a line with them."""
 LARGEST: Final = 256_000
 """Characters of a text that is kept. What is larger is shown whole again."""
-_ASSIGNED: Final = re.compile(r"""^[\s{,]*["']?([A-Za-z0-9_.-]+)["']?\s*[=:]""")
+_PAIR: Final = re.compile(r"""(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]+)["']?[ \t]*[=:]\s*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""")
+_DIGEST: Final = re.compile(re.escape(MARK[:-1]) + r" ([0-9a-f]{32})\]")
+_PLAIN_ADDRESS: Final = re.compile(r"https?://[^@?\s]+")
+_SECRET_ADDRESS: Final = re.compile(r"webhook|dsn", re.IGNORECASE)
+"""Names whose addresses are secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +40,11 @@ class SinceTrusted:
     """How a file differs from what was trusted."""
 
     difference: tuple[str, ...]
-    """As a unified diff, without its two lines of names; empty where only hidden values differ."""
+    """As a unified diff, without its two lines of names."""
     before: ConfigFile
-    """The file as it was trusted, without secrets."""
+    """The file as it was trusted, with digests for secrets."""
+    now: ConfigFile
+    """The file as it is, in the same way."""
 
     def sentence(self) -> str:
         added, removed = (sum(line.startswith(sign) for line in self.difference) for sign in "+-")
@@ -43,38 +53,78 @@ class SinceTrusted:
         return f"{name} has changed since it was trusted ({lines})"
 
 
-def text_to_keep(file: ConfigFile, env: Mapping[str, str]) -> str | None:
-    """The text that is kept when a file is trusted; None where it is too large."""
-    text = _without_secrets(file, env)
-    return text if len(text) <= LARGEST else None
+def text_to_keep(file: ConfigFile, env: Mapping[str, str]) -> tuple[str, str] | None:
+    """The text that is kept when a file is trusted, and its salt; None where it is too large, or a secret of several
+    lines stands in it."""
+    import secrets
+
+    salt = secrets.token_hex(16)
+    text = _without_secrets(file, env, salt)
+    is_kept = len(text) <= LARGEST and not any("\n" in value for value in _assigned(file))
+    return (text, salt) if is_kept else None
 
 
-def since_trusted(kept: str | None, file: ConfigFile, env: Mapping[str, str]) -> SinceTrusted | None:
+def since_trusted(kept: tuple[str, str] | None, file: ConfigFile, env: Mapping[str, str]) -> SinceTrusted | None:
     """How a file differs from the text that was kept; None where none was."""
     if kept is None:
         return None
-    lines = difflib.unified_diff(kept.split("\n"), _without_secrets(file, env).split("\n"), lineterm="")
-    return SinceTrusted(tuple(lines)[2:], ConfigFile(file.path, kept.encode(), file.shown))
+    before, salt = kept
+    now = _without_secrets(file, env, salt)
+    known = {found[1] for found in _DIGEST.finditer(before)}
+
+    def shown(line: str) -> str:
+        is_new = line.startswith("+")
+        return _DIGEST.sub(
+            lambda found: f"{MARK[:-1]}: its value changed]" if is_new and found[1] not in known else MARK, line
+        )
+
+    lines = difflib.unified_diff(before.split("\n"), now.split("\n"), lineterm="")
+    then, new = (ConfigFile(file.path, text.encode(), file.shown) for text in (before, now))
+    return SinceTrusted(tuple(map(shown, lines))[2:], then, new)
 
 
-def _without_secrets(file: ConfigFile, env: Mapping[str, str]) -> str:
-    text = file.data.decode("utf-8", "backslashreplace")
-    known = Secrets(secret_values(env))
-    assigned = Secrets(_assigned(file), SHORTEST)
-    return "\n".join(known.masked_text(_masked(line, assigned)) for line in text.split("\n"))
+def _without_secrets(file: ConfigFile, env: Mapping[str, str], salt: str) -> str:
+    assigned = _assigned(file)
+
+    def digest(hidden: str) -> str:
+        keyed = hmac.new(bytes.fromhex(salt), hidden.encode("utf-8", "surrogatepass"), "sha256")
+        return f"{MARK[:-1]} {keyed.hexdigest()[:32]}]"
+
+    def pair(found: re.Match[str]) -> str:
+        name, quoted = found[1], found[2]
+        is_hidden = _hides(name.rpartition(".")[2], _decoded(quoted)) and _decoded(quoted) in assigned
+        return found[0].removesuffix(quoted) + quoted[0] + digest(quoted[1:-1]) + quoted[0] if is_hidden else found[0]
+
+    text = _PAIR.sub(pair, file.data.decode("utf-8", "backslashreplace"))
+    pieces, at = [], 0
+    for start, end in Secrets(secret_values(env)).spans_in(text):
+        pieces += [text[at:start], digest(text[start:end])]
+        at = end
+    return "".join((*pieces, text[at:]))
+
+
+def _decoded(quoted: str) -> str:
+    with suppress(ValueError):
+        return str(json.loads(quoted)) if quoted[0] == '"' else quoted[1:-1]
+    return quoted[1:-1]
+
+
+def _hides(name: str, value: str) -> bool:
+    """Whether a text is hidden under a name."""
+    is_told = _PLAIN_ADDRESS.fullmatch(value) is not None and not _SECRET_ADDRESS.search(name)
+    return says_secret(name) and len(value) >= SHORTEST and not is_told and not has_placeholder(value)
 
 
 def _assigned(file: ConfigFile) -> set[str]:
-    """What the file assigns to names that say secret, in the tables that may hold any values."""
+    """The texts that the file assigns to names that say secret, in the tables that may hold any values."""
+    found: set[str] = set()
     with suppress(BadConfig):
-        tables = {name: value for name, value in file.settings() if name in FREE_TABLES}
-        return {value for value in named_secrets(tables) if value and not has_placeholder(value)}
-    return set()
-
-
-def _masked(line: str, assigned: Secrets) -> str:
-    """A line that assigns to a name which says secret, without the value: elsewhere the same letters may be a rule."""
-    name = _ASSIGNED.match(line)
-    if name is None or not says_secret(name[1]) or MARK in line:
-        return line
-    return assigned.masked_text(line)
+        left: list[Any] = [value for name, value in file.settings() if name in FREE_TABLES]
+        while left:
+            one = left.pop()
+            if isinstance(one, Mapping):
+                found |= {value for name, value in one.items() if isinstance(value, str) and _hides(str(name), value)}
+                left += one.values()
+            elif isinstance(one, list | tuple):
+                left += one
+    return found

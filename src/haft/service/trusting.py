@@ -4,15 +4,16 @@ Trust in the configuration is bound to its bytes: when they change, it no longer
 configuration names, such as a script that a rule allows. The choice of a workspace that others own is bound to the
 owner of its directory.
 
-HAFT_HOME/trust/<digest of the workspace's path>.json    path, owner, file, digest, text, who, at
+HAFT_HOME/trust/<digest of the workspace's path>.json    path, owner, file, digest, text, salt, who, at
 
-The text is kept without secrets, to show what changed. Older records have none.
+The text is kept to show what changed, with salted digests for secrets. Older records have none.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from contextlib import suppress
 from typing import Any, Final
@@ -52,25 +53,30 @@ def was_trusted(home: str, workspace: str) -> bool:
     return _kept(home, workspace) is not None
 
 
-def trusted_text(home: str, workspace: str, file: ConfigFile) -> str | None:
-    """The text of this file as somebody trusted it; None where none was kept."""
+def trusted_text(home: str, workspace: str, file: ConfigFile) -> tuple[str, str] | None:
+    """The text of this file as somebody trusted it, and its salt; None where none was kept."""
     kept = _kept(home, workspace)
     if kept is None or kept.get("file") != os.path.basename(file.path):
         return None
-    text = kept.get("text")
-    return text if isinstance(text, str) else None
+    text, salt = kept.get("text"), kept.get("salt")
+    if not isinstance(text, str) or not isinstance(salt, str) or not re.fullmatch("[0-9a-f]{32}", salt):
+        return None
+    return text, salt
 
 
-def trust(home: str, workspace: str, file: ConfigFile | None, who: str, text: str | None = None) -> str | None:
+def trust(
+    home: str, workspace: str, file: ConfigFile | None, who: str, text: tuple[str, str] | None = None
+) -> str | None:
     """From now on this workspace counts, whoever owns it, and the bytes of its configuration, if it has one: their
-    digest. `text` is kept, to show later what changed."""
+    digest. `text` is kept with its salt, to show later what changed."""
     digest = None if file is None else digest_of(file.data)
     record = {
         "path": os.path.realpath(workspace),
         "owner": os.stat(workspace).st_uid,
         "file": None if file is None else os.path.basename(file.path),
         "digest": digest,
-        "text": text,
+        "text": None if text is None else text[0],
+        "salt": None if text is None else text[1],
         "who": who,
         "at": iso_time(time.time()),
     }

@@ -136,9 +136,43 @@ def test_who_trusted_a_file_is_shown_only_the_difference_when_it_changes(haft, t
     own.write_text(own.read_text().replace("tok-literal-123", "tok-literal-456"))
     asked = terminal("trust", COLUMNS="200", MY_SECRET="hush-hush")
     asked.until("[y/N] ")
-    assert "│ [[permissions]]" in asked.seen, "what differs is hidden in the difference, so that the whole is shown"
+    assert "[secret removed by haft: its value changed]" in asked.seen and "tok-literal" not in asked.seen
+    assert "│ [[permissions]]" not in asked.seen and "would count: `config" in asked.seen
     asked.type("n\n")
     asked.end()
+
+
+def test_the_difference_hides_no_change_under_a_name_that_says_secret(haft, terminal):
+    own = haft.workspace / "haft.toml"
+    program = ["keytool:parser", "./keytool.py", "login.example.com", "1", "one", "sk-first-1", "hooks-1"]
+
+    def write(comment, argparse, run, host, number, entry, token, hook):
+        own.write_text(
+            f"# our tools{comment}\n"
+            f'[cli]\ndeploy-key = {{argparse = "{argparse}", program = ["python3", "{run}"], tokens = ["{entry}"]}}\n'
+            f'[config.mailer]\ntoken_url = "https://{host}/token"\ntoken_days = {number}\n'
+            f'inner = {{api_key = "{token}"}}\nwebhook = "https://hooks.example.com/{hook}"\n'
+        )
+
+    write("", *program)
+    assert haft("trust", "--yes").code == 0
+    kept = "".join(path.read_text() for path in (haft.home / "trust").iterdir())
+    assert "keytool:parser" in kept and "sk-first" not in kept and "hooks-1" not in kept
+    changed = ["evil:parser", "./evil.sh", "evil.example", "2", "two", "sk-other-2", "hooks-2"]
+    write(", tidied", *changed)
+    asked = terminal("trust", COLUMNS="200")
+    asked.until("[y/N] ")
+    assert "this is the difference" in asked.seen
+    for before, after in zip(program[:5], changed[:5], strict=True):
+        assert before in asked.seen and after in asked.seen
+    assert asked.seen.count("[secret removed by haft: its value changed]") == 2
+    assert not any(each in asked.seen for each in ("sk-first", "sk-other", "hooks-1", "hooks-2"))
+    assert "would count: `cli = " in asked.seen and "would count: `config = " in asked.seen
+    assert "and what counted before" not in asked.seen
+    asked.type("n\n")
+    asked.end()
+    told = haft("tools", "use", "list_directory", "--path", ".").err
+    assert "`cli = " in told and "`config = " in told and "which counted before" not in told
 
 
 def test_a_trust_of_before_texts_were_kept_shows_the_whole_file(haft, terminal):
