@@ -147,7 +147,8 @@ else console.log("name: any\\ndescription: Anything.\\na: string");
 """,
     "Python": f"""#!{sys.executable}
 import os, sys
-print(sys.stdin.read() if os.environ["TOOLBOX_ACTION"] == "execute" else "name: any\\ndescription: Anything.\\na: string", end="")
+described = "name: any\\ndescription: Anything.\\na: string"
+print(sys.stdin.read() if os.environ["TOOLBOX_ACTION"] == "execute" else described, end="")
 """,
     "etc.": """#!/usr/bin/awk -f
 BEGIN {

@@ -50,6 +50,9 @@ class Config:
     """Entries that ask for variables which are not set. They do not count."""
     filled: frozenset[str] = field(default=frozenset(), repr=False)
     """Values of variables that were filled in and are secret."""
+    beneath: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+    """Of settings that a workspace, before it is trusted, sets for its own tools alone: what counts for others, and its
+    source."""
     since_trusted: SinceTrusted | None = None
     """How the workspace's file differs from what was trusted, where it is not trusted as it is."""
 
@@ -232,6 +235,7 @@ def configured(
         gathered.written,
         tuple(gathered.unset),
         frozenset(gathered.filled),
+        gathered.beneath,
     )
 
 

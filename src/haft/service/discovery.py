@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import (
     NO_GRANTS,
@@ -101,12 +102,7 @@ class Discovery:
 
             self._grants = DescribeGrants(config, self._state, self._workspace)
         self._configured = tuple(self._directories(config))
-        source = config.sources["toolbox.separator"]
-        special = {
-            self._directory(key, source) if os.sep in key else key: mark
-            for key, mark in config.values["toolbox.separator"].items()
-        }
-        self._separators = Separators(config.values["toolbox.text_separator"], special)
+        self._separators = self._configured_separators(config)
         if config.values["plugins"]:
             from haft.service.plugins import Plugins
 
@@ -117,6 +113,16 @@ class Discovery:
             from haft.service.command_lines import ConfiguredCommandLines
 
             self._command_lines = ConfiguredCommandLines(config, self._workspace, self._definitions)
+
+    def _configured_separators(self, config: Config) -> Separators:
+        def separators(beneath: Mapping[str, tuple[Any, str]]) -> Separators:
+            name = "toolbox.separator"
+            marks, source = beneath.get(name, (config.values[name], config.sources[name]))
+            special = {self._directory(key, source) if os.sep in key else key: mark for key, mark in marks.items()}
+            name = "toolbox.text_separator"
+            return Separators(beneath.get(name, (config.values[name],))[0], special)
+
+        return replace(separators(config.beneath), workspaces=separators({}))
 
     def _configured_templates(self, config: Config) -> ConfiguredTemplates:
         from haft.service.templates import ConfiguredTemplates
@@ -222,8 +228,11 @@ class Discovery:
 
     def sets_separator(self, name: str, path: str) -> bool:
         """Whether a setting says what stands between name and value for a tool."""
+        from haft.files.links import lies_inside
+
         described = name.removeprefix("tb__")
-        return self._separators.chosen(described, path, os.path.dirname(path)) is not None
+        provenance = "workspace" if lies_inside(path, self._workspace) else "user"
+        return self._separators.chosen(described, path, os.path.dirname(path), provenance) is not None
 
     def searches(self, directory: str) -> bool:
         """Whether the executables in a directory are tools here."""

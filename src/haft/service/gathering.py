@@ -49,6 +49,8 @@ class Gathered:
         self.unset: list[Unset] = []
         self.filled: set[str] = set()
         """Secrets that were filled in."""
+        self.beneath: dict[str, tuple[Any, str]] = {}
+        """Of settings that a workspace sets for its own tools alone: what counts for others, and its source."""
 
     def take_file(self, file: ConfigFile, origin: RuleOrigin) -> None:
         """All of a file."""
@@ -90,7 +92,10 @@ class Gathered:
             if name == "tools.timeout" and kept is not NOTHING:
                 kept = {**self.values[name], **kept}
             if kept is not NOTHING:
+                beneath = self.values[name], self.sources[name]
                 self.take(name, kept, file.path)
+                if setting.narrowing == "own-tools":
+                    self.beneath[name] = beneath
 
     def _parted(self, name: str, written: Any, file: ConfigFile) -> tuple[Any, list[Unset]]:
         """The entries of a setting whose variables are set, and the others."""
@@ -131,6 +136,7 @@ class Gathered:
 
     def take(self, name: str, value: Any, source: str, written: Any = None) -> None:
         """A checked value of a source stronger than all before."""
+        self.beneath.pop(name, None)
         if name == "permissions":
             self._take_rules(RuleSet("caller", source, value, None, self._workspace), source)
             return

@@ -77,6 +77,14 @@ def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: st
         confined = [one for one in value if _is_confined(one)]
         rest = [one for one in value if not _is_confined(one)]
         return confined, [Ignored(name, rest, source, WHY_NOT["confined"])] if rest else []
+    if setting.narrowing == "own-tools":
+        others = (
+            {key: mark for key, mark in value.items() if "/" not in key or not _is_inside(key)}
+            if isinstance(value, dict)
+            else value
+        )
+        aside = [Ignored(name, others, source, WHY_NOT["own-tools"])] if others and value != values[name] else []
+        return value, aside
     if setting.widens(value, values[name]):
         return NOTHING, [Ignored(name, value, source, WHY_NOT[setting.narrowing])]
     return value, []

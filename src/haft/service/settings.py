@@ -38,10 +38,12 @@ Narrowing = Literal[
     "adds",
     "confined",
     "trusted",
+    "own-tools",
     "any",
 ]
 """What a workspace may do to a setting before it is trusted: make it smaller, choose a stricter word, set it to false,
-add to a list that narrows, add what is confined, nothing at all, or set it freely."""
+add to a list that narrows, add what is confined, nothing at all, set it for its own tools, or
+set it freely."""
 
 WHY_NOT: Final[dict[Narrowing, str]] = {
     "lower": "a workspace may lower limits, not raise them",
@@ -55,6 +57,7 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
     "inside": "a workspace works inside itself",
     "confined": "a workspace may add tools that are confined, and this would not be",
     "trusted": "a workspace may not set this",
+    "own-tools": "it counts for the workspace's own tools, not for yours",
 }
 """Why a value of a workspace is set aside, unless it is trusted."""
 
@@ -110,7 +113,7 @@ class Setting:
                 return str(value).startswith(("/", "~")) or ".." in str(value).split("/")
             case "trusted":
                 return bool(value != than)
-            case "adds" | "confined" | "any":
+            case "adds" | "confined" | "own-tools" | "any":
                 return False
 
 
@@ -378,15 +381,17 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "toolbox.text_separator",
         ": ",
         separator,
-        "What stands between name and value for toolbox executables that take text.",
-        "any",
+        "What stands between name and value for toolbox executables that take text. A workspace "
+        "that is not trusted sets it for its own tools alone.",
+        "own-tools",
     ),
     Setting(
         "toolbox.separator",
         {},
         separators,
-        "The same for single tools, by name, and for directories, by path.",
-        "any",
+        "The same for single tools, by name, and for directories, by path. A workspace that is not trusted sets it "
+        "for its own tools alone.",
+        "own-tools",
         variable=False,
     ),
     Setting(

@@ -279,6 +279,24 @@ def test_what_was_set_for_a_tool_or_a_directory_wins_over_all_else(box):
     assert "`name=value`" in box.haft("tools", "show", "tb__lies_there").out
 
 
+def test_a_workspace_that_is_not_trusted_sets_it_for_its_own_tools_alone(box, tmp_path):
+    raw(box, "mine", where="~/.config/amp/tools")
+    raw(box, "named", where="~/.config/amp/tools")
+    raw(box, "theirs")
+    own = tmp_path / "config" / "haft" / "haft.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('[toolbox.separator]\nnamed = " = "\n')
+    (box.workspace / "haft.toml").write_text(
+        '[toolbox]\ntext_separator = "="\n[toolbox.separator]\nnamed = "=>"\n"./.agents/tools" = ":"\n'
+    )
+    assert given(box, "mine", "named", "theirs") == ["key: a=b: c\n", "key = a=b: c\n", "key:a=b: c\n"]
+    told = box.haft("tools", "list").err
+    assert '`toolbox.text_separator = "="` is ignored' in told and "the workspace's own tools" in told
+    assert '`toolbox.separator = {"named": "=>"}` is ignored' in told
+    assert box.haft("trust", "--yes").code == 0
+    assert given(box, "mine", "named", "theirs") == ["key=a=b: c\n", "key=>a=b: c\n", "key:a=b: c\n"]
+
+
 def test_where_a_script_shows_both_check_says_so_and_the_setting_that_it_names_decides(box):
     reads = "while IFS=: read -r a b; do :; done\nIFS== read -r a b\ntrue\n"
     path = raw(box, "both")

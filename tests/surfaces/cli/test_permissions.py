@@ -232,6 +232,20 @@ def test_a_rule_goes_into_no_json_file_and_no_unknown_place(haft):
     assert not (haft.workspace / "haft.toml").exists()
 
 
+def test_a_rule_for_a_workspace_is_written_through_no_link(haft, own):
+    mine, theirs = own("# mine\n"), haft.workspace / "haft.toml"
+    words = ["permissions", "add", "allow", "shell", "--match", "command=make lint", "--in"]
+    for target in (mine, haft.workspace / "absent"):
+        theirs.symlink_to(target)
+        said = haft(*words, "workspace")
+        assert said.code == 2 and f"{theirs} is a link" in said.err and "--in user" in said.err
+        assert mine.read_text() == "# mine\n" and theirs.is_symlink() and not (haft.workspace / "absent").exists()
+        theirs.unlink()
+    mine.rename(mine.with_name("dotfile.toml"))
+    mine.symlink_to("dotfile.toml")
+    assert haft(*words, "user").code == 0 and mine.is_symlink(), "a link of the user's own is followed"
+
+
 def test_everything_else_in_the_file_stays_as_it_was_written(haft, own):
     before = (
         '# top\n[limits] # of mine\nmax_seconds = 7\n\n# about npm\n[[permissions]]\ntool = "shell"\n'

@@ -158,7 +158,7 @@ def test_a_module_that_the_python_on_path_does_not_have_keeps_its_own_and_says_s
     assert "`python3` on PATH does not have `stock`" in done.err and sys.executable in done.err
     assert "--pin" in done.err and "--python" in done.err
     tool = haft.workspace / "box/stock"
-    tool.write_text(tool.read_text().replace(sys.executable, "/home/ann/.venv/bin/python"))
+    tool.write_text(tool.read_text().replace(sys.executable, "/opt/elsewhere/.venv/bin/python"))
     said = use(tool, {"item": "bolt"})
     assert said.returncode == 127 and "wrap it again here" in said.stderr and "install `" not in said.stderr
 

@@ -29,12 +29,17 @@ class Separators:
     """For all others. What a script shows counts more than the protocol's own, and less than another one."""
     special: Mapping[str, str] = field(default_factory=dict)
     """By the name of a tool, or by directory."""
+    workspaces: Separators | None = None
+    """For the tools of the workspace, where those are others."""
 
     def of(self, name: str, candidate: Candidate, shown: str | None) -> str:
-        return self.chosen(name, candidate.path, candidate.place.directory) or shown or COLON
+        place = candidate.place
+        return self.chosen(name, candidate.path, place.directory, place.provenance) or shown or COLON
 
-    def chosen(self, name: str, path: str, directory: str) -> str | None:
+    def chosen(self, name: str, path: str, directory: str, provenance: str) -> str | None:
         """What settings say; None where they leave it to the script."""
+        if provenance == "workspace" and self.workspaces is not None:
+            return self.workspaces.chosen(name, path, directory, "")
         for key in (name, f"tb__{name}", path, directory):
             if key in self.special:
                 return self.special[key]

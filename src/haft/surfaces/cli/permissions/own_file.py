@@ -4,6 +4,7 @@ written, and written whole or not at all."""
 from __future__ import annotations
 
 import os
+import stat
 import tomllib
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ class OwnFile:
     shown: str
     """How the sources of rules name it."""
     identity: Any
+    is_workspaces: bool = False
 
     @classmethod
     def read(cls) -> OwnFile:
@@ -39,20 +41,23 @@ class OwnFile:
 
     @classmethod
     def of_workspace(cls, workspace: str) -> OwnFile:
-        """A workspace's."""
-        path = os.path.join(workspace, WORKSPACE_FILES[0])
+        """A workspace's: a regular file of its own. A link may come with a clone, and lead to the user's own file."""
+        path = os.path.join(os.path.realpath(workspace), WORKSPACE_FILES[0])
+        _require_own(path)
         identity = _identity(path)
-        found = workspace_config(workspace)
+        found = workspace_config(os.path.dirname(path))
         if found is not None and found.is_json:
             raise BadUsage(f"{found.path} is JSON, and rules are written into TOML", hint="write it there by hand")
-        return cls._of(path, found, WORKSPACE_FILES[0], identity)
+        return cls._of(path, found, WORKSPACE_FILES[0], identity, is_workspaces=True)
 
     @classmethod
-    def _of(cls, path: str, found: ConfigFile | None, shown: str, identity: Any) -> OwnFile:
+    def _of(
+        cls, path: str, found: ConfigFile | None, shown: str, identity: Any, *, is_workspaces: bool = False
+    ) -> OwnFile:
         if found is None:
-            return cls(path, "", shown, None)
+            return cls(path, "", shown, None, is_workspaces)
         try:
-            return cls(path, found.data.decode(), shown, identity)
+            return cls(path, found.data.decode(), shown, identity, is_workspaces)
         except UnicodeDecodeError as error:
             raise BadConfig(f"{path} is not UTF-8") from error
 
@@ -79,7 +84,7 @@ class OwnFile:
         rules_in(ConfigFile(self.path, data, self.shown), workspace, os.environ)
 
     def write(self, text: str) -> None:
-        """Put it in place of the old. A link is followed: what it leads to is replaced."""
+        """Put it in place of the old. A link of the user's own is followed: what it leads to is replaced."""
         directory = os.path.dirname(self.path)
         try:
             os.makedirs(os.path.dirname(directory), mode=0o700, exist_ok=True)
@@ -87,8 +92,8 @@ class OwnFile:
                 os.mkdir(directory, 0o700)
         except OSError as error:
             raise BadUsage(f"{directory} cannot be made: {error.strerror}") from error
-        name = os.path.basename(os.path.realpath(self.path))
-        root = _root(self.path)
+        place = self.path if self.is_workspaces else os.path.realpath(self.path)
+        name, root = os.path.basename(place), Root(os.path.dirname(place))
         descriptor = root.open_directory(".")
         try:
             with locked(descriptor, LOCK_SECONDS):
@@ -97,6 +102,18 @@ class OwnFile:
                 root.replace(name, text.encode(), expect=self.identity)
         finally:
             os.close(descriptor)
+
+
+def _require_own(path: str) -> None:
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        what = "a link" if stat.S_ISLNK(mode) else "not a regular file"
+        raise BadUsage(
+            f"{path} is {what}: no rule is written through it", hint="put a file of its own there, or use --in user"
+        )
 
 
 def _identity(path: str) -> Any:
