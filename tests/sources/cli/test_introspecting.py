@@ -189,7 +189,7 @@ def test_schemas_say_what_there_is(programs):
         schema = schema_of(programs[library].commands()["say"])
         properties = schema["properties"]
         assert "hidden" not in properties and "version" not in properties
-        assert properties["times"] == {"type": "integer"}
+        assert properties["times"] == {"type": "integer", "description": "3 by default"}
         assert properties["scale"]["type"] == "number"
         assert properties["loud"]["type"] == properties["dry"]["type"] == "boolean"
         assert properties["level"]["type"] == "integer"

@@ -126,6 +126,7 @@ STOCK = """import argparse
 def build_parser():
     parser = argparse.ArgumentParser(prog="stock")
     parser.add_argument("item")
+    parser.add_argument("--count", type=int, default=3)
     return parser
 def main():
     print(build_parser().parse_args().item)
@@ -140,6 +141,7 @@ def test_a_module_is_run_by_the_python_on_path_unless_it_is_pinned(haft):
     done = haft(*wrap)
     tool = haft.workspace / ".agents/tools/stock"
     assert "'program': ['python3', '-m', 'stock']" in tool.read_text()
+    assert "Optional, 3 by default." in haft("tools", "show", "tb__stock").out
     assert "found here already, as tb__stock" in done.err and "AMP_TOOLBOX" not in done.err
     assert "other machines" not in done.err
     assert haft("tools", "use", "tb__stock", "--item", "bolt", "--approve", "--only", "output").out == "bolt\n"

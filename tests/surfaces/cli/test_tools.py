@@ -130,3 +130,13 @@ def test_a_failure_to_describe_is_told_by_the_line_that_matters(haft):
     tool.write_text(f"#!/bin/sh\ncat >&2 <<END\n{said}\nEND\nexit 1\n")
     tool.chmod(0o755)
     assert "exit code 1: Error: Cannot find package cowsay" in haft("tools", "check", "./cow").out
+
+
+def test_show_tells_bounds_and_defaults(haft):
+    tool = haft.workspace / ".agents/tools/cow"
+    tool.parent.mkdir(parents=True)
+    schema = {"times": {"type": "integer", "minimum": 1, "maximum": 9, "default": 2, "description": "How often"}}
+    said = json.dumps({"name": "cow", "description": "Moo.", "inputSchema": {"type": "object", "properties": schema}})
+    tool.write_text(f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n")
+    tool.chmod(0o755)
+    assert "- times (integer): How often (at least 1, at most 9, default 2)" in haft("tools", "show", "tb__cow").out

@@ -17,7 +17,10 @@ def schema_of(command: Command) -> dict[str, Any]:
 
 def _property(one: dict[str, Any]) -> dict[str, Any]:
     choices = {"enum": one["choices"]} if one.get("choices") else {}
-    described = {"description": one["help"]} if one["help"] else {}
+    # Not as the schema's `default`, which would be passed on: a program may tell its own from one that is given.
+    default = f"{one['default']} by default" if "default" in one and not one["required"] else ""
+    told = f"{one['help'].rstrip('.')}; {default}" if one["help"] and default else one["help"] or default
+    described = {"description": told} if told else {}
     if one.get("many"):
         number = {"minItems": one["number"], "maxItems": one["number"]} if "number" in one else {}
         return {"type": "array", "items": {"type": one["items"], **choices}, **number, **described}
@@ -35,5 +38,6 @@ def _help(one: dict[str, Any]) -> str:
         parts.append(f"One of: {', '.join(map(str, one['choices']))}.")
     if "number" in one:
         parts.append(f"{one['number']} values.")
-    parts.append("Required." if one["required"] else "Optional.")
+    default = f"Optional, {one['default']} by default." if "default" in one else "Optional."
+    parts.append("Required." if one["required"] else default)
     return " ".join(filter(None, parts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -23,6 +24,7 @@ MANY: Final = ("repeat", "together", "exactly")
 MOST_COMMANDS: Final = 500
 MOST_PARAMETERS: Final = 200
 LARGEST: Final = 1_000_000
+LONGEST_DEFAULT: Final = 40
 MOST_NUMBER: Final = 2**63
 _EFFECTS: Final = ("readonly", "network", "idempotent")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -168,6 +170,7 @@ class _Spec:
             **({"number": number} if number is not None else {}),
             **({"lead": list(told["lead"])} if told.get("lead") else {}),
             **({"or_stdin": True} if told.get("or_stdin") else {}),
+            **({"default": told["default"]} if _is_told(told.get("default")) else {}),
         }
 
     def _check(self, told: dict[str, Any], said: str, by: str, option: Any) -> None:
@@ -205,6 +208,12 @@ def _is_option(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     is_one = isinstance(value, int | float) and not isinstance(value, bool)
     return is_one and abs(value) < MOST_NUMBER and math.isfinite(value)
+
+
+def _is_told(default: Any) -> bool:
+    """Whether callers are told of a default: it is short, and no path of this machine."""
+    is_text = isinstance(default, str) and 0 < len(default) <= LONGEST_DEFAULT and default.isprintable()
+    return _is_number(default) or (is_text and os.sep not in default)
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -63,11 +64,30 @@ def parameter_lines(schema: Mapping[str, Any]) -> Iterator[str]:
     for name, inner in known.items():
         about = inner.get("description", "") if isinstance(inner, Mapping) else ""
         told = " ".join(str(about).split())  # One line each: another one would pass for a parameter.
+        more = ", ".join(_limit_words(resolved(inner, schema)))
+        told += f" ({more})" if more and told else more
         yield f"- {' '.join(name.split())} ({type_words(inner, schema)}): {told}".removesuffix(": ")
     required = [name for name in known if name in schema.get("required", ())]
     if required and len(required) < len(known):
         yield ""
         yield f"Required: {', '.join(required)}."
+
+
+_LIMITS: Final = (
+    ("minimum", "at least"),
+    ("exclusiveMinimum", "more than"),
+    ("maximum", "at most"),
+    ("exclusiveMaximum", "less than"),
+)
+
+
+def _limit_words(schema: Mapping[str, Any]) -> Iterator[str]:
+    """What a parameter may be, and what it is where it is not given."""
+    for key, words in _LIMITS:
+        if isinstance(schema.get(key), int | float) and not isinstance(schema[key], bool):
+            yield f"{words} {schema[key]}"
+    if schema.get("default") not in (None, "", [], {}):
+        yield f"default {' '.join(json.dumps(schema['default'], ensure_ascii=False).split())}"
 
 
 def after_dashes(spec: ToolSpec) -> Iterator[str]:
