@@ -393,3 +393,13 @@ def test_command_lines_of_a_workspace_that_is_not_trusted_are_ignored_and_that_i
     for form in ("mcp", "openai", "anthropic", "amp"):
         shown = haft("tools", "show", "git-status", "--as", form, "--json")
         assert shown.code == 0 and "In short" in shown.out
+
+
+def test_a_python_module_of_the_workspace_that_only_prints_changes_nothing(haft):
+    (haft.workspace / "depot.py").write_text("")
+    (haft.workspace / "stock.py").write_text(f"import depot\n{STOCK}")
+    (haft.workspace / "haft.toml").write_text('[cli.stock]\nargparse = "stock:build_parser"\n')
+    assert haft("trust", "--yes").code == 0
+    used = haft("tools", "use", "stock", "--item", "bolt", "--approve", "--json")
+    assert used.json["output"] == "bolt\n", used.err
+    assert not (haft.workspace / "__pycache__").exists()

@@ -37,10 +37,13 @@ class CommandTool:
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         words, stdin = self._words(arguments)
+        program = self.command["program"]
+        # A Python module of the workspace would leave bytecode there: a change that nobody asked for.
+        quiet = {"PYTHONDONTWRITEBYTECODE": "1"} if program[1:2] == ["-m"] else {}
         command = Started(
-            [*self.command["program"], *words],
+            [*program, *words],
             cwd=context.workspace.locate(context.cwd),
-            env=context.env,
+            env={**quiet, **context.env},
             stdin=stdin,
         )
         end = await context.launcher.run(command, context)
