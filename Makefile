@@ -26,7 +26,7 @@ $(STAMP): pyproject.toml cdd/pyproject.toml requirements.lock
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
-tour: setup  ## see haft at work, on a temporary workspace: after setup, in under a minute
+tour: setup  ## see haft at work, on a temporary workspace: after setup, in about a minute
 	@$(BIN)/python scripts/tour.py
 
 toolbox: setup  ## put CDD's executables into TOOLBOX_DIR, for AMP_TOOLBOX
