@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from haft.contracts import Action, Call, Decision, ToolName, ToolSpec, new_run_id, own_copy
+from haft.contracts import Action, Call, Decision, ToolName, ToolSpec, new_run_id
 from haft.policy.judge import Judge
 from haft.policy.question import Explained, Question, Step
 from haft.runs import RunRecord
@@ -143,7 +143,8 @@ async def with_delegates(
     """The same decision once the programs were asked that rules leave it to."""
     from haft.pipeline.stages.decide import Decide
 
-    call = Call(new_run_id(), ToolName(name), own_copy(arguments), service.who, service.thread)
+    given = await service.as_judged(name, arguments)
+    call = Call(new_run_id(), ToolName(name), given, service.who, service.thread)
     # Nothing is tried here, so that no change set is needed.
     decide = Decide({}, service.judge.decide, service._sandbox, None)  # type: ignore[arg-type]
     decision = await decide.delegated(call, explained.decision)

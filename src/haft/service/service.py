@@ -32,6 +32,7 @@ from haft.contracts import (
     Call,
     Decision,
     Grants,
+    HaftError,
     Listing,
     RunId,
     Scope,
@@ -374,17 +375,19 @@ class ToolService:
         """What a tool says that a call would do, without calling it; None where it says nothing."""
         self._running()
         await self._disk.renew(name)
-        context = Nobody(
+        return await preview(self.catalogue.get(name, self.thread), arguments or {}, self._nobody(config or {}))
+
+    def _nobody(self, config: Mapping[str, Any]) -> Nobody:
+        return Nobody(
             self._root,
             self._sandbox.asking_launcher(),
             self.config.limits,
             thread=self.thread,
             who=self.who,
             cwd=self._directory,
-            config=dict(config or {}),
-            secrets=self._known(config or {}),
+            config=dict(config),
+            secrets=self._known(config),
         )
-        return await preview(self.catalogue.get(name, self.thread), arguments or {}, context)
 
     # Permissions.
 
@@ -396,8 +399,18 @@ class ToolService:
         await self._disk.renew(name)
         spec = self.catalogue.get(name, thread or self.thread).spec
         walled = await self._walled(spec)
-        question = Question(spec, own_copy(arguments or {}), cwd=cwd, thread=thread or self.thread, walled=walled)
-        return self.judge.explain(question)
+        given = await self.as_judged(name, arguments or {}, thread=thread)
+        return self.judge.explain(Question(spec, given, cwd=cwd, thread=thread or self.thread, walled=walled))
+
+    async def as_judged(self, name: str, arguments: Mapping[str, Any], *, thread: str | None = None) -> dict[str, Any]:
+        """The arguments as a call is judged with: texts are the values that they stand for. What a Python tool makes of
+        its arguments is not known, since that would run it; what a tool refuses stays as it is."""
+        tool = self.catalogue.get(name, thread or self.thread)
+        given: dict[str, Any] = own_copy(arguments)
+        if tool.spec.preprocesses and tool.spec.kind != "python":
+            with contextlib.suppress(HaftError):
+                given = await tool.preprocess(own_copy(arguments), self._nobody({}))
+        return given
 
     async def _walled(self, spec: ToolSpec) -> bool:
         return spec.hosting != "in-process" and (await self._sandbox.ready()).namespaces

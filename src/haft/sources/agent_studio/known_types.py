@@ -8,10 +8,12 @@ ANYTHING: Final = frozenset({"typing.Any", "builtins.object", "typing.Hashable",
 
 _STRINGS: Final = {
     "": (
-        "builtins.str", "typing.Text", "typing.LiteralString", "pydantic.StrictStr", "pydantic.Json",
-        "pydantic.Base64Str", "pydantic.Base64UrlStr", "pydantic.IPvAnyAddress", "pydantic.IPvAnyInterface",
-        "pydantic.IPvAnyNetwork", "zoneinfo.ZoneInfo",
+        "builtins.str", "typing.Text", "typing.LiteralString", "pydantic.StrictStr",
     ),
+    "json-string": ("pydantic.Json",),
+    "base64": ("pydantic.Base64Str", "pydantic.Base64UrlStr"),
+    "ip": ("pydantic.IPvAnyAddress", "pydantic.IPvAnyInterface", "pydantic.IPvAnyNetwork"),
+    "zoneinfo": ("zoneinfo.ZoneInfo",),
     "binary": ("builtins.bytes", "pydantic.StrictBytes", "pydantic.Base64Bytes"),
     "password": ("pydantic.SecretStr", "pydantic.SecretBytes"),
     "date": ("datetime.date", "pydantic.PastDate", "pydantic.FutureDate"),
@@ -63,8 +65,8 @@ SIMPLE: Final[dict[str, dict[str, Any]]] = {
     "pydantic.StrictBool": {"type": "boolean"},
     "types.NoneType": {"type": "null"},
     "builtins.None": {"type": "null"},
-    "decimal.Decimal": {"anyOf": [{"type": "number"}, {"type": "string"}]},
-    "pydantic.ByteSize": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+    "decimal.Decimal": {"type": "number", "format": "decimal"},
+    "pydantic.ByteSize": {"type": "integer"},
 }
 
 _LISTS: Final = ("List", "Sequence", "MutableSequence", "Collection", "Iterable", "Deque")
@@ -100,7 +102,7 @@ MADE: Final[dict[str, dict[str, Any]]] = {
     "pydantic.constr": {"type": "string"},
     "pydantic.conint": {"type": "integer"},
     "pydantic.confloat": {"type": "number"},
-    "pydantic.condecimal": {"anyOf": [{"type": "number"}, {"type": "string"}]},
+    "pydantic.condecimal": {"type": "number", "format": "decimal"},
     "pydantic.conbytes": {"type": "string", "format": "binary"},
     "pydantic.condate": {"type": "string", "format": "date"},
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 _WHOLE: Final = re.compile(r"\s*([+-]?\d+(?:_\d+)*)(?:\.0+)?\s*", re.ASCII)
@@ -20,6 +21,10 @@ _TRUTH: Final = {
 }
 LONGEST: Final = 4_000
 """Characters of a number."""
+MOST_DIGITS: Final = 300
+"""Of a whole decimal number."""
+_TAKE_ANY_TEXT: Final = frozenset({"binary", "password", "path", "regex"})
+"""Formats of types that make something of every text, or nearly so."""
 MOST_STEPS: Final = 8
 """From one reference to the next."""
 
@@ -38,7 +43,7 @@ def _value(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
     if isinstance(options, list):
         return _one_of(value, options, root)
     if isinstance(value, str):
-        return _from_text(value, schema.get("type"))
+        return _from_text(value, schema.get("type"), is_exact=schema.get("format") == "decimal")
     if isinstance(value, list):
         first, rest = schema.get("prefixItems", ()), schema.get("items", {})
         return [_value(one, first[at] if at < len(first) else rest, root) for at, one in enumerate(value)]
@@ -49,23 +54,29 @@ def _value(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
 
 
 def _one_of(value: Any, options: list[Any], root: Mapping[str, Any]) -> Any:
-    """As the first type of a union that makes something of it. A text that one of them takes is left to that."""
+    """As the first type of a union that makes something of it. A text is left to a type that keeps it a text, not to
+    one that is only written as a text, such as a date: pydantic would go on to the next."""
     schemas = [_resolved(option, root) for option in options]
     if isinstance(value, str):
-        if any(_takes_text(schema, value) for schema in schemas):
+        if any(_keeps_text(schema, value) for schema in schemas):
             return value
-        found = (_value(value, schema, root) for schema in schemas)
-        return next((one for one in found if one is not value), value)
+        for schema in schemas:
+            made = _value(value, schema, root)
+            if made is not value or (schema.get("type") == "string" and schema.get("format") in _TAKE_ANY_TEXT):
+                return made
+        return value
     kind = "array" if isinstance(value, list) else "object" if isinstance(value, dict) else None
     fitting = [schema for schema in schemas if schema.get("type") == kind]
     return _value(value, fitting[0], root) if kind and len(fitting) == 1 else value
 
 
-def _takes_text(schema: Mapping[str, Any], text: str) -> bool:
-    return text in schema["enum"] if "enum" in schema else schema.get("type", "string") == "string"
+def _keeps_text(schema: Mapping[str, Any], text: str) -> bool:
+    if "enum" in schema:
+        return text in schema["enum"]
+    return schema.get("type", "string") == "string" and "format" not in schema
 
 
-def _from_text(text: str, kind: Any) -> Any:
+def _from_text(text: str, kind: Any, *, is_exact: bool) -> Any:
     if kind == "boolean":
         return _TRUTH.get(text.lower(), text)
     if len(text) > LONGEST:
@@ -73,12 +84,29 @@ def _from_text(text: str, kind: Any) -> Any:
     if kind == "integer" and (whole := _WHOLE.fullmatch(text)) is not None:
         return int(whole[1])
     if kind == "number" and _FRACTION.fullmatch(text) is not None:
+        if is_exact:
+            return _exactly(text)
         try:
             number = float(text)
         except ValueError:
             return text
         return number if math.isfinite(number) else text
     return text
+
+
+def _exactly(text: str) -> Any:
+    """A decimal number, where a number of JSON is the same: pydantic reads that by its digits. Else it stays a text,
+    which is refused."""
+    try:
+        wanted = Decimal(text.strip())
+    except InvalidOperation:
+        return text
+    if wanted.adjusted() > MOST_DIGITS:
+        return text
+    if wanted == wanted.to_integral_value():
+        return int(wanted)
+    number = float(wanted)
+    return number if Decimal(repr(number)) == wanted else text
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
