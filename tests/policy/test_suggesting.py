@@ -88,11 +88,15 @@ def written(path, tool="write_file"):
         (["make test", "make test"], [([{"command": "make test"}], 2)]),
         (["make test"], []),
         (["git commit -m a", 'git commit -m "b c"'], [([{"command": "git commit -m *"}], 2)]),
-        (["npm test", "npm test -- -u"], [([{"command": ["npm test", "npm test *"]}], 2)]),
+        (["npm test", "npm test -- -u"], []),
+        (["ruff check a", "ruff check -q b"], [([{"command": "ruff check *"}], 2)]),
+        (["git add", "git add a"], [([{"command": ["git add", "git add *"]}], 2)]),
         (["make a", "make b"], []),
         (["make a", "make b", "make a", "make b"], [([{"command": "make a"}], 2), ([{"command": "make b"}], 2)]),
-        (["pytest a.py", "pytest -q b.py"], [([{"command": "pytest *"}], 2)]),
-        (["npm run build -- -a", "npm run build -- -b"], [([{"command": "npm run build -- *"}], 2)]),
+        (["pytest a.py", "pytest -q b.py"], []),
+        (["pytest -q b.py", "pytest -q b.py"], [([{"command": "pytest -q b.py"}], 2)]),
+        (["npm run build -- -a", "npm run build -- -b"], []),
+        (["npm run build", "npm run build"], [([{"command": "npm run build"}], 2)]),
         (["npm run build", "npm run lint"], []),
         (["rm a", "rm b", "mv a b", "mv a c"], []),
         (["touch a > b", "touch a > b"], [([{"command": "> b"}, {"command": "touch a"}], 2)]),
@@ -125,11 +129,32 @@ def test_no_danger_and_no_interpreter_is_ever_suggested(trial, command):
     assert trial().add("approved", *[f"make test && {command}"] * 5).said() == []
 
 
+OBEYED = [
+    "echo x >> haft.toml", "tee .bashrc < a", "cp a .git/hooks/pre-commit", "sort -o .envrc a", "sort -o.envrc a",
+    "chmod +x .venv/bin/git", "make SHELL=/tmp/x", "make CC=x", "make -C /tmp/x", "make -f x.txt", "npm run ./evil",
+    "npm run x -- --prefix /tmp", "npm run x --prefix y", "prettier --plugin=./evil.js", "prettier --plugin evil.js a",
+    "prettier --write src --plugin=evil", "eslint --rulesdir x a", "pytest -p evil", "pytest -c x.ini", "ln -s / out",
+    "cp a ../b", "echo all: > Makefile", "cp a sub/package.json", "mv a GNUmakefile", "sort --compress-program=x a",
+    "zip -TT x a.zip a", "tee HAFT.toml < a", "cp a x/.GIT/config", "cp a a.code-workspace", "touch ~/x",
+    "git add .envrc", "echo 1 > .venv/bin/git", "mocha -r x", "jest --config=x", "tee vite.config.ts",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", OBEYED)
+def test_nothing_is_suggested_that_writes_or_loads_what_programs_obey(trial, command):
+    assert trial().add("approved", *[command] * 5).said() == []
+
+
+@pytest.mark.parametrize("program", ["pytest", "npm test", "npm run build", "cargo test", "go test", "eslint", "make"])
+def test_whatever_may_follow_only_programs_whose_words_are_data(trial, program):
+    assert "*" not in str(trial().add("approved", *[f"{program} {n}" for n in (*"abcabc",)]).said())
+
+
 def test_no_rule_is_suggested_that_lets_pass_what_a_person_rejected(trial):
-    history = trial().add("approved", "npm test", "npm test", "npm test -- -a", "npm test -- -b")
-    assert history.said() == [([{"command": ["npm test", "npm test *"]}], 4)]
-    assert history.add("rejected", "npm test -- -u").said() == [([{"command": "npm test"}], 2)]
-    assert history.add("rejected", "ls; npm test").said() == []
+    history = trial().add("approved", "git add", "git add", "git add a", "git add b")
+    assert history.said() == [([{"command": ["git add", "git add *"]}], 4)]
+    assert history.add("rejected", "git add c").said() == [([{"command": "git add"}], 2)]
+    assert history.add("rejected", "ls; git add").said() == []
 
 
 def test_two_rules_that_pass_what_was_rejected_only_together_are_not_both_suggested(trial):
@@ -138,9 +163,9 @@ def test_two_rules_that_pass_what_was_rejected_only_together_are_not_both_sugges
 
 
 def test_what_else_would_have_passed_is_told(trial):
-    history = trial().add("approved", "pytest a", "pytest b").add("other", "pytest c", "make x", "pytest d | tee e")
+    history = trial().add("approved", "black a", "black b").add("other", "black c", "make x", "black d | tee e")
     (one,) = history.suggestions()
-    assert [call.question.arguments["command"] for call in one.also] == ["pytest c"]
+    assert [call.question.arguments["command"] for call in one.also] == ["black c"]
 
 
 def test_nothing_is_suggested_against_a_rule_that_asks_or_for_what_passes_already(trial):
@@ -149,8 +174,8 @@ def test_nothing_is_suggested_against_a_rule_that_asks_or_for_what_passes_alread
 
     for action in ("ask", "allow", "try", "reject"):
         assert trial(rule(action)).add("approved", "make x", "make x").said() == []
-    aside = {"tool": "shell", "matches": {"command": "pytest --x*"}, "action": "ask"}
-    history = trial(aside).add("approved", "pytest a", "pytest b").add("other", "pytest --x")
+    aside = {"tool": "shell", "matches": {"command": "black --x*"}, "action": "ask"}
+    history = trial(aside).add("approved", "black a", "black b").add("other", "black --x")
     (one,) = history.suggestions()
     assert one.also == (), "the new rule stands behind the one that asks"
 
@@ -170,7 +195,17 @@ def test_an_empty_history_suggests_nothing(trial):
     assert trial().suggestions() == []
 
 
-ALIKE = ["npm test", "npm test -- -u", "npm test -- -a", "make a", "make b", "pytest a", "pytest a -q", "git add a"]
+ALIKE = [
+    "npm test",
+    "npm test -- -u",
+    "git add",
+    "git add c",
+    "make a",
+    "make b",
+    "pytest a",
+    "pytest a -q",
+    "git add a",
+]
 OTHERS = [
     "git add b", "git add -A", "git commit -m a", 'git commit -m "b; c"', "cargo test x", "touch a", "touch 'a b'",
     "rm a", "npm run a", "npm run a b", "ls", "git status", "cat a", "> b", *DANGEROUS, *INTERPRETERS,

@@ -13,6 +13,7 @@ from typing import Any, Final
 from haft.contracts import Allowable
 from haft.policy.analysis.verdict import Part
 from haft.policy.analysis.wrapping import is_interpreter, starts_commands
+from haft.policy.plain_words import SCRIPT_NAME, has_plain_options, is_plain_word
 from haft.policy.question import Question
 
 _CHECKERS: Final = frozenset(
@@ -40,8 +41,10 @@ _BY_SUBCOMMAND: Final[Mapping[str, frozenset[str]]] = {
     "go": frozenset({"test", "build", "vet", "fmt"}),
     "git": frozenset({"add", "commit", "stash", "checkout", "switch", "restore", "branch", "tag", "rm", "mv"}),
 }
-_GENERAL: Final[Mapping[str, frozenset[str]]] = {**_BY_SUBCOMMAND, "git": frozenset({"add", "commit"})}
-"""Of these the subcommands that a rule may allow with whatever words follow."""
+_DATA_ONLY: Final = frozenset({"black", "clang-format", "gofmt", "ruff", "rustfmt", "shellcheck", "shfmt"})
+"""Programs of which every word names data: no option starts another program or loads code, so that a rule may allow
+them with whatever words follow."""
+_DATA_ONLY_GIT: Final = frozenset({"add", "commit"})
 _SCRIPTED: Final = frozenset({"npm", "pnpm", "yarn"})
 """Programs whose `run NAME` is a script of the project."""
 _QUIET_OPTIONS: Final = frozenset(
@@ -90,8 +93,13 @@ def _says_what_it_does(part: Part) -> bool:
 
 def may_be_suggested(part: Part) -> bool:
     """Whether a rule for this very command, or redirection, may be proposed to a person who approved it again and
-    again. No interpreter, no wrapper, no fetcher and nothing dangerous is among them: only what is listed above."""
-    return not part.possible and (_says_what_it_does(part) or _runs_script(part))
+    again. No interpreter, no wrapper, no fetcher and nothing dangerous is among them: only what is listed above, with
+    words that name plain files of the workspace."""
+    if part.possible or not (_says_what_it_does(part) or _runs_script(part)):
+        return False
+    return all(is_plain_word(word) for word in part.words[1:]) and (
+        part.kind == "redirection" or has_plain_options(part.words)
+    )
 
 
 def least_words(part: Part) -> int | None:
@@ -100,11 +108,9 @@ def least_words(part: Part) -> int | None:
     words = part.words
     if part.kind != "command" or not words:
         return None
-    if words[0] in _CHECKERS:
+    if words[0] in _DATA_ONLY:
         return 1
-    if _runs_script(part):
-        return 3
-    return 2 if len(words) > 1 and words[1] in _GENERAL.get(words[0], frozenset()) else None
+    return 2 if words[0] == "git" and len(words) > 1 and words[1] in _DATA_ONLY_GIT else None
 
 
 def _runs_script(part: Part) -> bool:
@@ -114,4 +120,6 @@ def _runs_script(part: Part) -> bool:
     if part.program not in _SCRIPTED or words[0] != part.program or len(words) < 3 or words[1] != "run":
         return False
     # Some of these find programs by the same word.
-    return not words[2].startswith("-") and not is_interpreter(words[2]) and not starts_commands(words[2])
+    if not SCRIPT_NAME.fullmatch(words[2]) or any(word.startswith("-") for word in words[3:4] if word != "--"):
+        return False
+    return not is_interpreter(words[2]) and not starts_commands(words[2])

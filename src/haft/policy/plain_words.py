@@ -1,0 +1,67 @@
+"""Words that a proposed rule may hold: plain names of the workspace, and options that take no value.
+
+`allowable` says which programs may be proposed at all. What is not known to be harmless here is not proposed, and a
+person can still write the rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from haft.files.protected import ENDINGS, NAMES, folded
+
+SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_-]*")
+_OBEYED: Final = frozenset(
+    {
+        *(name.partition("/")[0] for name in NAMES),
+        "build.gradle", "build.rs", "cargo.toml", "cmakelists.txt", "conftest.py", "dockerfile", "gemfile",
+        "gnumakefile", "justfile", "makefile", "noxfile.py", "package.json", "pyproject.toml", "rakefile",
+        "requirements.txt", "setup.cfg", "setup.py", "tox.ini",
+    }
+)  # fmt: skip
+"""What programs obey by themselves, or when the project is built and tested."""
+_OBEYED_ENDINGS: Final = (*ENDINGS, ".mk", ".pth")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][\w.-]*[:+?!]*=")
+_FLAG: Final = re.compile(r"-[A-Za-z0-9]{1,4}|--[A-Za-z-]+")
+_RUNS_CODE: Final = frozenset(
+    {
+        "black", "clang-format", "cmake", "eslint", "flake8", "gofmt", "isort", "jest", "make", "mocha", "mypy",
+        "ninja", "prettier", "pylint", "pyright", "pytest", "ruff", "rustfmt", "shellcheck", "shfmt", "stylelint",
+        "tsc", "vitest",
+    }
+)  # fmt: skip
+"""Programs that read the project's configuration, or can be handed another one."""
+_HARMLESS: Final = frozenset(
+    {
+        "-B", "-j", "-k", "-l", "-n", "-q", "-s", "-v", "-vv", "-w", "-x", "--check", "--diff", "--exitfirst", "--fix",
+        "--list-different", "--noEmit", "--quiet", "--verbose", "--write",
+    }
+)  # fmt: skip
+
+
+def is_plain_word(word: str) -> bool:
+    """Whether a word names nothing that programs obey, nothing outside of the workspace and nothing hidden, whatever it
+    is glued to, and sets no variable. What a name leads to is not looked at."""
+    if _ASSIGNMENT.match(word) or word.startswith(("/", "~")):
+        return False
+    for name in re.split(r"[/=:,]", re.sub(r"^-[A-Za-z]", "", word)):
+        plain = folded(name)
+        if (name.startswith(".") and name != ".") or plain in _OBEYED or plain.endswith(_OBEYED_ENDINGS):
+            return False
+        if ".config." in plain:
+            return False
+    return "=/" not in word and "=~" not in word and not re.match(r"-[A-Za-z][/~]", word)
+
+
+def has_plain_options(words: Sequence[str]) -> bool:
+    """Whether no option of a command takes a value that could be code: of a program that runs the project's code only
+    the listed ones pass, of others any that has no value glued to it."""
+    program, *rest = words
+    options = [word for word in rest if word.startswith("-") and word not in ("-", "--")]
+    if program in _RUNS_CODE:
+        return all(word in _HARMLESS or re.fullmatch(r"-j[0-9]{1,3}", word) for word in options)
+    if program == "zip" and any("T" in word for word in options):
+        return False
+    return all(_FLAG.fullmatch(word) and "program" not in word and "command" not in word for word in options)
