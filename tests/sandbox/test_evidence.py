@@ -372,3 +372,27 @@ def test_of_credentials_behind_a_link_it_is_said_that_no_grant_opens_them(home, 
     walls = Walls("workspace", network=False, hidden=(home,), layers=LAYERS)
     ((_path, how),) = looked_for_credentials("~/.netrc not found", walls, Ground(WORKSPACE, home))
     assert "--read" not in how and "is a link to" in how
+
+
+@pytest.mark.parametrize(
+    "place", [".ssh/id_rsa", ".ssh", ".ssh/config", ".gnupg/private-keys-v1.d", "keys/server.pem", "linked", ""]
+)
+def test_no_tool_is_helped_to_private_keys_by_its_words(said, home, place):
+    for name in (".ssh/id_rsa", ".ssh/config", ".gnupg/private-keys-v1.d", "keys/server.pem"):
+        os.makedirs(os.path.dirname(os.path.join(home, name)), exist_ok=True)
+        open(os.path.join(home, name), "w").close()
+    os.symlink(".ssh/id_rsa", os.path.join(home, "linked"))
+    path = os.path.join(home, place).rstrip("/")
+    views = {"is_in_view": lambda _path: False}
+    for error in (
+        said(f"cat: {path}: No such file or directory"),
+        said(f"cat: {path}: No such file or directory", session=True),
+        said(f"cat: {path}: No such file or directory", ground=views, unasked=True),
+    ):
+        told = f"{error.message} {error.hint}"
+        assert f"`{path}`" in told and "private keys" in told
+        assert "--read" not in told and "grant" not in told
+
+
+def test_other_hidden_files_are_still_named_with_the_grant(said, home):
+    assert f"--read {home}/secret" in said("cat: HOME/secret: No such file or directory").hint

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from haft.files.machine_secrets import SECRETS
+
 FILES: Final = (
     ".aws/config", ".aws/credentials", ".azure/azureProfile.json", ".config/gh/hosts.yml",
     ".config/glab-cli/config.yml",
@@ -15,6 +17,10 @@ FILES: Final = (
     ".terraform.d/credentials.tfrc.json", ".vault-token", ".yarnrc.yml",
 )  # fmt: skip
 """Below a home. Keys of ssh are not among them: no tool is helped to those."""
+
+_KEYS: Final = frozenset((".ssh", ".gnupg", ".password-store", "keyrings", ".keychain"))
+"""Directories of private keys, wherever they lie."""
+_KEY: Final = re.compile(r"id_(?:rsa|dsa|ecdsa|ed25519|xmss)\w*|.+\.(?:pem|key|p12|pfx|kdbx|ppk)|ssh_host_\w+_key")
 
 _WITHOUT_A_NAME: Final = {
     r"unable to locate credentials|NoCredentialsError|could not load credentials from any": ".aws/credentials",
@@ -30,6 +36,18 @@ _COMPLAINT: Final = re.compile(
     r"|missing|unable|cannot|could not|failed|required|please|no credentials|create|run ",
     re.IGNORECASE,
 )
+
+
+def holds_private_keys(path: str) -> bool:
+    """Whether a path leads to private keys, by its words or by the links in it, or to secrets of the machine: a tool
+    need only print one for it to be proposed."""
+    for one in {path, os.path.realpath(path)}:
+        parts = one.split("/")
+        if not _KEYS.isdisjoint(parts) or _KEY.fullmatch(parts[-1]):
+            return True
+        if any(one == secret or one.startswith(f"{secret}/") for secret in SECRETS):
+            return True
+    return any(os.path.lexists(os.path.join(path, name)) for name in _KEYS)
 
 
 def looked_for(lines: Sequence[str], home: str) -> Iterator[str]:

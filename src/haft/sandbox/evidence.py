@@ -17,7 +17,7 @@ from typing import Final
 
 from haft.contracts import HaftError, LimitExceeded, Limits, Walled, Walls
 from haft.files.gitconfig import first_line
-from haft.sandbox.credentials import looked_for
+from haft.sandbox.credentials import holds_private_keys, looked_for
 from haft.sandbox.network_signs import CURL_UNRESOLVED, NO_NETWORK, missed_network, sign_in
 from haft.sandbox.protected import protected_names
 from haft.sandbox.site import SYSTEM
@@ -41,6 +41,7 @@ _NO_PACKAGE: Final = re.compile(r"cannot find (?:module|package) ['\"`](?![./~])
 SYSTEM_PLACES: Final = (*SYSTEM, "/var")
 CURL_FAILED: Final = "curl exited 6, which means that it could not resolve a host"
 ON_ENTRY: Final = " on the plugin's entry in `plugins`: its process outlives its calls"
+NO_KEYS: Final = "private keys lie there, and haft helps no tool to those"
 OWN_TO_EACH: Final = ("/dev", "/proc", "/sys")
 NEVER: Final = "`sandbox.network` is `never`, and nothing opens it"
 MOST_LINES: Final = 400
@@ -191,12 +192,16 @@ def _repository_above(said: str, walls: Walls, ground: Ground) -> HaftError | No
 
 
 def _unseen(path: str, granted: str, said: str, walls: Walls) -> HaftError:
+    if holds_private_keys(path) or holds_private_keys(granted):
+        return Walled(f"`{path}` is hidden", said, NO_KEYS)
     how = f"to open it: grant = {{read = [{json.dumps(granted)}]}}{ON_ENTRY}" if walls.session else _shown_by(granted)
     return Walled(f"`{path}` is hidden", said, how)
 
 
 def _out_of_view(path: str, said: str) -> HaftError:
     wall = f"`{path}` is on this machine, and calls that pass without approval do not see it"
+    if holds_private_keys(path):
+        return Walled(wall, said, NO_KEYS)
     return Walled(wall, said, f"{_shown_by(path)}; or write a rule that allows the call")
 
 
