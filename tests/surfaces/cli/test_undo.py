@@ -124,8 +124,11 @@ def test_a_run_is_found_from_any_directory(haft, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     assert haft("undo", "--dry-run", cwd=elsewhere).code == 2
-    assert haft("undo", run, cwd=elsewhere).code == 0
-    assert not (haft.workspace / "x").exists()
+    told = haft("undo", run[:-2], cwd=elsewhere)
+    assert told.code == 0 and not (haft.workspace / "x").exists()
+    assert told.err == f"the run is not of the workspace here: it changed {haft.workspace}\n"
+    assert haft("redo", run, "--json", cwd=elsewhere).err == told.err
+    assert haft("undo", run).err == "", "here it goes without saying"
 
 
 @pytest.mark.parametrize("verb", ["undo", "redo"])

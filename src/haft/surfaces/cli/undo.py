@@ -6,6 +6,7 @@ The rooms below decide and move; here a person learns path by path what happened
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import Any, Final, Literal
 
 import click
 
-from haft.contracts import EXIT_CODES, BadUsage, Outcome, UnknownRun
+from haft.contracts import EXIT_CODES, BadUsage, HaftError, Outcome, UnknownRun
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, history, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.printing import complain, facts, lines, say
@@ -137,7 +138,17 @@ def _found(wanted: Wanted, said: Globals) -> tuple[str, Wanted]:
             if changes.ledger.get(name) is None and not changes.ledger.of_parent(name) and not name.startswith("b_"):
                 raise nothing_to(wanted.direction, kept.find(name))
         rows = rows_for(changes.ledger, here, user_name(), names, wanted.thread, wanted.direction)
-        return rows[0].workspace, replace(wanted, runs=tuple(names))
+    if wanted.runs:
+        _tell_elsewhere(rows[0].workspace, said)
+    return rows[0].workspace, replace(wanted, runs=tuple(names))
+
+
+def _tell_elsewhere(workspace: str, said: Globals) -> None:
+    """A beginning of a name is soon that of another workspace's run."""
+    with contextlib.suppress(HaftError):
+        if said.quiet or os.path.realpath(workspace_of(said)) == os.path.realpath(workspace):
+            return
+    say(f"the run is not of the workspace here: it changed {workspace}")
 
 
 async def _perform(workspace: str, wanted: Wanted, said: Globals) -> tuple[dict[str, Any], Outcome | None]:
