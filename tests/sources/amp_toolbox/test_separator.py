@@ -291,8 +291,8 @@ def test_a_workspace_that_is_not_trusted_sets_it_for_its_own_tools_alone(box, tm
     )
     assert given(box, "mine", "named", "theirs") == ["key: a=b: c\n", "key = a=b: c\n", "key:a=b: c\n"]
     told = box.haft("tools", "list").err
-    assert '`toolbox.text_separator = "="` is ignored' in told and "the workspace's own tools" in told
-    assert '`toolbox.separator = {"named": "=>"}` is ignored' in told
+    assert '`toolbox.text_separator = "="`' in told and "the workspace's own tools" in told
+    assert '`toolbox.separator = {"named": "=>"}`' in told
     assert box.haft("trust", "--yes").code == 0
     assert given(box, "mine", "named", "theirs") == ["key=a=b: c\n", "key=>a=b: c\n", "key:a=b: c\n"]
 

@@ -171,7 +171,7 @@ def test_the_difference_hides_no_change_under_a_name_that_says_secret(haft, term
     assert "and what counted before" not in asked.seen
     asked.type("n\n")
     asked.end()
-    told = haft("tools", "use", "list_directory", "--path", ".").err
+    told = haft("tools", "list").err
     assert "`cli = " in told and "`config = " in told and "which counted before" not in told
 
 
