@@ -110,11 +110,16 @@ class Launcher(Protocol):
 class AskingLauncher(Launcher, Protocol):
     """Starts foreign programs only to ask them something."""
 
+    @property
+    def granted(self) -> Grants:
+        """What they have that others have not."""
+        ...
+
     async def is_walled(self) -> bool:
         """Whether anything keeps them from doing something else instead."""
         ...
 
-    def granting(self, grants: Grants) -> Launcher:
+    def granting(self, grants: Grants) -> AskingLauncher:
         """The same for one of them that a person lets have more: the network, variables, and files to read. What is
         secret of that is masked in its output."""
         ...

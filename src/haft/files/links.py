@@ -19,6 +19,11 @@ def steps_of(path: str) -> Iterator[str]:
         path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
 
 
+def leads_inside(path: str, root: str) -> bool:
+    """Whether a path lies in a directory, or is a link that leads there or on from there."""
+    return any(lies_inside(step, root) for step in steps_of(path))
+
+
 def lies_inside(path: str, root: str) -> bool:
     """Whether a path is a directory or lies in it, by its words or by where it leads: by neither does what a workspace
     brings become the user's."""

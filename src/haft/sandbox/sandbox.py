@@ -641,7 +641,11 @@ class _Behind:
         self._neutral = neutral
         self._unasked = unasked
 
-    def granting(self, grants: Grants) -> Launcher:
+    @property
+    def granted(self) -> Grants:
+        return self._grants
+
+    def granting(self, grants: Grants) -> AskingLauncher:
         """For who is asked something: see `AskingLauncher`."""
         if grants == NO_GRANTS:
             return self

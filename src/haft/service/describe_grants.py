@@ -1,22 +1,25 @@
 """What a tool may have when it is asked what it is: what a rule grants to all its calls, once it may be called so.
 
 A rule that allows every call of a tool lets it describe itself with the network, variables and files that these calls
-get. As with calls, the rule holds for the file that somebody agreed to, or that first ran under the rule; a file that a
-workspace brings, and nobody has agreed to, is given nothing by a rule that was written for another of the same name.
+get. As with calls, the rule holds for the file that somebody agreed to, or that first ran under the rule, under that
+very name. A file that nobody has agreed to is given something only where it is the user's own and nothing else has the
+name; what a workspace brings is given nothing.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from haft.contracts import NO_GRANTS, Grants, Provenance
+from haft.contracts import NO_GRANTS, Grants
+from haft.files.links import leads_inside
 from haft.storage import StateHome
 
 if TYPE_CHECKING:
+    from haft.policy.approval import Pins
     from haft.policy.rules.rule import Rule
     from haft.service.config import Config
+    from haft.sources.answers import Claim
     from haft.storage import Database
 
 
@@ -35,8 +38,8 @@ class DescribeGrants:
         self._rules: tuple[Rule, ...] | None = None
         self._database: Database | None = None
 
-    def __call__(self, names: Sequence[str], kind: str, path: str, provenance: Provenance) -> Grants:
-        """What the file at `path` is given, which is or may be known by these names."""
+    def __call__(self, claim: Claim) -> Grants:
+        """What a file is given, under the one name that it has, or was agreed to by, or will have by its own."""
         if self._rules is None:
             rules = self._config.rules
             self._rules = rules if any(_of_describing(rule.grant) != NO_GRANTS for rule in rules) else ()
@@ -44,21 +47,39 @@ class DescribeGrants:
             return NO_GRANTS
         from haft.policy.rules.standing import granted_to
 
-        held = self._held(path)
-        is_agreed = any(held.values()) if held else provenance != "workspace"
-        return _of_describing(granted_to([*names, *held], kind, self._rules)) if is_agreed else NO_GRANTS
+        name = claim.said or self._agreed_name(claim.path) or claim.otherwise
+        granted = _of_describing(granted_to((name,), claim.kind, self._rules))
+        if granted == NO_GRANTS or claim.is_taken(name) or not self._is_agreed(name, claim):
+            return NO_GRANTS
+        return granted
 
-    def _held(self, path: str) -> dict[str, bool]:
-        """The tools under whose names a file was agreed to, each with whether all its files are still as they were."""
-        from haft.policy.approval import Pins
+    def _agreed_name(self, path: str) -> str | None:
+        """Of the tool that a file was agreed to as; None where there is none, or several."""
+        pins = self._pins()
+        held = [] if pins is None else pins.holding(path)
+        found = [tool for tool, pin in held if pin.definition.get("origin") == path]
+        return found[0] if len(found) == 1 else None
+
+    def _is_agreed(self, name: str, claim: Claim) -> bool:
+        """Whether the tool of that name is this file with this content. Where nobody has agreed to one yet, it is the
+        user's own."""
         from haft.policy.approval.pins import is_unchanged
+
+        pins = self._pins()
+        pin = None if pins is None else pins.of(name)
+        if pin is not None:
+            return pin.definition["origin"] == claim.path and is_unchanged(pin)
+        return claim.provenance != "workspace" and not leads_inside(claim.path, self._workspace)
+
+    def _pins(self) -> Pins | None:
+        from haft.policy.approval import Pins
         from haft.storage import Database
 
         if self._database is None:
             if not os.path.exists(self._home.database):
-                return {}
+                return None
             self._database = Database(self._home.database)
-        return {tool: is_unchanged(pin) for tool, pin in Pins(self._database, self._workspace).holding(path)}
+        return Pins(self._database, self._workspace)
 
     def close(self) -> None:
         if self._database is not None:

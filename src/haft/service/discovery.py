@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,7 @@ from haft.contracts import (
 )
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox import Place, Separators, Toolboxes, as_found, candidate, standard_places
+from haft.sources.answers import Claim
 from haft.sources.skills import Activations, Skill, Skills, SkillTool
 from haft.storage import KeptDefinitions, StateHome
 
@@ -251,9 +252,8 @@ class Discovery:
 
     async def at(self, path: str, launcher: AskingLauncher, grants: Grants = NO_GRANTS) -> Found:
         """The tool at a path, wherever it lies, asked anew, with what a rule or whoever names it grants."""
-        from haft.sources.amp_toolbox.describing import describe, script
+        from haft.sources.amp_toolbox.describing import script
         from haft.sources.amp_toolbox.exports import as_the_tool, export_at
-        from haft.sources.asking import DESCRIBE_SECONDS
         from haft.sources.bash_plugin.finding import is_bash_plugin
 
         path = os.path.abspath(os.path.expanduser(path))
@@ -275,20 +275,21 @@ class Discovery:
             if found.tool is None:
                 raise BadUsage(f"{path} stands for a tool that cannot be called: {found.reason}")
             return found
-        granted = grants | self._boxes().granted_to(each)
-        known = await describe(each, launcher.granting(granted), DESCRIBE_SECONDS)
+        known = await self._boxes().described(each, launcher, grants)
         if "problem" in known:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
         return as_found(known, each, self._separators)
 
     def granted_at(self, path: str) -> Grants:
         """What rules let the toolbox executable at a path have when it is described."""
-        return self._boxes().granted_to(self._candidate(os.path.abspath(path)))
+        boxes = self._boxes()
+        boxes.look()  # Another file may have the name.
+        return boxes.granted_to(self._candidate(os.path.abspath(path)))
 
     def _candidate(self, path: str) -> Candidate:
-        from haft.files.links import lies_inside
+        from haft.files.links import leads_inside
 
-        inside = lies_inside(path, self._workspace)
+        inside = leads_inside(path, self._workspace)
         place = Place(os.path.dirname(path), "workspace" if inside else "user", self._workspace if inside else None)
         return candidate(path, place)
 
@@ -341,8 +342,8 @@ class Discovery:
             self._origins = Origins(lambda: self._catalogue, self._opened)
         return self._origins(export)
 
-    def _granted(self, names: Sequence[str], kind: str, path: str, provenance: Provenance) -> Grants:
-        return NO_GRANTS if self._grants is None else self._grants(names, kind, path, provenance)
+    def _granted(self, claim: Claim) -> Grants:
+        return NO_GRANTS if self._grants is None else self._grants(claim)
 
     def _boxes(self) -> Toolboxes:
         if self._toolboxes is None:
@@ -367,7 +368,7 @@ class Discovery:
         within = self._workspace if skill.provenance == "workspace" else None
         for directory in skill.tool_folders:
             provenance = "user" if skill.provenance == "builtin" else skill.provenance
-            yield Place(directory, provenance, within, skill.name, skill.folder, is_active)
+            yield Place(directory, provenance, within, skill.name, skill.folder, is_active, self._workspace)
 
 
 def _elsewhere(

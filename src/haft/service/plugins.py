@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from haft.contracts import AskingLauncher, Definitions, Provenance, SessionLauncher
+from haft.files.links import leads_inside
 from haft.registry import Catalogue
 from haft.service.config import Config
 from haft.sources.answers import Granted, Told, nothing
@@ -138,7 +139,8 @@ class Plugins:
             if reference.git is not None:
                 yield from self._fetched(reference)
             elif reference.path is not None:
-                yield from files_of(reference, reference.path, *self._standing(reference, reference.path))
+                for file in files_of(reference, reference.path, *self._standing(reference, reference.path)):
+                    yield replace(file, provenance="workspace") if leads_inside(file.path, self._workspace) else file
 
     def _fetched(self, reference: PluginReference) -> Iterator[PluginFile]:
         """The files of a git plugin, or why they are not there."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Grants, Launcher, Provenance
+from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Grants, Provenance
 
 AT_ONCE: Final = 48
 FAIR_SECONDS: Final = 2.0
@@ -52,14 +53,29 @@ class Asked(Protocol):
 
 A = TypeVar("A", bound=Asked)
 
-Ask = Callable[[A, Launcher, float], Awaitable[Known]]
-
-Granted = Callable[[Sequence[str], str, str, Provenance], Grants]
-"""What a rule lets a file have when it is asked: by the names that its tool has or may have, its kind, its path, and
-who vouches for it."""
+Ask = Callable[[A, AskingLauncher, float], Awaitable[Known]]
 
 
-def nothing(_names: Sequence[str], _kind: str, _path: str, _provenance: Provenance) -> Grants:
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A file that is asked what it is, and the name under which a rule may speak of it."""
+
+    said: str | None
+    """What it called its tool last; None where it never did."""
+    otherwise: str
+    """By which it is listed before it does."""
+    kind: str
+    path: str
+    provenance: Provenance
+    is_taken: Callable[[str], bool]
+    """Whether a tool of a name is another file, which comes before this one."""
+
+
+Granted = Callable[[Claim], Grants]
+"""What a rule lets a file have when it is asked."""
+
+
+def nothing(_claim: Claim) -> Grants:
     """Where no rule says anything."""
     return NO_GRANTS
 
@@ -71,10 +87,10 @@ class Answers:
         self,
         definitions: Definitions,
         around: Callable[[Any], str] = lambda _file: "",
-        granted: Callable[[Any], Grants] = lambda _file: NO_GRANTS,
+        granted: Callable[[Any, Mapping[str, Any]], Grants] = lambda _file, _known: NO_GRANTS,
     ) -> None:
         """`around` says of a file what it may depend on: another text when that changed. `granted` says what it may
-        have when it is asked."""
+        have when it is asked, by what it said before."""
         self._around = around
         self._definitions = definitions
         self._granted = granted
@@ -93,7 +109,8 @@ class Answers:
         known = self.of(file)
         if known.get("identity") != file.identity or known.get("passing"):
             return True
-        if known.get("granted") != _told(self._granted(file)):
+        told = _told(self._granted(file, known))
+        if told != known.get("granted") and (told is None or told != known.get("refused")):
             return True
         if "problem" not in known:
             return False
@@ -109,18 +126,29 @@ class Answers:
         if "problem" in known:
             self._known[file.group][file.key] = {**known, "passing": True}
 
+    async def ask_one(
+        self, file: A, ask: Ask[A], launcher: AskingLauncher, seconds: float, besides: Grants = NO_GRANTS
+    ) -> Known:
+        """Ask one file, with what a rule grants to the tool that it is taken for; where it then says that it is another
+        one, that answer counts for nothing, and it is asked without. `besides` is what it has anyway."""
+        grants = self._granted(file, self.of(file))
+        without = launcher if besides == NO_GRANTS else launcher.granting(besides)
+        if grants == NO_GRANTS:
+            return await ask(file, without, seconds)
+        known = await ask(file, launcher.granting(besides | grants), seconds)
+        if "problem" in known or self._granted(file, known) == grants:
+            return {**known, "granted": _told(grants)}
+        return {**await ask(file, without, seconds), "refused": _told(grants)}
+
     async def ask(
         self, wanted: Sequence[A], every: Iterable[A], ask: Ask[A], launcher: AskingLauncher, told: Told
     ) -> None:
         """Ask some of every file that there is, and keep what they say."""
         around = {file.key: self._depended_on(file) for file in wanted}
 
-        async def granted(file: A, launcher: Launcher, seconds: float) -> Known:
-            grants = self._granted(file)
-            known = await ask(file, launcher if grants == NO_GRANTS else asking.granting(grants), seconds)
-            return known if grants == NO_GRANTS else {**known, "granted": _told(grants)}
+        async def granted(file: A, launcher: AskingLauncher, seconds: float) -> Known:
+            return await self.ask_one(file, ask, launcher, seconds)
 
-        asking = launcher
         answers = await ask_all(wanted, granted, launcher, told)
         for file in wanted:
             before = self.of(file)
@@ -137,13 +165,15 @@ class Answers:
             self._definitions.save(group, kept)
 
 
-def _told(grants: Grants) -> dict[str, list[str]] | None:
+def _told(grants: Grants) -> dict[str, Any] | None:
     """By which it is known whether a file would be given the same again. Names, no values."""
-    return None if grants == NO_GRANTS else {"env": list(grants.env), "read": list(grants.read)}
+    if grants == NO_GRANTS:
+        return None
+    return {"network": grants.network, "env": list(grants.env), "read": list(grants.read)}
 
 
 async def ask_all(
-    wanted: Sequence[A], ask: Ask[A], launcher: Launcher, told: Told = lambda _done, _all: None
+    wanted: Sequence[A], ask: Ask[A], launcher: AskingLauncher, told: Told = lambda _done, _all: None
 ) -> dict[str, Known]:
     """What each file says, by its key: many at once, within one deadline. One without an entry was not asked."""
     import asyncio

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from haft.contracts import AskingLauncher, Definitions, Found, Grants, Launcher, Provenance, State, ToolSpec
-from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Asked, Granted, Known, Told, nothing
+from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Asked, Claim, Granted, Known, Told, nothing
 from haft.sources.surroundings import surroundings
 
 
@@ -43,11 +44,15 @@ class AskedSource(ABC, Generic[P]):
         self._seen: list[P] = []
         self._unasked: frozenset[str] = frozenset()
 
-    def _granted_to(self, file: P) -> Grants:
+    def _granted_to(self, file: P, known: Mapping[str, Any]) -> Grants:
+        """What a file may have when it is asked what it is."""
         bare = self.bare(file)
-        known = self._answers.of(file)
-        names = [bare.name, *([said] if (said := known.get("name", known.get("was"))) is not None else [])]
-        return self._granted(names, bare.kind, file.path, file.provenance)
+
+        def is_taken(name: str) -> bool:
+            before = itertools.takewhile(lambda each: each.key != file.key, self._seen)
+            return any(name == (_said(self._answers.of(each)) or self.bare(each).name) for each in before)
+
+        return self._granted(Claim(_said(known), bare.name, bare.kind, file.path, file.provenance, is_taken))
 
     @abstractmethod
     async def describe(self, file: P, launcher: Launcher, seconds: float) -> Known:
@@ -108,3 +113,9 @@ class AskedSource(ABC, Generic[P]):
             return "broken", f"{each.path}: {each.problem}"
         why = self._why_disabled(each)
         return None if why is None else ("disabled", why)
+
+
+def _said(known: Mapping[str, Any]) -> str | None:
+    """What a file called its tool last."""
+    said = known.get("name", known.get("was"))
+    return said if isinstance(said, str) else None

@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import Final
 
-from haft.contracts import Launcher
+from haft.contracts import AskingLauncher, Grants
 from haft.sources.amp_toolbox.asking import ask
 from haft.sources.amp_toolbox.finding import Candidate
 from haft.sources.amp_toolbox.interpreters import missing_interpreter
@@ -24,7 +24,7 @@ _FETCHES: Final = re.compile(r"#!.*?\b(uv run|uvx|pipx run|npx|pnpx|bunx|bun|den
 """The first line of a script that is run by a program which fetches what the script needs."""
 
 
-async def describe(candidate: Candidate, launcher: Launcher, seconds: float) -> Known:
+async def describe(candidate: Candidate, launcher: AskingLauncher, seconds: float) -> Known:
     """What one file says."""
     place = candidate.place
     said = await ask(
@@ -46,18 +46,19 @@ async def describe(candidate: Candidate, launcher: Launcher, seconds: float) -> 
         known["problem"] = f"{error.message}; {error.cure}"
         if said.stderr.strip():
             known["problem"] += f"; stderr: {tail_of(said.stderr)}"
-        fetching = fetching_hint(candidate.path, is_workspaces=place.provenance == "workspace")
-        known["problem"] += _withheld(candidate) + (f"; {fetching}" if fetching else "")
+        given, is_workspaces = launcher.granted, place.provenance == "workspace"
+        fetching = None if given.network else fetching_hint(candidate.path, is_workspaces=is_workspaces)
+        known["problem"] += _withheld(candidate, given) + (f"; {fetching}" if fetching else "")
         known["needs"] = missing_interpreter(candidate.path)
         known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
     return known
 
 
-def _withheld(candidate: Candidate) -> str:
+def _withheld(candidate: Candidate, given: Grants) -> str:
     """What to type where it may have failed for want of a variable."""
     from haft.contracts.variables import names_read, withheld
 
-    names = withheld(names_read(script(candidate.path)), os.environ)
+    names = withheld(names_read(script(candidate.path)), os.environ, given.env)
     if not names:
         return ""
     options = " ".join(f"--env {name}" for name in names)

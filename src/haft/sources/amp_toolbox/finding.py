@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from haft.contracts import Provenance
-from haft.files.links import lies_inside
+from haft.files.links import leads_inside, lies_inside
 from haft.sources.identity import identity_of
 
 MOST_FILES: Final = 2_000
@@ -48,6 +48,8 @@ class Place:
     """Of that skill."""
     is_active: bool = True
     """Whether that skill is: only then are its files asked what they are."""
+    workspace: str | None = None
+    """Links that lead there make a file the workspace's, wherever they lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def standard_places(env: Mapping[str, str], workspace: str, configured: Sequence
 
 def _place(directory: str, root: str) -> Place:
     inside = lies_inside(directory, root)
-    return Place(directory, "workspace" if inside else "user", root if inside else None)
+    return Place(directory, "workspace" if inside else "user", root if inside else None, workspace=root)
 
 
 def candidates(place: Place) -> list[Candidate]:
@@ -121,7 +123,10 @@ def is_data(name: str) -> bool:
 
 
 def candidate(path: str, place: Place) -> Candidate:
-    """One file, looked at."""
+    """One file, looked at. It is whose the real file is, and those are its makers who can change it."""
+    root = place.workspace
+    if place.provenance != "workspace" and root is not None and os.path.islink(path) and leads_inside(path, root):
+        place = replace(place, provenance="workspace", within=root)
     try:
         found = os.stat(path)
     except OSError as error:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import AskingLauncher, Definitions, Found, Grants, ToolSpec
+from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Found, Grants, ToolName, ToolSpec
 from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, registered_name, spec_of
-from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Granted, Told, nothing
+from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Claim, Granted, Known, Told, nothing
 from haft.sources.identity import identity_at
 from haft.sources.surroundings import surroundings
 
@@ -63,17 +64,32 @@ class Toolboxes:
         self._origins = origins
         self._exports: dict[tuple[str, str], Export | None] = {}
         self._places = places
-        self._answers = Answers(definitions, lambda file: surroundings(file.path, file.place.folder), self.granted_to)
+        self._answers = Answers(definitions, lambda file: surroundings(file.path, file.place.folder), self._granted_to)
         self._separators = separators or Separators()
         self._seen: list[Candidate] = []
         self._unasked: frozenset[str] = frozenset()
 
     def granted_to(self, each: Candidate) -> Grants:
-        """What a file may have when it is asked what it is, by the name that it has or may have."""
-        known = self._answers.of(each)
-        said = known.get("name", known.get("was"))
-        names = [file_name(each.path), *([registered_name(said)] if isinstance(said, str) else [])]
-        return self._granted(names, "amp-toolbox", each.path, each.place.provenance)
+        """What a file may have when it is asked what it is, by what it said before."""
+        return self._granted_to(each, self._answers.of(each))
+
+    def _granted_to(self, each: Candidate, known: Mapping[str, Any]) -> Grants:
+        """What a file may have when it is asked what it is."""
+
+        def is_taken(name: str) -> bool:
+            before = itertools.takewhile(lambda other: other.path != each.path, self._seen)
+            usable = (other for other in before if other.problem is None and other.place.is_active)
+            return any(name == _bare(other, self._answers.of(other)).name for other in usable)
+
+        said, otherwise = _said(known), file_name(each.path)
+        return self._granted(Claim(said, otherwise, "amp-toolbox", each.path, each.place.provenance, is_taken))
+
+    async def described(self, each: Candidate, launcher: AskingLauncher, besides: Grants = NO_GRANTS) -> Known:
+        """What one file says when it is asked now, with what a rule grants to it, and this."""
+        from haft.sources.amp_toolbox.describing import describe
+        from haft.sources.asking import DESCRIBE_SECONDS
+
+        return await self._answers.ask_one(each, describe, launcher, DESCRIBE_SECONDS, besides)
 
     def look(self) -> bool:
         """See what lies there now; whether that is anything else than before."""
@@ -173,10 +189,9 @@ def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) 
 def _bare(each: Candidate, known: Mapping[str, Any] = MappingProxyType({})) -> ToolSpec:
     """What can be said of a file that has not spoken: its name is what it was called when it last did."""
     place = each.place
-    was = known.get("was", known.get("name"))
     meta = {"skill": place.skill, "skillFolder": place.folder} if place.skill is not None else {}
     return ToolSpec(
-        name=registered_name(was) if isinstance(was, str) else file_name(each.path),
+        name=_said(known) or file_name(each.path),
         kind="amp-toolbox",
         description="",
         input_schema={"type": "object", "properties": {}},
@@ -185,3 +200,9 @@ def _bare(each: Candidate, known: Mapping[str, Any] = MappingProxyType({})) -> T
         hosting="per-call",
         meta=meta,
     )
+
+
+def _said(known: Mapping[str, Any]) -> ToolName | None:
+    """The name of the tool that a file last said it is."""
+    said = known.get("name", known.get("was"))
+    return registered_name(said) if isinstance(said, str) else None
