@@ -6,15 +6,19 @@ that somebody agreed to.
 
 from __future__ import annotations
 
-import glob
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from haft.files.caches import CACHES
+from haft.files.links import steps_of
+
 MOST_PROGRAMS: Final = 2_000
-_AT_START: Final = ("*.pth", "sitecustomize.py", "usercustomize.py")
-"""What Python runs of an environment whatever it is started for."""
+_AT_START: Final = ("sitecustomize", "usercustomize")
+"""Modules that Python runs of an environment whatever it is started for, in whatever form they are there."""
+_PRIVATE: Final = ("/tmp", "/var/tmp", "/dev/shm", "/run", *(f"~/{each}" for each in CACHES.values()))  # noqa: S108
+"""Places where a call finds something else than lies there on the host, and what calls before it left."""
 
 
 def activated_in(workspace: str, host: Mapping[str, str]) -> str | None:
@@ -36,32 +40,61 @@ def activated_in(workspace: str, host: Mapping[str, str]) -> str | None:
 
 
 def programs_of(place: str) -> dict[str, str]:
-    """The programs of an environment, by name. `OSError` where they cannot be listed, or are too many."""
+    """The programs of an environment, by name. `OSError` where they cannot be listed."""
     with os.scandir(os.path.join(place, "bin")) as found:
-        programs = {
-            entry.name: entry.path for entry in sorted(found, key=lambda each: each.name) if not _is_folder(entry)
-        }
-    if len(programs) > MOST_PROGRAMS:
-        raise OSError(f"{place} has more than {MOST_PROGRAMS} programs")
-    return programs
+        return {entry.name: entry.path for entry in sorted(found, key=lambda each: each.name) if not entry.is_dir()}
 
 
 def deciding_files(place: str) -> list[str]:
     """The files that decide what runs when a program of an environment is started, but for the libraries that the
-    program itself imports."""
-    library = os.path.join(glob.escape(place), "lib", "python*", "site-packages")
-    started = [path for name in _AT_START for path in sorted(glob.glob(os.path.join(library, name)))]
-    return [*programs_of(place).values(), os.path.join(place, "pyvenv.cfg"), *started]
+    program itself imports. All that lies in `bin` is among them: a script there imports from beside itself first.
+    `OSError` where they cannot be listed, are too many, or are not the same for a call."""
+    found = [os.path.join(place, "bin"), os.path.join(place, "pyvenv.cfg"), *_run_at_start(place)]
+    for path in found:  # It grows by what lies in each directory.
+        _check(path, place)
+        if os.path.isdir(path):
+            found += [os.path.join(path, name) for name in sorted(os.listdir(path))]
+        if len(found) > MOST_PROGRAMS:
+            raise OSError(f"{place} has more than {MOST_PROGRAMS} programs")
+    return found
 
 
 def state_of(place: str) -> str:
     """Another text when any of these files is another, or was changed."""
-    found = []
-    for path in deciding_files(place):
-        seen = os.lstat(path)
-        found.append(f"{path}:{seen.st_dev}:{seen.st_ino}:{seen.st_size}:{seen.st_mtime_ns}:{seen.st_ctime_ns}")
-    return "\n".join(found)
+    seen = ((path, found) for path in deciding_files(place) for found in (os.lstat(path), os.stat(path)))
+    return "\n".join(
+        f"{path}:{one.st_dev}:{one.st_ino}:{one.st_size}:{one.st_mtime_ns}:{one.st_ctime_ns}" for path, one in seen
+    )
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    return entry.is_dir(follow_symlinks=False)
+def _run_at_start(place: str) -> Iterator[str]:
+    """What Python runs of an environment at every start, in its libraries."""
+    for library in ("lib", "lib64"):
+        for version in _listed(os.path.join(place, library), place):
+            packages = os.path.join(version, "site-packages")
+            for path in _listed(packages, place) if os.path.isdir(version) else ():
+                if path.endswith(".pth") or _is_at_start(path):
+                    yield path
+            yield from filter(_is_at_start, _listed(os.path.join(packages, "__pycache__"), place))
+
+
+def _listed(folder: str, place: str) -> list[str]:
+    """What lies in a directory, which need not be there."""
+    if not os.path.lexists(folder):
+        return []
+    _check(folder, place)
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
+
+
+def _is_at_start(path: str) -> bool:
+    return os.path.basename(path).partition(".")[0] in _AT_START
+
+
+def _check(path: str, place: str) -> None:
+    """`OSError` where a path leads nowhere, or to a place that is another one for a call."""
+    os.stat(path)
+    own = os.path.dirname(place) + "/"
+    for step in (*steps_of(path), os.path.realpath(path)):
+        private = any(f"{step}/".startswith(os.path.expanduser(each) + "/") for each in _PRIVATE)
+        if private and not step.startswith(own):
+            raise OSError(f"{path} leads to {step}, where calls find files of their own")

@@ -23,7 +23,7 @@ from typing import Any, Final
 from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, Grants, HaftError, foreign_locale
 from haft.policy.allowable import allowable
 from haft.policy.analysis.verdict import DANGERS, EVALUATED, Analysis, Danger, Ground, Part, unread
-from haft.policy.approval.environments import ENVIRONMENT, Environments
+from haft.policy.approval.environments import ENVIRONMENT, Environments, finds_environment
 from haft.policy.approval.pins import Pin, difference, pin_of
 from haft.policy.baseline import SOURCE, decide
 from haft.policy.enablement import Enablement
@@ -379,15 +379,20 @@ class Judge:
         self, question: Question, decision: Decision, units: list[_Unit], steps: list[Step]
     ) -> Decision:
         """What a line finds in the workspace, since a person has activated an environment there, is held to what was
-        agreed to. Calls that nobody approves find nothing there."""
+        agreed to. Calls that nobody approves find nothing there, nor do those that a rule allows and that carry
+        grants."""
         unlike = decision.unasked or decision.action == "reject" or question.spec.hosting != "per-call"
-        if self._environments is None or unlike:
+        if self._environments is None or unlike or not finds_environment(question.spec):
             return decision
         named = [(unit, unit.part.program) for unit in units if unit.part is not None]
         names = {name for _unit, name in named if name is not None and os.sep not in name}
         ruled = {name for unit, name in named if name in names and unit.rule is not None}
         held = self._environments.held(
-            lambda: self._pinned(ENVIRONMENT), names, {str(name) for name in ruled}, is_asked=decision.action == "ask"
+            lambda: self._pinned(ENVIRONMENT),
+            names,
+            {str(name) for name in ruled},
+            is_asked=decision.action == "ask",
+            carries=decision.grants | question.grants != NO_GRANTS,
         )
         decision = replace(decision, activated=held.state)
         if held.reason is None or held.to_agree is None:

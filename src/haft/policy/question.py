@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from haft.contracts import Action, DecidedPart, Decision, ToolSpec
+from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Grants, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Question:
     """Whether a sub-agent makes the call."""
     walled: bool = True
     """Whether walls will stand around what it starts."""
+    grants: Grants = NO_GRANTS
+    """What the caller brings."""
 
 
 @dataclass(frozen=True, slots=True)

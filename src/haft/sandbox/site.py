@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from haft.files.caches import CACHES as CACHES
 from haft.files.gitconfig import first_line, known_to_git
 from haft.files.machine_secrets import secrets_of_root
 from haft.files.packages import interpreter_of
@@ -31,9 +32,6 @@ SEEN: Final = (
 PROCESSORS: Final = ("/sys/devices/system/cpu", "/sys/devices/system/node")
 """What of `/sys` every call sees: programs count processors there, and nothing there tells of anything else."""
 MOST_SHOWN: Final = 300
-
-CACHES: Final = {"cache": ".cache", "npm": ".npm", "cargo": ".cargo/registry", "go": "go/pkg"}
-"""Writable and kept between calls, one set for each workspace; by their name in the state home, the place in a home."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,9 +50,13 @@ class Desk:
         self.monkeypatch.setenv("PATH", self.rest)
         self.monkeypatch.delenv("VIRTUAL_ENV")
 
-    def call(self, command, *patterns, approves=True):
+    def call(self, command, *patterns, approves=True, grant=None):
         """Run a line where rules allow what fits these patterns; what a person was asked is kept."""
         rules = [{"tool": "shell", "action": "allow", "matches": {"command": each}} for each in patterns]
+        rules = [{**rule, "grant": grant} for rule in rules] if grant else rules
+        return self.use("shell", {"command": command}, rules, approves=approves)
+
+    def use(self, tool, arguments, rules, *, approves=True, grants=None, trial=False):
         self.asked.clear()
 
         async def approver(request):
@@ -67,7 +71,7 @@ class Desk:
                 approver=approver,
                 settings={"permissions": rules},
             ) as service:
-                return await service.call("shell", {"command": command})
+                return await service.call(tool, arguments, grants=grants, trial=trial)
 
         return asyncio.run(main())
 
@@ -146,7 +150,21 @@ CHANGES = {
         "import x\n"
     ),
     "a new program": lambda venv: program(venv / "bin/new", "echo new"),
+    "hidden code that Python runs at its start": lambda venv: put(venv, ".x.pth"),
+    "a compiled module": lambda venv: put(venv, "sitecustomize.pyc"),
+    "a module in C": lambda venv: put(venv, "usercustomize.cpython-312-x86_64-linux-gnu.so"),
+    "a package": lambda venv: put(venv, "sitecustomize/__init__.py"),
+    "what Python keeps of a module": lambda venv: put(venv, "__pycache__/sitecustomize.cpython-312.pyc"),
+    "a module beside programs": lambda venv: put(venv, "../../../bin/json/__init__.py"),
+    "the libraries of the machine": lambda venv: put(venv, "../../../lib64/python3.12/site-packages/x.pth"),
 }
+
+
+def put(venv, name):
+    path = venv / "lib/python3.12/site-packages" / name
+    path = type(path)(os.path.normpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("import x\n")
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
@@ -157,6 +175,108 @@ def test_whatever_decides_which_code_runs_is_part_of_what_was_agreed_to(change, 
     change(desk.venv)
     held = environments.held(lambda: agreed, ["mine"], ["mine"], is_asked=False)
     assert "has changed since somebody agreed to it" in held.reason and held.difference
+
+
+def test_a_link_out_of_the_workspace_is_held_by_what_is_there(desk):
+    outside = program(desk.base.parent / "outside", "echo one")
+    (desk.venv / "bin/fmt").symlink_to(outside)
+    environments = Environments(str(desk.workspace), os.environ, safe_path)
+    desk.monkeypatch.setattr("haft.files.activated._PRIVATE", ())  # Tests themselves lie in /tmp.
+    agreed = environments.current()
+    program(outside, "echo two")
+    changed = environments.current()
+    assert agreed.pin.digest != changed.pin.digest and agreed.state != changed.state
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_environment_with_a_link_to_where_calls_have_files_of_their_own_is_not_honoured(there, desk):
+    desk.monkeypatch.setenv("HOME", str(desk.base / "home"))
+    cached = desk.base / "home/.cache/evil"
+    if there:
+        program(cached, "echo of the cache")
+    (desk.venv / "bin/fmt").symlink_to(cached)
+    outcome = desk.call("mine")
+    assert outcome.output == "of the machine\n" and "was not on PATH" in outcome.notes[0]
+
+
+def test_directories_beyond_number_are_not_honoured_either(desk):
+    (desk.venv / "bin/a").symlink_to(".")
+    (desk.venv / "bin/b").symlink_to(".")
+    assert Environments(str(desk.workspace), os.environ, safe_path).current() is None
+
+
+# What carries more than calls have.
+
+GRANT = {"env": ["TEAM_TOKEN"]}
+
+
+def test_a_rule_that_grants_something_runs_without_the_environment_that_was_agreed_to(desk):
+    desk.monkeypatch.setenv("TEAM_TOKEN", "tok-9f31c")
+    program(desk.venv / "bin/inner", "echo hijacked")
+    desk.call("mine")
+    outcome = desk.call("outer", "outer*", approves=False, grant=GRANT)
+    assert (outcome.output, desk.asked) == ("the real one\n", [])
+    assert "gives it more than the programs there may have" in outcome.notes[0]
+    assert desk.call("outer", "outer*", approves=False).output == "hijacked\n", "without grants it is found"
+
+
+def test_and_asks_each_time_where_the_line_names_a_program_of_it(desk):
+    desk.monkeypatch.setenv("TEAM_TOKEN", "tok-9f31c")
+    desk.call("mine")
+    assert desk.call("mine", "mine*", approves=False, grant=GRANT).status == "rejected-by-user"
+    assert "a rule would give it more than calls have" in desk.asked[0].reason
+    for _ in range(2):
+        assert desk.call("mine", "mine*", grant=GRANT).output.startswith("of the environment")
+        assert len(desk.asked) == 1
+
+
+def test_so_does_what_the_caller_brings(desk):
+    desk.monkeypatch.setenv("TEAM_TOKEN", "tok-9f31c")
+    program(desk.venv / "bin/inner", "echo hijacked")
+    desk.call("mine")
+    rule = {"tool": "shell", "action": "allow", "matches": {"command": "outer*"}}
+    outcome = desk.use("shell", {"command": "outer"}, [rule], approves=False, grants=GRANT)
+    assert outcome.output == "the real one\n"
+
+
+def test_a_call_that_is_tried_before_anyone_approves_it_does_not_find_what_nobody_agreed_to(desk):
+    outcome = desk.use("shell", {"command": "mine; touch x"}, [], trial=True)
+    assert outcome.output == "of the machine\n" and "tried before anyone approved it" in outcome.notes[0]
+
+
+NOTIFY = """#!/bin/sh
+[ "$TOOLBOX_ACTION" = describe ] && { printf 'name: notify\\ndescription: Tells.\\n'; exit 0; }
+inner
+"""
+
+
+def notify(folder):
+    folder.mkdir(parents=True)
+    (folder / "notify").write_text(NOTIFY)
+    (folder / "notify").chmod(0o755)
+
+
+@pytest.mark.parametrize("rule", [{"action": "allow"}, {"action": "allow", "grant": GRANT}, {"action": "ask"}])
+def test_a_tool_that_lies_outside_of_the_workspace_never_finds_it(rule, desk):
+    desk.monkeypatch.setenv("TEAM_TOKEN", "tok-9f31c")
+    program(desk.venv / "bin/inner", "echo hijacked")
+    notify(desk.base / "box")
+    desk.monkeypatch.setenv("AMP_TOOLBOX", str(desk.base / "box"))
+    desk.call("mine")
+    outcome = desk.use("tb__notify", {}, [{"tool": "tb__notify", **rule}])
+    assert (outcome.output, outcome.notes) == ("the real one\n", ())
+
+
+def test_a_tool_of_the_workspace_finds_it_under_a_rule_that_grants_nothing(desk):
+    desk.monkeypatch.setenv("TEAM_TOKEN", "tok-9f31c")
+    program(desk.venv / "bin/inner", "echo of the environment")
+    notify(desk.workspace / ".agents/tools")
+    rule = {"tool": "tb__notify", "action": "allow"}
+    assert desk.use("tb__notify", {}, [rule]).output == "of the environment\n"
+    assert len(desk.asked) == 1
+    assert desk.use("tb__notify", {}, [rule], approves=False).output == "of the environment\n"
+    granting = {**rule, "grant": GRANT}
+    assert desk.use("tb__notify", {}, [granting], approves=False).output == "the real one\n"
 
 
 def test_a_name_that_was_agreed_to_there_and_leads_elsewhere_now_asks_once(desk):

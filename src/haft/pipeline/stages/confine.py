@@ -24,6 +24,7 @@ from haft.contracts import (
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
+from haft.policy.approval.environments import finds_environment
 from haft.sandbox import IN_PROCESS, Sandbox
 
 
@@ -69,11 +70,10 @@ class Confine:
 
     async def _behind(self, walls: Walls, call: Call, decision: Decision, proceed: Proceed) -> Outcome:
         self._live[call.run].call = call
-        if walls.activated is None and not decision.unasked and (place := self._sandbox.activated) is not None:
-            self._live[call.run].add_note(
-                f"the activated environment {place} was not on PATH: a rule allowed the call, and nobody has agreed "
-                "to the programs there as they are; a call that names one of them asks"
-            )
+        assert call.tool is not None
+        may_find = not decision.unasked and finds_environment(call.tool.spec)
+        if walls.activated is None and may_find and (place := self._sandbox.activated) is not None:
+            self._live[call.run].add_note(f"the activated environment {place} was not on PATH: {_why_not(call)}")
         outcome = await proceed(call)
         if missed := self._sandbox.missed_scratch(call.thread, f"{outcome.output}\n{outcome.stderr}", walls):
             self._live[call.run].add_note(missed)
@@ -116,6 +116,18 @@ class Confine:
         # What its code raised is not part of what it wrote.
         raised = "" if outcome.error is None else outcome.error.message
         return self._explained(outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", walls)
+
+
+def _why_not(call: Call) -> str:
+    """Why a call did not find the activated environment."""
+    asks = "a call that names one of them asks"
+    if call.decision is not None and call.decision.action == "try":
+        return "the call was tried before anyone approved it"
+    if call.decision is not None and call.decision.by == "person":
+        return "its files cannot be looked at, or a link there leads to where calls find files of their own"
+    if granted(call) != NO_GRANTS:
+        return f"a rule allowed the call, and gives it more than the programs there may have; {asks}"
+    return f"a rule allowed the call, and nobody has agreed to the programs there as they are; {asks}"
 
 
 def thread_of(call: Call) -> str | None:

@@ -15,6 +15,7 @@ from typing import Final
 
 from haft.changes import Coverage
 from haft.contracts import (
+    NO_GRANTS,
     Action,
     BadUsage,
     Call,
@@ -84,7 +85,14 @@ class Decide:
         spec = call.tool.spec
         walled = spec.hosting != "in-process" and (await self._sandbox.ready()).namespaces
         return Question(
-            spec, call.arguments, cwd=call.cwd, env=call.env, thread=call.thread, subagent=call.subagent, walled=walled
+            spec,
+            call.arguments,
+            cwd=call.cwd,
+            env=call.env,
+            thread=call.thread,
+            subagent=call.subagent,
+            walled=walled,
+            grants=call.grants,
         )
 
     async def delegated(self, call: Call, decision: Decision) -> Decision:
@@ -139,7 +147,9 @@ class Decide:
                 )
         why_not = await self._coverage.can_try(call.tool.spec)
         if why_not is None:
-            return replace(decision, action="try")
+            # A person is asked afterwards, and programs that nobody has agreed to have run then.
+            is_open = decision.environment is not None or grants != NO_GRANTS
+            return replace(decision, action="try", activated=None if is_open else decision.activated)
         return replace(decision, action="ask", reason=f"{decision.reason}; it cannot be tried first: {why_not}")
 
 

@@ -2,7 +2,7 @@
 
 Calls can write them. So a rule that allows `pytest` means a program of that name that somebody has seen: another file
 of the name, or one with other content, asks. Libraries that such a program imports are not held: it runs code of the
-workspace anyway.
+workspace anyway, and so it gets nothing that a rule grants.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from haft.contracts import ToolSpec
 from haft.files.activated import activated_in, deciding_files, programs_of, state_of
 from haft.policy.approval.pins import Pin, difference, held_file
 from haft.storage import encode
@@ -22,6 +23,12 @@ ENVIRONMENT: Final = "environment:"
 """What it is kept under among definitions: no tool can have that name."""
 _MOST_NAMED: Final = 8
 _PYTHONS: Final = ("python", "pip", "activate", "Activate", "pydoc")
+
+
+def finds_environment(spec: ToolSpec) -> bool:
+    """Whether calls of a tool may find the activated environment: command lines, and what the workspace itself brings.
+    Tools that lie elsewhere may have more than the workspace's code may see."""
+    return spec.provenance == "workspace" or (spec.provenance == "builtin" and bool(spec.commands))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,42 +73,56 @@ class Environments:
             return None
         try:
             state, programs = state_of(place), programs_of(place)
-            files = {path: self._file(path) for path in deciding_files(place)}
+            read: dict[str, dict[str, Any]] = {}
+            files = {path: self._file(path, read) for path in deciding_files(place) if not os.path.isdir(path)}
         except OSError:
             return None
         return Activated(place, os.path.relpath(place, self._workspace), programs, state, _pin(place, files))
 
-    def _file(self, path: str) -> dict[str, Any]:
-        """One that is a link is where it leads, and what is there as far as calls could write it."""
+    def _file(self, path: str, read: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """What is there; of a link also where it leads. Where several lead, it is `read` once."""
         real = os.path.realpath(path)
-        if not real.startswith(self._workspace.rstrip("/") + "/"):
-            return {"digest": f"leads to {real}", "text": f"leads to {real}"}
-        return held_file(path)
+        held = read[real] = read.get(real) or held_file(real)
+        if real == path:
+            return held
+        there = f"leads to {real}: {held['digest']}"
+        inside = real.startswith(self._workspace.rstrip("/") + "/")
+        return {"digest": there, "text": held["text"] if inside else there}
 
     def held(
-        self, agreement: Callable[[], Pin | None], names: Iterable[str], ruled: Iterable[str], *, is_asked: bool
+        self,
+        agreement: Callable[[], Pin | None],
+        names: Iterable[str],
+        ruled: Iterable[str],
+        *,
+        is_asked: bool,
+        carries: bool = False,
     ) -> Held:
         """What becomes of a call that starts programs of these `names`, those that are `ruled` since a rule allows it.
-        With `is_asked`, a person is asked about it anyway."""
+        With `is_asked`, a person is asked about it anyway; with `carries`, it has more than calls have."""
         current = self.current()
         if current is None and not ruled:
             return Held()
         agreed = agreement()
         if current is None:
             return self._without(agreed, set(ruled))
-        if agreed is not None and agreed.digest == current.pin.digest:
+        is_agreed = agreed is not None and agreed.digest == current.pin.digest
+        if is_agreed and (is_asked or not carries):
             return Held(current.state)
         found = sorted(name for name in (names if is_asked else ruled) if name in current.programs)
         if not found and not is_asked:
             return Held()
-        changed = None if agreed is None else difference(agreed, current.pin)
+        changed = None if agreed is None or is_agreed else difference(agreed, current.pin)
         if found:
             begins = f"`{found[0]}` is a program of the activated environment {current.name}"
         else:
             begins = f"the programs of the activated environment {current.name} come first on its PATH"
-        since = (
-            "and nobody has agreed to these yet" if agreed is None else "which has changed since somebody agreed to it"
-        )
+        if is_agreed:
+            since = "whose libraries calls can write, and a rule would give it more than calls have"
+        elif agreed is None:
+            since = "and nobody has agreed to these yet"
+        else:
+            since = "which has changed since somebody agreed to it"
         return Held(current.state, f"{begins}, {since}{self._shadowing(current)}", changed, current.pin)
 
     def _shadowing(self, current: Activated) -> str:
@@ -116,7 +137,10 @@ class Environments:
         """Where no environment is activated: a name that was agreed to as a program of one is another program now."""
         if agreed is None:
             return Held()
-        known = {os.path.basename(path): path for path in agreed.definition["files"] if "/bin/" in path}
+        programs = os.path.join(agreed.definition["place"], "bin")
+        known = {
+            os.path.basename(path): path for path in agreed.definition["files"] if os.path.dirname(path) == programs
+        }
         outside = dict(agreed.definition.get("outside", {}))
         for name in sorted(ruled & set(known)):
             now = shutil.which(name, path=self._path())
