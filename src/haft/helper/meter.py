@@ -175,6 +175,8 @@ class Meter:
         if not self._roots or not (most_files or most_bytes):
             return None
         files, size = self._on_disk()
+        # What others remove meanwhile makes no room for it.
+        self._files, self._bytes = min(self._files, files), min(self._bytes, size)
         many = most_files and files - self._files > most_files * self._scan_past
         much = most_bytes and size - self._bytes > most_bytes * self._scan_past
         if not (many or much):
