@@ -2,7 +2,9 @@
 made of both, and compared."""
 
 import asyncio
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -321,13 +323,15 @@ class Both:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory):
+def both():
     with pytest.MonkeyPatch.context() as patch:
-        found = Both(tmp_path_factory.mktemp("both"), patch)
+        base = Path(tempfile.mkdtemp(dir="/var/tmp"))  # Not in /tmp: there no thread keeps one.
+        found = Both(base, patch)
         try:
             yield found
         finally:
             found.close()
+            shutil.rmtree(base, ignore_errors=True)
 
 
 @pytest.mark.parametrize("name", ODD)
