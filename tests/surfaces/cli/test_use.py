@@ -59,7 +59,7 @@ def test_settings_that_do_not_count_are_said_once(haft):
 
 
 def test_children_that_were_ended_are_in_the_outcome(haft):
-    begun = "until [ \"$(cat /proc/$!/comm)\" = sleep ]; do :; done"
+    begun = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'
     said = haft("tools", "use", "shell", "--command", f"sleep 300 & {begun}; echo on", "--approve")
     assert said.json["output"] == "on\n"
     assert any("sleep" in child["command"] for child in said.json["endedChildren"])
