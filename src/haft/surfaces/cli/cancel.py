@@ -52,7 +52,8 @@ def _open_runs(kept: History, workspace: str | None) -> list[RunRecord]:
     from haft.runs import Filter
 
     waiting = [status for status in STATUSES if status not in TERMINAL]
-    return [run for status in waiting for run in kept.runs(Filter(status=status, workspace=workspace, limit=_MOST))]
+    found = [run for status in waiting for run in kept.runs(Filter(status=status, workspace=workspace, limit=_MOST))]
+    return list({run.id: run for run in found}.values())
 
 
 def _cancel(kept: History, runs: Sequence[RunRecord], said: Globals) -> list[dict[str, Any]]:
