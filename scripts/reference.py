@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from haft.authoring.check import CODES
+from haft.config.settings import SETTINGS
 from haft.contracts import EXIT_CODES, HaftError
-from haft.service.settings import SETTINGS
 from haft.surfaces.cli.app import HAFT
 from haft.surfaces.cli.globals import Globals
 

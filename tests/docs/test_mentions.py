@@ -9,10 +9,10 @@ import pytest
 from doc_pages import DOCS, ROOT, everything_written, pages
 
 import haft
+from haft.config.settings import SETTINGS
 from haft.contracts import EXIT_CODES, STATUSES
 from haft.contracts import errors as tree
 from haft.runs.recovery import INTERRUPTED
-from haft.service.settings import SETTINGS
 from haft.surfaces.cli.app import HAFT
 
 PARTS = ("## Situation", "## Decision", "## Cost", "## The sign that it was wrong")

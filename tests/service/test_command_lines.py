@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from haft.service.config_files import workspace_config
-from haft.service.trusting import trust
+from haft.config.files import workspace_config
+from haft.config.trusting import trust
 from haft.sources.cli import asking
 from haft.testing import ToolBench
 

@@ -20,11 +20,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from haft.config.config import load_config
 from haft.contracts import StorageFailed, ToolFailed, Unconfined
 from haft.files import try_take
 from haft.sandbox.abilities import Abilities
 from haft.sandbox.sandbox import Sandbox
-from haft.service.config import load_config
 from haft.service.environments import TemplateEnvironments, installer
 from haft.service.environments import making as environment_making
 from haft.service.environments.places import apart, base_python, key_of
@@ -388,7 +388,7 @@ def test_a_template_that_is_removed_meanwhile_stays_removed(place):
 
 KILLED = """
 import asyncio, json, sys
-from haft.service.config import load_config
+from haft.config.config import load_config
 from haft.service.environments import TemplateEnvironments
 env, workspace, state, template = json.loads(sys.argv[1])
 asyncio.run(TemplateEnvironments(load_config(workspace, env), state, env, workspace).prepared(template))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from haft.authoring.toolbox.exporting import export
+from haft.config.files import workspace_config
+from haft.config.trusting import trust
 from haft.contracts import BadUsage, Environment
-from haft.service.config_files import workspace_config
-from haft.service.trusting import trust
 from haft.testing import ToolBench
 
 PYTHON = '''

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from haft.config.config import load_config
 from haft.contracts import BadConfig, StartFailed
 from haft.registry import Catalogue
 from haft.sandbox import Sandbox
 from haft.service import fetching as fetching_module
-from haft.service.config import load_config
 from haft.service.git_source import source_of
 from haft.service.lock_file import read_pins
 from haft.service.looking import looking_launcher
@@ -369,7 +369,7 @@ def test_a_workspace_that_is_named_by_a_link_is_trusted_no_more(place, repositor
 def test_a_trusted_workspace_pins_beside_its_own_file(place, repository, monkeypatch):
     (place.workspace / "haft.toml").write_text(f'plugins = ["bash+git:{repository}#v1"]\n')
     place.file.write_text("[plugin_policy]\nallow_bash_tools = true\n")
-    monkeypatch.setattr("haft.service.trusting.is_trusted", lambda *_words: True)
+    monkeypatch.setattr("haft.config.trusting.is_trusted", lambda *_words: True)
     assert fetched(loaded(place)).place is not None
     assert (place.workspace / "haft.lock").exists() and not place.lock.exists()
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
+from haft.config.files import workspace_config
+from haft.config.trusting import trust
 from haft.contracts import MARK, Exit
 from haft.sandbox import Sandbox
-from haft.service.config_files import workspace_config
-from haft.service.trusting import trust
 from haft.surfaces.cli.questions import shown_call
 
 ECHO = (Path(__file__).parents[2] / "examples/template-bash-tool/template_bash_echo.bash").read_text()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from haft.config.config import load_config
 from haft.contracts import MARK, BadConfig
 from haft.service import ToolService
-from haft.service.config import load_config
 from haft.service.environments.places import MADE_BY_US, apart, base_python, digest_of, inside
 from haft.sources.agent_studio.finding import Place, instances
 from haft.sources.agent_studio.tool import spec_of

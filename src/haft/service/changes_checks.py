@@ -17,17 +17,17 @@ from typing import Final
 from haft.changes import Coverage
 from haft.changes.committing.area import Area, filesystem, mounts_inside, remove, workspace_key
 from haft.changes.store.measuring import Usage, in_words
+from haft.config.config import Config, load_config
+from haft.config.workspace import check_workspace
 from haft.contracts import NO_GRANTS
 from haft.files import Root
 from haft.runs import Lease
 from haft.sandbox import Mode, Sandbox
 from haft.service.changes import transactions_of
 from haft.service.checks import Check
-from haft.service.config import Config, load_config
 from haft.service.housekeeping import bounds_of
 from haft.service.reading import has_state
 from haft.service.store import DAY, StoreFacade
-from haft.service.workspace import check_workspace
 from haft.storage import StateHome
 
 PATIENCE_SECONDS: Final = 10.0

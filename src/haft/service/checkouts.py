@@ -20,7 +20,7 @@ from haft.contracts import NO_GRANTS, Command, Grants, Launcher, near_miss
 from haft.service.git_source import GitSource, is_commit
 
 if TYPE_CHECKING:
-    from haft.service.config import Config
+    from haft.config.config import Config
     from haft.sources.asking import Said
 
 MOST_BYTES: Final = 200_000_000

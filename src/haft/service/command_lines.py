@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+from haft.config.config import Config
 from haft.contracts import AskingLauncher, Definitions, Provenance, near_miss
 from haft.registry import Catalogue
-from haft.service.config import Config
 from haft.sources.cli.source import CommandLines, Line
 
 CLI: Final = "cli"

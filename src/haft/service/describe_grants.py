@@ -16,9 +16,9 @@ from haft.files.links import leads_inside
 from haft.storage import StateHome
 
 if TYPE_CHECKING:
+    from haft.config.config import Config
     from haft.policy.approval import Pins
     from haft.policy.rules.rule import Rule
-    from haft.service.config import Config
     from haft.sources.answers import Claim
     from haft.storage import Database
 

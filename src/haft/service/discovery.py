@@ -36,11 +36,11 @@ from haft.storage import KeptDefinitions, StateHome
 if TYPE_CHECKING:
     import asyncio
 
+    from haft.config.config import Config
+    from haft.config.placeholders import Unset
     from haft.service.command_lines import ConfiguredCommandLines
-    from haft.service.config import Config
     from haft.service.describe_grants import DescribeGrants
     from haft.service.origins import Origins
-    from haft.service.placeholders import Unset
     from haft.service.plugins import Plugins
     from haft.service.templates import ConfiguredTemplates
     from haft.sources.amp_toolbox.exports import Export
@@ -294,7 +294,7 @@ class Discovery:
         return candidate(path, place)
 
     def _loaded(self) -> Config:
-        from haft.service.config import load_config
+        from haft.config.config import load_config
 
         return load_config(self._workspace, self._env, trust_home=self._home)
 
@@ -375,7 +375,7 @@ def _elsewhere(
     home: StateHome, env: Mapping[str, str], sessions: SessionLauncher | None, workspace: str
 ) -> tuple[Discovery, Catalogue]:
     """Another workspace, as it is configured there, and a catalogue for what it has."""
-    from haft.service.config import load_config
+    from haft.config.config import load_config
 
     config = load_config(workspace, env, trust_home=home.path)
     enablement = config.enablement

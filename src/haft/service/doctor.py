@@ -19,6 +19,7 @@ from typing import Final
 from haft.audit import verify
 from haft.builtin import builtin_tools
 from haft.builtin.ripgrep import find_ripgrep
+from haft.config.config import load_config
 from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream, ToolSpec
 from haft.files import Root
 from haft.policy.rules.never import check_rule, check_rules
@@ -29,7 +30,6 @@ from haft.sandbox import Abilities, Mode, Sandbox
 from haft.service.catalogue import fill_catalogue
 from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
-from haft.service.config import load_config
 from haft.service.permissions import missing_of
 from haft.service.reading import has_state, recover_dead_hosts
 from haft.storage import Database, StateHome, default_home

@@ -14,14 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from haft.config.config import Config
+from haft.config.standing import user_file
 from haft.contracts import BadConfig, HaftError
 from haft.sandbox.site import CACHES, home_of
 from haft.sandbox.toolchains import is_below
 from haft.service.checkouts import MAKING, Checkouts, NotFetched
-from haft.service.config import Config
 from haft.service.git_source import LOCK, GitSource, source_of
 from haft.service.lock_file import key_of, pin, read_pins
-from haft.service.standing import user_file
 from haft.sources.answers import Told
 from haft.sources.bash_plugin import PluginReference
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.changes import Transactions
 from haft.changes.store.bounds import Bounds, is_due
+from haft.config.config import Config, load_config
 from haft.contracts import HaftError
 from haft.sandbox.thread_scratch import ThreadScratch, sweep
-from haft.service.config import Config, load_config
 from haft.storage import StateHome
 
 if TYPE_CHECKING:

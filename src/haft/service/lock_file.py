@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from haft.config.files import read_config
 from haft.contracts import BadConfig, HaftError
-from haft.service.config_files import read_config
 from haft.service.git_source import GitSource, is_commit
 
 FORM: Final = 1

@@ -12,8 +12,8 @@ from haft.policy.question import Explained, Question, Step
 from haft.runs import RunRecord
 
 if TYPE_CHECKING:
+    from haft.config.files import ConfigFile
     from haft.policy.rules.rule import Rule
-    from haft.service.config_files import ConfigFile
     from haft.service.service import ToolService
 
 
@@ -158,8 +158,8 @@ async def with_delegates(
 def rules_in(file: ConfigFile, workspace: str | None, env: Mapping[str, str]) -> tuple[Rule, ...]:
     """The rules of a file, read as the user's own. `BadConfig` where anything in the file is wrong, or a rule can never
     match."""
-    from haft.service.config import Config
-    from haft.service.gathering import Gathered
+    from haft.config.config import Config
+    from haft.config.gathering import Gathered
 
     gathered = Gathered(workspace, env)
     gathered.take_file(file, "user")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from haft.config.config import Config
 from haft.contracts import AskingLauncher, Definitions, Provenance, SessionLauncher
 from haft.files.links import leads_inside
 from haft.registry import Catalogue
-from haft.service.config import Config
 from haft.sources.answers import Granted, Told, nothing
 from haft.sources.bash_plugin import BashPlugins, PluginFile, PluginReference, Policy, files_of, read_reference
 from haft.sources.bash_plugin.finding import DESCRIPTOR

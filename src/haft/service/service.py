@@ -25,6 +25,8 @@ from haft.changes.reading import KeptChanges
 from haft.changes.reversing import Reversed, look_ahead
 from haft.changes.tools import ChangesTool, Verb
 from haft.changes.undoing import Direction
+from haft.config.config import Config, kept_secret, load_config, working_directory
+from haft.config.workspace import check_workspace
 from haft.contracts import (
     Approver,
     BadConfig,
@@ -62,7 +64,6 @@ from haft.service.answers import Answers
 from haft.service.catalogue import ToolLike as ToolLike
 from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.changes import brought_up_to_date, nothing_to, rows_for, transactions_of
-from haft.service.config import Config, kept_secret, load_config, working_directory
 from haft.service.discovery import Discovery
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
@@ -73,7 +74,6 @@ from haft.service.record import RecordFacade
 from haft.service.recovering import recover_into
 from haft.service.sessions import Sessions
 from haft.service.sync import SyncToolService
-from haft.service.workspace import check_workspace
 from haft.storage import StateHome, default_home
 
 FILTERS = tuple(field.name for field in dataclasses.fields(Filter))

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from haft.config.config import Config
+from haft.config.values import UNSET
 from haft.contracts import BadUsage, Definitions, Environment, Environments, Found, Provenance
 from haft.files.links import lies_inside
 from haft.registry import Catalogue
-from haft.service.config import Config
-from haft.service.values import UNSET
 from haft.sources.agent_studio.finding import ENVIRONMENT, HASH_FILE, Place, Wanted
 from haft.sources.agent_studio.source import Templates
 

@@ -4,34 +4,30 @@
 used: whoever only asks where the state home lies must not pay for a database.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.storage.appended import AppendedFile
-    from haft.storage.database import Database
-    from haft.storage.definitions import KeptDefinitions
-    from haft.storage.encoding import decode, encode, fragment
-    from haft.storage.home import StateHome, default_home
+    from haft.storage.appended import AppendedFile as AppendedFile
+    from haft.storage.database import Database as Database
+    from haft.storage.definitions import KeptDefinitions as KeptDefinitions
+    from haft.storage.encoding import decode as decode
+    from haft.storage.encoding import encode as encode
+    from haft.storage.encoding import fragment as fragment
+    from haft.storage.home import StateHome as StateHome
+    from haft.storage.home import default_home as default_home
 
-_HOMES = {
-    "AppendedFile": "appended",
-    "Database": "database",
-    "KeptDefinitions": "definitions",
-    "StateHome": "home",
-    "decode": "encoding",
-    "default_home": "home",
-    "encode": "encoding",
-    "fragment": "encoding",
-}
-
-__all__ = ["AppendedFile", "Database", "KeptDefinitions", "StateHome", "decode", "default_home", "encode", "fragment"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = face(
+    __name__,
+    {
+        "AppendedFile": "appended",
+        "Database": "database",
+        "KeptDefinitions": "definitions",
+        "StateHome": "home",
+        "decode": "encoding",
+        "default_home": "home",
+        "encode": "encoding",
+        "fragment": "encoding",
+    },
+)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from haft.config.files import ConfigFile
 from haft.contracts import BadConfig
 from haft.policy.rules.reading import MOST_REGEXES, MOST_RULES, rules_from
-from haft.service.config_files import ConfigFile
 
 
 def test_too_many_rules_and_regular_expressions_are_refused():

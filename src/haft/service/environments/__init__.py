@@ -29,7 +29,7 @@ from haft.sources.agent_studio.requirements import NAME, read_requirements
 if TYPE_CHECKING:
     import asyncio
 
-    from haft.service.config import Config
+    from haft.config.config import Config
 
 TRIES: Final = 3
 """How often an environment is made for one caller, where its requirements change meanwhile."""

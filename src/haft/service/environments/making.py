@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from haft.config.config import Config
 from haft.contracts import (
     NO_GRANTS,
     Command,
@@ -36,7 +37,6 @@ from haft.contracts import (
 from haft.files import HeldLock, try_take
 from haft.sandbox.site import CACHES, home_of
 from haft.sandbox.toolchains import is_below
-from haft.service.config import Config
 from haft.service.environments.installer import (
     LONGEST_LINE,
     Fresh,

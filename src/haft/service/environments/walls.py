@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from haft.config.config import Config
 from haft.files import Root
 from haft.sandbox import Sandbox
 from haft.sandbox.site import Site, can_be_hidden, needed
 from haft.sandbox.toolchains import is_below
-from haft.service.config import Config
 
 MOST_BYTES: Final = 20_000_000_000
 MOST_FILE_BYTES: Final = 5_000_000_000

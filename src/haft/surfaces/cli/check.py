@@ -145,7 +145,7 @@ def _checked(targets: Sequence[Target], loaded: Sequence[Listing], said: Globals
 
 
 def _discovery(said: Globals) -> Discovery:
-    from haft.service.config import load_config
+    from haft.config.config import load_config
     from haft.service.discovery import Discovery
 
     discovery = Discovery(workspace_of(said), state_home(), os.environ)

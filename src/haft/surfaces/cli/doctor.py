@@ -17,8 +17,8 @@ from haft.surfaces.cli.printing import facts, lines
 from haft.surfaces.cli.terminal import one_line, styled
 
 if TYPE_CHECKING:
+    from haft.config.ownership import Stranger
     from haft.service.checks import Check
-    from haft.service.ownership import Stranger
 
 _STYLES = {"ok": "good", "warn": "warn", "broken": "bad"}
 

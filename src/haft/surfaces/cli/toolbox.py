@@ -160,8 +160,8 @@ def _tell(placed: list[Placed], said: Globals) -> None:
 
 def _found_here(directory: str, placed: list[Placed], said: Globals) -> list[str]:
     """What the executables are called in this workspace, where their directory is one that is searched."""
+    from haft.config.config import load_config
     from haft.contracts import clean_tool_name
-    from haft.service.config import load_config
     from haft.service.discovery import Discovery
     from haft.sources.amp_toolbox.tool import PREFIX
 

@@ -26,10 +26,10 @@ from haft.surfaces.cli.walls import grant_words
 def listings(said: Globals | None = None, *, asking: bool = True, thread: str | None = None) -> list[Listing]:
     """Every tool that there is for a workspace, those that cannot be called too. With `asking`, files that are new are
     asked what they are; else nothing is started."""
+    from haft.config.standing import is_configured
     from haft.registry import Catalogue
     from haft.service.catalogue import fill_catalogue
     from haft.service.discovery import Discovery
-    from haft.service.standing import is_configured
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import tell_ignored, workspace_of
 
@@ -39,7 +39,7 @@ def listings(said: Globals | None = None, *, asking: bool = True, thread: str | 
     config = None
     why_off: Callable[[ToolSpec], str | None] = lambda _spec: None  # noqa: E731  a default, not a function of its own
     if is_configured(workspace, os.environ):
-        from haft.service.config import load_config
+        from haft.config.config import load_config
 
         config = load_config(workspace, os.environ, trust_home=home.path)
         enablement = config.enablement
@@ -90,9 +90,9 @@ def is_path(name: str) -> bool:
 
 def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
     """The tool at a path, whether a toolbox has it or not."""
-    from haft.service.config import load_config
+    from haft.config.config import load_config
+    from haft.config.standing import is_configured
     from haft.service.discovery import Discovery
-    from haft.service.standing import is_configured
     from haft.surfaces.cli.asking import ask_one
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of
@@ -185,15 +185,15 @@ def _withheld(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
 
 
 def _granted(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
-    from haft.service.standing import is_configured
+    from haft.config.standing import is_configured
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of
 
     workspace = workspace_of(said)
     if not is_configured(workspace, os.environ):
         return ()
+    from haft.config.config import load_config
     from haft.policy.rules.standing import RUNNING, granted_to
-    from haft.service.config import load_config
 
     rules = load_config(workspace, os.environ, trust_home=state_home().path).rules
     return granted_to((spec.name,), spec.kind, rules, RUNNING).env

@@ -23,8 +23,8 @@ from haft.surfaces.cli.printing import facts, lines, say
 from haft.surfaces.cli.terminal import framed, is_terminal, styled, visible
 
 if TYPE_CHECKING:
-    from haft.service.config_files import ConfigFile
-    from haft.service.narrowing import Ignored
+    from haft.config.files import ConfigFile
+    from haft.config.narrowing import Ignored
 
 
 @click.command("trust", cls=HaftCommand)
@@ -47,7 +47,7 @@ def trust_workspace(said: Globals, directory: str | None, is_revoked: bool, is_a
 
 
 def _revoke(workspace: str, said: Globals) -> None:
-    from haft.service.trusting import revoke
+    from haft.config.trusting import revoke
 
     changed = revoke(state_home().path, workspace)
     if said.json:
@@ -57,13 +57,13 @@ def _revoke(workspace: str, said: Globals) -> None:
 
 
 def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
+    from haft.config.config import configured, not_trusted_before
+    from haft.config.files import workspace_config
+    from haft.config.ownership import stranger_in
+    from haft.config.standing import WORKSPACE_FILES
+    from haft.config.trusted_text import since_trusted, text_to_keep
+    from haft.config.trusting import is_chosen, is_trusted, trust, trusted_text, was_trusted
     from haft.service import check_workspace, user_name
-    from haft.service.config import configured, not_trusted_before
-    from haft.service.config_files import workspace_config
-    from haft.service.ownership import stranger_in
-    from haft.service.standing import WORKSPACE_FILES
-    from haft.service.trusted_text import since_trusted, text_to_keep
-    from haft.service.trusting import is_chosen, is_trusted, trust, trusted_text, was_trusted
 
     home = state_home().path
     workspace = check_workspace(workspace, home)

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import click
 
+from haft.config.standing import user_file
 from haft.contracts import BadConfig, BadUsage, ToolSpec
-from haft.service.standing import user_file
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.permissions.own_file import OwnFile
@@ -218,7 +218,7 @@ def _file_named(named: str, said: Globals) -> OwnFile:
     own = OwnFile.read()
     if named in (own.shown, own.path):
         return own
-    from haft.service.config_files import workspace_config
+    from haft.config.files import workspace_config
 
     workspace = workspace_or_none(said)
     theirs = None if workspace is None else workspace_config(workspace)
@@ -232,9 +232,9 @@ def _file_named(named: str, said: Globals) -> OwnFile:
 
 def _loses_trust(file: OwnFile, left: str, said: Globals) -> bool:
     """Whether a workspace's file is trusted until it is written, and something of `left` counts only by that."""
-    from haft.service.config import configured
-    from haft.service.config_files import ConfigFile
-    from haft.service.trusting import is_trusted
+    from haft.config.config import configured
+    from haft.config.files import ConfigFile
+    from haft.config.trusting import is_trusted
 
     workspace = workspace_of(said)
     if not is_trusted(state_home().path, workspace, ConfigFile(file.path, file.text.encode(), file.shown)):

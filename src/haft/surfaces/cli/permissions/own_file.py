@@ -9,11 +9,11 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any
 
+from haft.config.files import ConfigFile, user_config, workspace_config
+from haft.config.standing import WORKSPACE_FILES, user_file
 from haft.contracts import BadConfig, BadUsage, Conflict
 from haft.files import Root, locked
 from haft.policy.rules.lines import rule_lines
-from haft.service.config_files import ConfigFile, user_config, workspace_config
-from haft.service.standing import WORKSPACE_FILES, user_file
 
 LOCK_SECONDS = 10.0
 

@@ -61,7 +61,7 @@ async def _replayed(service: ToolService, rules: Sequence[Rule] | None, limit: i
 
 
 def _rules(path: str, service: ToolService) -> Sequence[Rule]:
-    from haft.service.config_files import ConfigFile, read_config
+    from haft.config.files import ConfigFile, read_config
     from haft.service.permissions import rules_in
 
     return rules_in(ConfigFile(os.path.abspath(path), read_config(path), path), service.workspace, os.environ)

@@ -18,9 +18,9 @@ import time
 from contextlib import suppress
 from typing import Any, Final
 
+from haft.config.files import ConfigFile
 from haft.contracts import HaftError, StorageFailed, iso_time
 from haft.files import Root, digest_of
-from haft.service.config_files import ConfigFile
 
 DIRECTORY: Final = "trust"
 MOST_BYTES: Final = 4_000_000

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.service.placeholders import has_placeholder
-from haft.service.settings import FROM_ENVIRONMENT, GRANT_ASIDE, RULE_ASIDE, WHY_NOT, Setting
+from haft.config.placeholders import has_placeholder
+from haft.config.settings import FROM_ENVIRONMENT, GRANT_ASIDE, RULE_ASIDE, WHY_NOT, Setting
 
 MOST_SHOWN: Final = 300
 """Characters of a value in a sentence."""

@@ -8,10 +8,10 @@ import os
 import pytest
 
 from haft import ToolService
+from haft.config.config import configured, load_config
+from haft.config.files import workspace_config
+from haft.config.settings import SETTINGS
 from haft.contracts import PROCESS_LIMITS, BadConfig, Grants, Limits
-from haft.service.config import configured, load_config
-from haft.service.config_files import workspace_config
-from haft.service.settings import SETTINGS
 
 
 @pytest.fixture

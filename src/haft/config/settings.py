@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from haft.contracts import Limits
-from haft.service.values import (
+from haft.config.values import (
     instance_list,
     network,
     one_of,
@@ -24,6 +23,7 @@ from haft.service.values import (
     truth,
     whole,
 )
+from haft.contracts import Limits
 
 Narrowing = Literal[
     "lower",

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from haft.service.standing import WORKSPACE_FILES
+from haft.config.standing import WORKSPACE_FILES
 
 BROUGHT: Final = (*WORKSPACE_FILES, ".agents", ".agents/tools", ".agents/skills", ".claude", ".claude/skills")
 """What a workspace brings that takes effect."""

@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import BadConfig, texts_in
-from haft.service.config_files import ConfigFile, unknown_setting
-from haft.service.narrowing import FREE_TABLES, NOTHING, Ignored, narrowed, narrowed_rules
-from haft.service.placeholders import (
+from haft.config.files import ConfigFile, unknown_setting
+from haft.config.narrowing import FREE_TABLES, NOTHING, Ignored, narrowed, narrowed_rules
+from haft.config.placeholders import (
     Unset,
     expanded,
     filled_secrets,
@@ -18,9 +17,10 @@ from haft.service.placeholders import (
     why_unfilled,
     with_places,
 )
-from haft.service.rule_sets import RuleSet
-from haft.service.settings import BY_NAME, SETTINGS, Setting
-from haft.service.values import UNSET
+from haft.config.rule_sets import RuleSet
+from haft.config.settings import BY_NAME, SETTINGS, Setting
+from haft.config.values import UNSET
+from haft.contracts import BadConfig, texts_in
 
 if TYPE_CHECKING:
     from haft.policy.rules.rule import RuleOrigin

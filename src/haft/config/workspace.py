@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from haft.config.ownership import BROUGHT, Stranger, brings_something, stranger_in
+from haft.config.standing import WORKSPACE_FILES
 from haft.contracts import BadConfig
 from haft.files.machine_secrets import secrets_of_root
-from haft.service.ownership import BROUGHT, Stranger, brings_something, stranger_in
-from haft.service.standing import WORKSPACE_FILES
 
 MARKS = (*WORKSPACE_FILES, ".git")
 KERNELS = ("/dev", "/proc", "/sys")
@@ -51,7 +51,7 @@ def _stranger(workspace: str, state_home: str) -> Stranger | None:
     stranger = stranger_in(workspace, (*BROUGHT, ".git"))
     if stranger is None:
         return None
-    from haft.service.trusting import is_chosen
+    from haft.config.trusting import is_chosen
 
     return None if is_chosen(state_home, workspace) else stranger
 

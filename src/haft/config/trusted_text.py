@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.audit import secret_values
+from haft.config.files import ConfigFile
+from haft.config.narrowing import FREE_TABLES
+from haft.config.placeholders import has_placeholder
 from haft.contracts import MARK, BadConfig, Secrets, says_secret
-from haft.service.config_files import ConfigFile
-from haft.service.narrowing import FREE_TABLES
-from haft.service.placeholders import has_placeholder
 
 SHORTEST: Final = 6
 """Characters of a value that is taken out: shorter letters would take words of a line with them."""

@@ -13,19 +13,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from haft.config.files import ConfigFile, user_config, workspace_config
+from haft.config.gathering import Gathered, from_caller, from_environment
+from haft.config.narrowing import Ignored
+from haft.config.placeholders import Unset
+from haft.config.rule_sets import RuleSet
+from haft.config.settings import ChangesEngine, SandboxMode
 from haft.contracts import BadConfig, HaftError, Limits, Secrets, named_secrets, texts_in
-from haft.service.config_files import ConfigFile, user_config, workspace_config
-from haft.service.gathering import Gathered, from_caller, from_environment
-from haft.service.narrowing import Ignored
-from haft.service.placeholders import Unset
-from haft.service.rule_sets import RuleSet
-from haft.service.settings import ChangesEngine, SandboxMode
 
 if TYPE_CHECKING:
+    from haft.config.trusted_text import SinceTrusted
     from haft.pipeline.stages import Durability
     from haft.policy.enablement import Enablement
     from haft.policy.rules.rule import Rule
-    from haft.service.trusted_text import SinceTrusted
 
 __all__ = ["Config", "Ignored", "configured", "load_config"]
 
@@ -193,13 +193,13 @@ def load_config(
     file = workspace_config(workspace)
     trusted = False
     if file is not None and workspace is not None and trust_home is not None:
-        from haft.service.trusting import is_trusted
+        from haft.config.trusting import is_trusted
 
         trusted = is_trusted(trust_home, workspace, file)
     config = configured(workspace, file, env, passed, trusted=trusted)
     if config.ignored and not trusted and file is not None and workspace is not None and trust_home is not None:
-        from haft.service.trusted_text import since_trusted
-        from haft.service.trusting import trusted_text
+        from haft.config.trusted_text import since_trusted
+        from haft.config.trusting import trusted_text
 
         return replace(config, since_trusted=since_trusted(trusted_text(trust_home, workspace, file), file, env))
     return config

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from haft.config.settings import BY_NAME
+from haft.config.standing import WORKSPACE_FILES, user_file
 from haft.contracts import BadConfig, near_miss
-from haft.service.settings import BY_NAME
-from haft.service.standing import WORKSPACE_FILES, user_file
 
 MOST_BYTES: Final = 1_000_000
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from haft.config.trusting import trust
+from haft.config.workspace import find_workspace
 from haft.contracts import BadConfig
-from haft.service.trusting import trust
-from haft.service.workspace import find_workspace
 
 BOB = 65533
 NOBODY = 65534

@@ -5,10 +5,10 @@ import stat
 
 import pytest
 
+from haft.config.config import kept_secret, load_config
+from haft.config.files import workspace_config
+from haft.config.trusting import is_trusted, revoke, trust
 from haft.contracts import BadConfig, Grants
-from haft.service.config import kept_secret, load_config
-from haft.service.config_files import workspace_config
-from haft.service.trusting import is_trusted, revoke, trust
 from haft.sources.bash_plugin import read_reference
 
 HOSTILE = """

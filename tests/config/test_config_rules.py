@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from haft.config.config import load_config
 from haft.contracts import BadConfig
-from haft.service.config import load_config
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_what_has_the_wrong_shape_is_said(places, text, says):
 def test_reading_settings_loads_nothing_heavy(tmp_path):
     (tmp_path / "haft.toml").write_text('[tools]\ndisable = ["x"]\n[[permissions]]\ntool = "a"\naction = "ask"\n')
     program = (
-        "import sys\nfrom haft.service.config import load_config\n"
+        "import sys\nfrom haft.config.config import load_config\n"
         f"config = load_config({str(tmp_path)!r}, {{}})\nassert config.enablement.why_not('x', 'python')\n"
         "heavy = ('pydantic', 'jsonschema_rs', 'tree_sitter', 'asyncio', 'sqlite3', 'haft.pipeline')\n"
         "print([name for name in heavy if name in sys.modules])"
