@@ -5,6 +5,8 @@ The public face. Names are fetched when they are first used, so that `import haf
 
 from typing import TYPE_CHECKING, Any
 
+from haft.version import __version__
+
 if TYPE_CHECKING:
     from haft.contracts import (
         Answer,
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from haft.service import ToolService
     from haft.sources.python import tool
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Answer",

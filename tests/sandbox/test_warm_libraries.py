@@ -54,7 +54,7 @@ def execute(words):
 @pytest.fixture
 def loaded(tmp_path, monkeypatch):
     environment = OwnEnvironment(tmp_path / "environment")
-    monkeypatch.setattr("haft.service.environments.TemplateEnvironments", lambda *_given: environment)
+    monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
     return Loaded(tmp_path, environment)
 
 

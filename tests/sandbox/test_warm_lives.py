@@ -23,7 +23,7 @@ def loading(tmp_path, monkeypatch):
 
     def loading(**words) -> Loaded:
         environment = OwnEnvironment(tmp_path / "environment")
-        monkeypatch.setattr("haft.service.environments.TemplateEnvironments", lambda *_given: environment)
+        monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
         return Loaded(tmp_path, environment, **words)
 
     return loading
@@ -243,11 +243,11 @@ HOST = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-import haft.service.environments
+import haft.toolsets.environments
 from loaded import Loaded, OwnEnvironment
 base = Path(sys.argv[2])
 environment = OwnEnvironment(base / "environment")
-haft.service.environments.TemplateEnvironments = lambda *_given: environment
+haft.toolsets.environments.TemplateEnvironments = lambda *_given: environment
 loaded = Loaded(base, environment)
 loaded.write("kept", "import time\\nif args.x == 'slow': time.sleep(1000)\\nreturn 1")
 async def go():

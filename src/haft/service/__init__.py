@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from haft.config.settings import Setting as Setting
     from haft.config.workspace import check_workspace as check_workspace
     from haft.config.workspace import find_workspace as find_workspace
-    from haft.service.catalogue import fill_catalogue as fill_catalogue
     from haft.service.changes import ChangesFacade as ChangesFacade
     from haft.service.checks import Check as Check
     from haft.service.doctor import diagnose as diagnose
-    from haft.service.looking import looking_launcher as looking_launcher
     from haft.service.reading import open_changes as open_changes
     from haft.service.reading import open_history as open_history
     from haft.service.reading import recover_dead_hosts as recover_dead_hosts
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
     from haft.service.service import ToolService as ToolService
     from haft.service.service import user_name as user_name
     from haft.service.store import StoreFacade as StoreFacade
+    from haft.toolsets.catalogue import fill_catalogue as fill_catalogue
+    from haft.toolsets.looking import looking_launcher as looking_launcher
 
 __getattr__ = face(
     __name__,

@@ -27,12 +27,12 @@ from haft.policy.rules.rule import Rule
 from haft.policy.rules.shapes import shapes_of
 from haft.runs import live_hosts
 from haft.sandbox import Abilities, Mode, Sandbox
-from haft.service.catalogue import fill_catalogue
 from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
 from haft.service.permissions import missing_of
 from haft.service.reading import has_state, recover_dead_hosts
 from haft.storage import Database, StateHome, default_home
+from haft.toolsets.catalogue import fill_catalogue
 
 LEAST_PYTHON: Final = (3, 11)
 LITTLE_DISK: Final = 1_000_000_000
@@ -141,7 +141,7 @@ def _program(name: str, hint: str, missing: CheckState) -> Check:
 
 def _uv(env: Mapping[str, str]) -> Check:
     from haft.contracts import ToolFailed
-    from haft.service.environments.installer import find_uv
+    from haft.toolsets.environments.installer import find_uv
 
     try:
         return Check("uv", "ok", find_uv(env))
@@ -299,7 +299,7 @@ def _configuration(workspace: str | None, env: Mapping[str, str]) -> list[Check]
 
 def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> list[Check]:
     from haft.registry import Catalogue
-    from haft.service.discovery import Discovery
+    from haft.toolsets.discovery import Discovery
 
     discovery = None if workspace is None else Discovery(workspace, home, env)
     is_incomplete = False

@@ -61,20 +61,20 @@ from haft.registry import Catalogue
 from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Scribe
 from haft.sandbox import Sandbox
 from haft.service.answers import Answers
-from haft.service.catalogue import ToolLike as ToolLike
-from haft.service.catalogue import as_a_tool, fill_catalogue
 from haft.service.changes import brought_up_to_date, nothing_to, rows_for, transactions_of
-from haft.service.discovery import Discovery
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
-from haft.service.keeping_up import KeepingUp
 from haft.service.misuse import check_call, check_text, never_granted
 from haft.service.previewing import Nobody, preview
 from haft.service.record import RecordFacade
 from haft.service.recovering import recover_into
-from haft.service.sessions import Sessions
 from haft.service.sync import SyncToolService
 from haft.storage import StateHome, default_home
+from haft.toolsets.catalogue import ToolLike as ToolLike
+from haft.toolsets.catalogue import as_a_tool, fill_catalogue
+from haft.toolsets.discovery import Discovery
+from haft.toolsets.keeping_up import KeepingUp
+from haft.toolsets.sessions import Sessions
 
 FILTERS = tuple(field.name for field in dataclasses.fields(Filter))
 
@@ -654,6 +654,6 @@ class ToolService:
 
 
 def _note_cold(state_home: str, name: str, version: str, why: str) -> None:
-    from haft.service.environments.cold import note_cold
+    from haft.toolsets.environments.cold import note_cold
 
     note_cold(state_home, name, version, why)

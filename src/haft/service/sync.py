@@ -15,9 +15,9 @@ from haft.pipeline import Run
 from haft.policy.approval import Waiting
 from haft.policy.question import Explained
 from haft.runs import RunRecord
-from haft.service.catalogue import ToolLike
 from haft.service.inbox import Reply
 from haft.service.record import RecordFacade
+from haft.toolsets.catalogue import ToolLike
 
 T = TypeVar("T")
 

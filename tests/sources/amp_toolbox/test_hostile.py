@@ -9,9 +9,9 @@ import pytest
 
 from haft.registry import Catalogue
 from haft.service import looking_launcher
-from haft.service.discovery import Discovery
 from haft.sources.answers import NOT_ASKED
 from haft.storage import StateHome
+from haft.toolsets.discovery import Discovery
 
 _spec = importlib.util.spec_from_file_location("hostile", os.path.join(os.path.dirname(__file__), "hostile.py"))
 hostile = importlib.util.module_from_spec(_spec)

@@ -13,8 +13,8 @@ from haft.surfaces.cli.progress import Progress
 if TYPE_CHECKING:
     from haft.registry import Catalogue
     from haft.service import Config
-    from haft.service.discovery import Discovery
     from haft.storage import StateHome
+    from haft.toolsets.discovery import Discovery
 
 
 def ask_now(

@@ -23,7 +23,7 @@ from haft.surfaces.cli.tools import complete_names, listings
 
 if TYPE_CHECKING:
     from haft.authoring.check import Code, Report, Target
-    from haft.service.discovery import Discovery
+    from haft.toolsets.discovery import Discovery
 
 RESERVED: Final = frozenset(option.removeprefix("--") for option in (*OPTIONS, *LATER))
 """Parameters that cannot be given on a line as others are."""
@@ -146,7 +146,7 @@ def _checked(targets: Sequence[Target], loaded: Sequence[Listing], said: Globals
 
 def _discovery(said: Globals) -> Discovery:
     from haft.config.config import load_config
-    from haft.service.discovery import Discovery
+    from haft.toolsets.discovery import Discovery
 
     discovery = Discovery(workspace_of(said), state_home(), os.environ)
     discovery.configure(load_config(workspace_of(said), os.environ, trust_home=state_home().path))

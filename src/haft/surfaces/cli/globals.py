@@ -45,7 +45,7 @@ def checked_directory(path: str) -> str:
 
 def _version(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
     if value and not context.resilient_parsing:
-        from haft import __version__
+        from haft.version import __version__
 
         click.echo(f"haft {__version__}")
         context.exit()

@@ -29,7 +29,7 @@ def print_help(context: click.Context, command: tuple[str, ...]) -> None:
 @click.pass_obj
 def print_version(said: Globals) -> None:
     """The version of haft."""
-    from haft import __version__
+    from haft.version import __version__
 
     if said.json:
         facts({"version": __version__})

@@ -24,10 +24,10 @@ from haft.surfaces.cli.walls import grant_words
 
 if TYPE_CHECKING:
     from haft.service import Config
-    from haft.service.fetching import Standing, Updated
-    from haft.service.plugins import Plugins
     from haft.sources.bash_plugin import PluginReference
     from haft.storage import StateHome
+    from haft.toolsets.fetching import Standing, Updated
+    from haft.toolsets.plugins import Plugins
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class _Opened:
 
 
 def _opened(said: Globals) -> _Opened:
-    from haft import __version__
     from haft.service import check_workspace, load_config
-    from haft.service.plugins import Plugins
     from haft.storage import KeptDefinitions
+    from haft.toolsets.plugins import Plugins
+    from haft.version import __version__
 
     home = state_home()
     workspace = check_workspace(workspace_of(said), home.path)
@@ -194,7 +194,7 @@ def _listings(opened: _Opened, said: Globals) -> list[Listing]:
 
 def _now(opened: _Opened, said: Globals) -> dict[PluginReference, str]:
     """What the refs mean in their repositories. One that does not answer is told, and left out."""
-    from haft.service.checkouts import NotFetched
+    from haft.toolsets.checkouts import NotFetched
 
     found: dict[PluginReference, str] = {}
     fetching = opened.plugins.fetching

@@ -16,7 +16,7 @@ from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace
 
 if TYPE_CHECKING:
     from haft.service import Config
-    from haft.service.environments import TemplateEnvironments
+    from haft.toolsets.environments import TemplateEnvironments
 
 DEFAULT: Final = "templates"
 _PATHS: Final = "templates.paths"
@@ -99,7 +99,7 @@ def places_of(said: Globals) -> Places:
 def environments_of(said: Globals) -> TemplateEnvironments:
     """The environments of the templates here: looked at, or made."""
     from haft.service import load_config
-    from haft.service.environments import TemplateEnvironments
+    from haft.toolsets.environments import TemplateEnvironments
 
     home, workspace = state_home(), workspace_of(said)
     config = load_config(workspace, os.environ, trust_home=home.path)
@@ -120,7 +120,7 @@ def standing_of(folder: str, said: Globals, environments: TemplateEnvironments |
     """What is known of a template that lies in a folder. Nothing is started."""
     import hashlib
 
-    from haft.service.environments.cold import why_cold
+    from haft.toolsets.environments.cold import why_cold
 
     found = (environments or environments_of(said)).current(folder)
     if found is None:

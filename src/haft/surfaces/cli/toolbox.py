@@ -91,8 +91,8 @@ def _asked(
     *,
     pin: bool,
 ) -> list[Command]:
-    from haft.service.looking import looking_launcher
     from haft.sources.cli.asking import ask_commands
+    from haft.toolsets.looking import looking_launcher
 
     tell_what_is_logged(said)
     with looking_launcher(workspace_of(said), state_home()) as launcher:
@@ -162,8 +162,8 @@ def _found_here(directory: str, placed: list[Placed], said: Globals) -> list[str
     """What the executables are called in this workspace, where their directory is one that is searched."""
     from haft.config.config import load_config
     from haft.contracts import clean_tool_name
-    from haft.service.discovery import Discovery
     from haft.sources.amp_toolbox.tool import PREFIX
+    from haft.toolsets.discovery import Discovery
 
     workspace, home = workspace_of(said), state_home()
     discovery = Discovery(workspace, home, os.environ)

@@ -28,10 +28,10 @@ def listings(said: Globals | None = None, *, asking: bool = True, thread: str | 
     asked what they are; else nothing is started."""
     from haft.config.standing import is_configured
     from haft.registry import Catalogue
-    from haft.service.catalogue import fill_catalogue
-    from haft.service.discovery import Discovery
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import tell_ignored, workspace_of
+    from haft.toolsets.catalogue import fill_catalogue
+    from haft.toolsets.discovery import Discovery
 
     said = said or Globals(quiet=True)
     workspace, home = workspace_of(said), state_home()
@@ -92,10 +92,10 @@ def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
     """The tool at a path, whether a toolbox has it or not."""
     from haft.config.config import load_config
     from haft.config.standing import is_configured
-    from haft.service.discovery import Discovery
     from haft.surfaces.cli.asking import ask_one
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of
+    from haft.toolsets.discovery import Discovery
 
     full = os.path.abspath(os.path.expanduser(path))
     there = [listing for listing in found if listing.spec.origin == full and listing.enabled]

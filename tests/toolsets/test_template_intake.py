@@ -12,9 +12,9 @@ import pytest
 from haft.config.config import load_config
 from haft.contracts import MARK, BadConfig
 from haft.service import ToolService
-from haft.service.environments.places import MADE_BY_US, apart, base_python, digest_of, inside
 from haft.sources.agent_studio.finding import Place, instances
 from haft.sources.agent_studio.tool import spec_of
+from haft.toolsets.environments.places import MADE_BY_US, apart, base_python, digest_of, inside
 
 _LOADED = Path(__file__).parents[1] / "sandbox/loaded.py"
 _spec = importlib.util.spec_from_file_location("loaded_templates", _LOADED)
@@ -64,7 +64,7 @@ def test_an_environment_that_something_was_put_into_is_made_anew(tmp_path):
 @pytest.fixture
 def served(tmp_path, monkeypatch):
     environment = loaded.OwnEnvironment(tmp_path / "environment")
-    monkeypatch.setattr("haft.service.environments.TemplateEnvironments", lambda *_given: environment)
+    monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
     return loaded.Loaded(tmp_path, environment)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from haft.config.files import read_config
 from haft.contracts import BadConfig, HaftError
-from haft.service.git_source import GitSource, is_commit
+from haft.toolsets.git_source import GitSource, is_commit
 
 FORM: Final = 1
 WAIT_SECONDS: Final = 10.0

@@ -19,11 +19,11 @@ from haft.config.standing import user_file
 from haft.contracts import BadConfig, HaftError
 from haft.sandbox.site import CACHES, home_of
 from haft.sandbox.toolchains import is_below
-from haft.service.checkouts import MAKING, Checkouts, NotFetched
-from haft.service.git_source import LOCK, GitSource, source_of
-from haft.service.lock_file import key_of, pin, read_pins
 from haft.sources.answers import Told
 from haft.sources.bash_plugin import PluginReference
+from haft.toolsets.checkouts import MAKING, Checkouts, NotFetched
+from haft.toolsets.git_source import LOCK, GitSource, source_of
+from haft.toolsets.lock_file import key_of, pin, read_pins
 
 FETCH_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 60.0

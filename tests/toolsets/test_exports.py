@@ -128,7 +128,7 @@ class Two:
 
 @pytest.fixture
 def two(tmp_path, monkeypatch):
-    monkeypatch.setattr("haft.service.environments.TemplateEnvironments", OfTheTests)
+    monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", OfTheTests)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("AMP_TOOLBOX", str(tmp_path / "box"))
     made = Two(tmp_path.resolve())

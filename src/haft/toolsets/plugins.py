@@ -16,8 +16,8 @@ from haft.sources.bash_plugin import BashPlugins, PluginFile, PluginReference, P
 from haft.sources.bash_plugin.finding import DESCRIPTOR
 
 if TYPE_CHECKING:
-    from haft.service.fetching import Fetching
     from haft.sources.python_plugin import PluginEntry, PythonPlugins
+    from haft.toolsets.fetching import Fetching
 
 BASH_PLUGINS = "bash-plugin"
 PYTHON_PLUGINS = "python-plugin"
@@ -54,7 +54,7 @@ class Plugins:
         self.fetching: Fetching | None = None
         """For git plugins, where there are any."""
         if any(reference.git is not None for reference in self.references):
-            from haft.service.fetching import Fetching
+            from haft.toolsets.fetching import Fetching
 
             self.fetching = Fetching(config, workspace, self._why_not_fetched)
         self._bash = BashPlugins(lambda: list(self._files()), definitions, self.policy, self._why_disabled, granted)

@@ -10,7 +10,7 @@ from typing import Final
 
 from haft.contracts import NO_GRANTS, AskingLauncher, BadUsage, Grants, Listing
 from haft.registry import Catalogue
-from haft.service.discovery import Discovery
+from haft.toolsets.discovery import Discovery
 
 LOOK_SECONDS: Final = 1.0
 """How often it looks by itself. A call looks at its own tool before, so that it never meets an old one."""

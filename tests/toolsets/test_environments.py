@@ -25,10 +25,10 @@ from haft.contracts import StorageFailed, ToolFailed, Unconfined
 from haft.files import try_take
 from haft.sandbox.abilities import Abilities
 from haft.sandbox.sandbox import Sandbox
-from haft.service.environments import TemplateEnvironments, installer
-from haft.service.environments import making as environment_making
-from haft.service.environments.places import apart, base_python, key_of
 from haft.sources.agent_studio.requirements import MOST_BYTES, read_requirements, understood
+from haft.toolsets.environments import TemplateEnvironments, installer
+from haft.toolsets.environments import making as environment_making
+from haft.toolsets.environments.places import apart, base_python, key_of
 
 
 def wheel(name, version="1.0", code="WORD = 'here'\n", more=()):
@@ -389,7 +389,7 @@ def test_a_template_that_is_removed_meanwhile_stays_removed(place):
 KILLED = """
 import asyncio, json, sys
 from haft.config.config import load_config
-from haft.service.environments import TemplateEnvironments
+from haft.toolsets.environments import TemplateEnvironments
 env, workspace, state, template = json.loads(sys.argv[1])
 asyncio.run(TemplateEnvironments(load_config(workspace, env), state, env, workspace).prepared(template))
 """
@@ -751,8 +751,7 @@ def test_requirements_that_are_no_short_text_file_are_refused(place, kind):
 
 
 def test_looking_for_one_imports_nothing_heavy():
-    code = (
-        "import sys, haft.service.environments; print({'asyncio', 'pydantic', 'haft.sandbox', 'uv'} & set(sys.modules))"
-    )
+    heavy = "{'asyncio', 'pydantic', 'haft.sandbox', 'uv'}"
+    code = f"import sys, haft.toolsets.environments; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import NO_GRANTS, Command, Grants, Launcher, near_miss
-from haft.service.git_source import GitSource, is_commit
+from haft.toolsets.git_source import GitSource, is_commit
 
 if TYPE_CHECKING:
     from haft.config.config import Config

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 
-from haft.service.environments.places import key_of
+from haft.toolsets.environments.places import key_of
 
 
 def note_cold(state_home: str, folder: str, version: str, why: str) -> None:

@@ -37,7 +37,9 @@ from haft.contracts import (
 from haft.files import HeldLock, try_take
 from haft.sandbox.site import CACHES, home_of
 from haft.sandbox.toolchains import is_below
-from haft.service.environments.installer import (
+from haft.sources.agent_studio.requirements import NAME, Requirements, read_requirements, understood
+from haft.storage import StateHome
+from haft.toolsets.environments.installer import (
     LONGEST_LINE,
     Fresh,
     Heard,
@@ -49,7 +51,7 @@ from haft.service.environments.installer import (
     without_credentials,
     without_wheel,
 )
-from haft.service.environments.places import (
+from haft.toolsets.environments.places import (
     MADE_BY_US,
     Place,
     Told,
@@ -62,10 +64,8 @@ from haft.service.environments.places import (
     key_of,
     name_of,
 )
-from haft.service.environments.placing import Occupied, making_folder, put
-from haft.service.environments.walls import walls_around
-from haft.sources.agent_studio.requirements import NAME, Requirements, read_requirements, understood
-from haft.storage import StateHome
+from haft.toolsets.environments.placing import Occupied, making_folder, put
+from haft.toolsets.environments.walls import walls_around
 
 BUILD_SECONDS: Final = 600.0
 """For one environment, whatever the call that wants it may take."""

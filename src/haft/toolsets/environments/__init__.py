@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import Environment, ToolFailed
-from haft.service.environments.places import (
+from haft.sources.agent_studio.requirements import NAME, read_requirements
+from haft.toolsets.environments.places import (
     Told,
     allowed_builds,
     apart,
@@ -24,7 +25,6 @@ from haft.service.environments.places import (
     inside,
     name_of,
 )
-from haft.sources.agent_studio.requirements import NAME, read_requirements
 
 if TYPE_CHECKING:
     import asyncio
@@ -102,7 +102,7 @@ class TemplateEnvironments:
     def _begun(self, real: str, may_build: bool) -> _Shared:
         import asyncio
 
-        from haft.service.environments.making import Making
+        from haft.toolsets.environments.making import Making
 
         told: list[Told] = []
 

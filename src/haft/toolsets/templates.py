@@ -104,7 +104,7 @@ class _OnUse(Environments):
 
     def _real(self) -> Environments:
         if self._made is None:
-            from haft.service.environments import TemplateEnvironments
+            from haft.toolsets.environments import TemplateEnvironments
 
             self._made = TemplateEnvironments(*self._given)
         return self._made

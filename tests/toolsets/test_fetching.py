@@ -16,12 +16,12 @@ from haft.contracts import BadConfig, StartFailed
 from haft.registry import Catalogue
 from haft.sandbox import Sandbox
 from haft.service import fetching as fetching_module
-from haft.service.git_source import source_of
-from haft.service.lock_file import read_pins
-from haft.service.looking import looking_launcher
-from haft.service.plugins import Plugins
 from haft.sources.bash_plugin import PluginReference
 from haft.storage import KeptDefinitions, StateHome
+from haft.toolsets.git_source import source_of
+from haft.toolsets.lock_file import read_pins
+from haft.toolsets.looking import looking_launcher
+from haft.toolsets.plugins import Plugins
 
 TOOL = """#!/usr/bin/env bash
 case "$1" in

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
     from haft.config.config import Config
     from haft.config.placeholders import Unset
-    from haft.service.command_lines import ConfiguredCommandLines
-    from haft.service.describe_grants import DescribeGrants
-    from haft.service.origins import Origins
-    from haft.service.plugins import Plugins
-    from haft.service.templates import ConfiguredTemplates
     from haft.sources.amp_toolbox.exports import Export
     from haft.sources.amp_toolbox.finding import Candidate
+    from haft.toolsets.command_lines import ConfiguredCommandLines
+    from haft.toolsets.describe_grants import DescribeGrants
+    from haft.toolsets.origins import Origins
+    from haft.toolsets.plugins import Plugins
+    from haft.toolsets.templates import ConfiguredTemplates
 
 TOOLBOXES: Final = "amp-toolbox"
 SKILL: Final = "skill"
@@ -68,7 +68,7 @@ class Discovery:
     ) -> None:
         """`sessions` starts what outlives a call; without it such tools are listed, and cannot be called. With
         `follows_exports`, executables that stand for a tool are taken for it."""
-        from haft import __version__
+        from haft.version import __version__
 
         self._workspace = os.path.realpath(workspace)
         self._env = env
@@ -99,19 +99,19 @@ class Discovery:
         self._config = config
         self._definitions.context = confinement_of(config)
         if config.values["permissions"]:
-            from haft.service.describe_grants import DescribeGrants
+            from haft.toolsets.describe_grants import DescribeGrants
 
             self._grants = DescribeGrants(config, self._state, self._workspace)
         self._configured = tuple(self._directories(config))
         self._separators = self._configured_separators(config)
         if config.values["plugins"]:
-            from haft.service.plugins import Plugins
+            from haft.toolsets.plugins import Plugins
 
             self._plugins = Plugins(config, self._workspace, self._definitions, self._sessions, self._granted)
         if config.values["templates.paths"] or config.values["templates.instances"]:
             self._templates = self._configured_templates(config)
         if config.values["cli"]:
-            from haft.service.command_lines import ConfiguredCommandLines
+            from haft.toolsets.command_lines import ConfiguredCommandLines
 
             self._command_lines = ConfiguredCommandLines(config, self._workspace, self._definitions)
 
@@ -126,7 +126,7 @@ class Discovery:
         return replace(separators(config.beneath), workspaces=separators({}))
 
     def _configured_templates(self, config: Config) -> ConfiguredTemplates:
-        from haft.service.templates import ConfiguredTemplates
+        from haft.toolsets.templates import ConfiguredTemplates
 
         return ConfiguredTemplates(config, self._workspace, self._definitions, self._home, self._env)
 
@@ -337,7 +337,7 @@ class Discovery:
     def _origin(self, export: Export) -> Found:
         """The tool that an executable stands for."""
         if self._origins is None:
-            from haft.service.origins import Origins
+            from haft.toolsets.origins import Origins
 
             self._origins = Origins(lambda: self._catalogue, self._opened)
         return self._origins(export)

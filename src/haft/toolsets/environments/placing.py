@@ -15,7 +15,7 @@ from typing import Final
 from haft.contracts import StorageFailed
 from haft.files import locked
 from haft.files.syncing import sync_filesystem
-from haft.service.environments.places import Place
+from haft.toolsets.environments.places import Place
 
 MAKING: Final = "making-"
 BESIDE: Final = ".venv.new-"
