@@ -12,8 +12,8 @@ import pytest
 from haft.authoring import making
 from haft.authoring.making import KINDS, PLACEHOLDER, cleaned_name, make
 from haft.contracts import BadUsage
+from haft.surfaces.cli.commands.make import _toml
 from haft.surfaces.cli.main import run
-from haft.surfaces.cli.make import _toml
 
 TEMPLATES = Path(making.__file__).parent / "templates"
 

@@ -13,7 +13,7 @@ from haft.authoring.check import CODES, describing
 from haft.authoring.making import KINDS, make
 from haft.surfaces.cli import check as command
 from haft.surfaces.cli.main import run
-from haft.surfaces.cli.parameters import LATER, OPTIONS
+from haft.surfaces.cli.words.parameters import LATER, OPTIONS
 
 SHAPES = Path(__file__).parents[3] / "docs" / "reference" / "shapes"
 GOOD = """#!/usr/bin/env bash

@@ -14,7 +14,7 @@ import pytest
 from haft.changes.committing.entry import Entry
 from haft.changes.committing.manifest import Altered
 from haft.contracts import Conflicting
-from haft.surfaces.cli.diff import print_changes
+from haft.surfaces.cli.commands.diff import print_changes
 from haft.surfaces.cli.globals import Globals
 
 from .conftest import short

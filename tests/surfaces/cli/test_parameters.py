@@ -1,9 +1,9 @@
 import pytest
 
 from haft.contracts import BadUsage, Grants, ToolName, ToolSpec
-from haft.surfaces.cli.binding import arguments
-from haft.surfaces.cli.parameters import OPTIONS, VALUED, take_apart
-from haft.surfaces.cli.wanted import Wanted
+from haft.surfaces.cli.words.binding import arguments
+from haft.surfaces.cli.words.parameters import OPTIONS, VALUED, take_apart
+from haft.surfaces.cli.words.wanted import Wanted
 
 SCHEMA = {
     "type": "object",

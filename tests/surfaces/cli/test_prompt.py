@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from haft.contracts import ApprovalRequest, RunId, ThreadId, ToolName
-from haft.surfaces.cli.questions import shown_call
+from haft.surfaces.cli.person.questions import shown_call
 
 from .conftest import until
 

@@ -3,8 +3,8 @@
 import pytest
 
 from haft.contracts import ApprovalRequest, LimitsApplied, Walls
-from haft.surfaces.cli.approver import shown_call
-from haft.surfaces.cli.walls import limits_lines, walls_lines, walls_words
+from haft.surfaces.cli.person.approver import shown_call
+from haft.surfaces.cli.screen.walls import limits_lines, walls_lines, walls_words
 
 HOSTILE = "/x\x1b[2K\u202e\n  walls: none, no network"
 

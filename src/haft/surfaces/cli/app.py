@@ -18,7 +18,7 @@ COMPLETE_VARIABLE: Final = "_HAFT_COMPLETE"
 """Set by the completion scripts: the program then answers a shell instead of running a command."""
 
 Place = tuple[str, str]
-"""Where a command lies, as `module:attribute` of this room, and what it does."""
+"""Where a command lies, as `module:attribute` of `commands`, and what it does."""
 
 
 class LazyGroup(HaftGroup):
@@ -52,7 +52,7 @@ class LazyGroup(HaftGroup):
         if place is None or isinstance(place, LazyGroup):
             return place
         module, _, attribute = place[0].partition(":")
-        command = getattr(import_module(f"haft.surfaces.cli.{module}"), attribute)
+        command = getattr(import_module(f"haft.surfaces.cli.commands.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 

@@ -15,8 +15,8 @@ import click
 from haft.contracts import BadUsage, Bug, HaftError
 from haft.surfaces.cli.app import COMPLETE_VARIABLE, HAFT
 from haft.surfaces.cli.globals import Globals
-from haft.surfaces.cli.printing import StdoutFailed, complain_of, facts
-from haft.surfaces.cli.usage_words import worded
+from haft.surfaces.cli.screen.printing import StdoutFailed, complain_of, facts
+from haft.surfaces.cli.words.usage_words import worded
 
 INTERRUPTED = 130
 READER_GONE = 141
@@ -102,7 +102,7 @@ def _failed(error: HaftError, arguments: Sequence[str], said: Globals) -> int:
 
 def _answer(error: HaftError, arguments: Sequence[str], said: Globals) -> None:
     """What programs read: an outcome where a tool was to be called, else an error where JSON is wanted."""
-    from haft.surfaces.cli.use_failure import print_failure, words_of_use
+    from haft.surfaces.cli.commands.use_failure import print_failure, words_of_use
 
     json = said.json or "--json" in arguments
     words = words_of_use(arguments)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from haft.contracts import BadUsage, HaftError, UnknownRun
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.home import state_home
-from haft.surfaces.cli.printing import say, warn
+from haft.surfaces.cli.screen.printing import say, warn
 
 if TYPE_CHECKING:
     from haft.config.narrowing import Ignored

@@ -1,0 +1,113 @@
+"""`haft audit verify`, `list` and `export`: the chained record.
+
+Reading writes nothing, but for the ends of runs whose hosts were killed.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from haft.contracts import BadUsage
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import recover
+from haft.surfaces.cli.screen.printing import complain, data, facts, lines, say, table, to_json_text
+
+if TYPE_CHECKING:
+    from haft.service import RecordFacade
+
+
+def _record() -> RecordFacade:
+    from haft.service import RecordFacade
+    from haft.service.reading import has_state
+
+    home = state_home()
+    if has_state(home):
+        recover(home)
+    return RecordFacade(home)
+
+
+@click.command("verify", cls=HaftCommand)
+@click.pass_context
+def verify_record(context: click.Context) -> None:
+    """Check every record and the head. Keep the head it prints elsewhere to prove more than this machine can."""
+    said = context.find_object(Globals) or Globals()
+    verdict = _record().verify()
+    if said.json:
+        facts(verdict.to_json())
+    else:
+        lines([f"{verdict.records} records {'intact' if verdict.intact else 'good before the first problem'}"])
+        lines([f"head {verdict.head}"])
+    if verdict.torn and verdict.intact and not said.quiet:
+        numbers = ", ".join(map(str, verdict.torn))
+        say(f"records torn by a crash, vouched for by the next: {numbers}")
+    if verdict.interrupted is not None and not said.quiet:
+        say(f"left by a crash: {verdict.interrupted}")
+    if not verdict.intact:
+        complain(
+            f"the record is not intact: {verdict.problem}", "what stands before it can be trusted, the rest cannot"
+        )
+    context.exit(0 if verdict.intact else 1)
+
+
+@click.command("list", cls=HaftCommand)
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many."
+)
+@click.pass_obj
+def list_record(said: Globals, limit: int) -> None:
+    """The newest records, newest first."""
+    entries = _record().last(limit)
+    if said.json:
+        facts(entries)
+    else:
+        table([_row(entry) for entry in entries])
+
+
+def _row(entry: dict[str, Any]) -> tuple[str, ...]:
+    fields = ("seq", "at", "type", "run", "tool", "who", "status")
+    decision = (entry.get("decision") or {}).get("action", "")
+    return (*("" if entry.get(name) is None else str(entry[name]) for name in fields), decision)
+
+
+@click.command("export", cls=HaftCommand)
+@click.option("--to", "target", metavar="FILE", type=click.Path(dir_okay=False), help="Write there. Default: stdout.")
+@click.pass_obj
+def export_record(said: Globals, target: str | None) -> None:
+    """All records as JSON lines, oldest first, each with its number and hash; with --json as one array."""
+    record = _record()
+    if target is None:
+        _print(record, as_array=said.json)
+        return
+    count = _write(record, target)
+    if said.json:
+        facts({"file": os.path.abspath(target), "records": count})
+    elif not said.quiet:
+        say(f"{count} records written to {target}")
+
+
+def _print(record: RecordFacade, *, as_array: bool) -> None:
+    """A line each; with `--json` the same lines as one array. Never all in memory: the record only grows."""
+    first = True
+    for entry in record.entries():
+        lead = "" if not as_array else "[" if first else ","
+        data(f"{lead}{to_json_text(entry)}\n")
+        first = False
+    if as_array:
+        data("[]\n" if first else "]\n")
+
+
+def _write(record: RecordFacade, target: str) -> int:
+    count = 0
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            for entry in record.entries():
+                file.write(to_json_text(entry) + "\n")
+                count += 1
+    except OSError as error:
+        raise BadUsage(f"{target} cannot be written: {error.strerror}") from error
+    return count

@@ -1,0 +1,98 @@
+"""`haft cancel RUN | --all`: ask the host of a run to end it, from any process, and wait until it has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from haft.contracts import STATUSES, TERMINAL, BadUsage, RunId
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import history, history_with, recover
+from haft.surfaces.cli.screen.printing import facts, lines, say
+from haft.surfaces.cli.screen.terminal import visible
+from haft.surfaces.cli.words.run_names import complete_run
+
+if TYPE_CHECKING:
+    from haft.runs import History, RunRecord
+
+WAIT_SECONDS: Final = 10.0
+_WORD_AFTER: Final = 1.0
+_PAUSE: Final = 0.1
+_MOST: Final = 10_000
+
+
+@click.command("cancel", cls=HaftCommand)
+@click.argument("run", required=False, shell_complete=complete_run, help="A run; without one, `--all`.")
+@click.option("--all", "everything", is_flag=True, help="Every run that has not ended; with -w, of that workspace.")
+@click.pass_context
+def cancel_runs(context: click.Context, run: str | None, everything: bool) -> None:
+    """Stop a run of any process, and wait up to ten seconds until it has ended."""
+    said = context.find_object(Globals) or Globals()
+    if (run is None) == (not everything):
+        raise BadUsage("`haft cancel` needs a run or `--all`", hint="`haft log --status in-progress` shows what runs")
+    with history() if run is None else history_with(run) as kept:
+        wanted: Sequence[RunRecord] = []
+        if kept is not None:
+            wanted = [kept.find(run)] if run is not None else _open_runs(kept, said.workspace)
+        answers = [] if kept is None else _cancel(kept, wanted, said)
+    if said.json:
+        facts(answers)
+    else:
+        lines(_worded(answer) for answer in answers)
+        if not answers and not said.quiet:
+            say("nothing runs")
+    context.exit(0 if all(answer["ended"] for answer in answers) else 1)
+
+
+def _open_runs(kept: History, workspace: str | None) -> list[RunRecord]:
+    from haft.runs import Filter
+
+    waiting = [status for status in STATUSES if status not in TERMINAL]
+    found = [run for status in waiting for run in kept.runs(Filter(status=status, workspace=workspace, limit=_MOST))]
+    return list({run.id: run for run in found}.values())
+
+
+def _cancel(kept: History, runs: Sequence[RunRecord], said: Globals) -> list[dict[str, Any]]:
+    from haft.service import user_name
+
+    for run in runs:
+        if run.is_open:
+            kept.request_cancel(run.id, user_name())
+    ended = _wait(kept, [run.id for run in runs if run.is_open], said)
+    return [
+        {
+            "run": run.id,
+            "tool": run.tool,
+            "status": ended.get(run.id, run).status,
+            "ended": not ended.get(run.id, run).is_open,
+            "alreadyEnded": not run.is_open,
+        }
+        for run in runs
+    ]
+
+
+def _wait(kept: History, runs: Sequence[RunId], said: Globals) -> dict[RunId, RunRecord]:
+    """The runs as they stand when all have ended, or when it has taken too long."""
+    began = time.monotonic()
+    told = said.quiet
+    found = {run: kept.find(run) for run in runs}
+    while any(run.is_open for run in found.values()) and (passed := time.monotonic() - began) < WAIT_SECONDS:
+        if passed > _WORD_AFTER and not told:
+            say("waiting for the end")
+            told = True
+            recover(state_home())
+        time.sleep(_PAUSE)
+        found = {name: kept.find(name) if run.is_open else run for name, run in found.items()}
+    return found
+
+
+def _worded(answer: dict[str, Any]) -> str:
+    if answer["alreadyEnded"]:
+        return visible(f"{answer['run']} {answer['tool']} had already ended: {answer['status']}")
+    if not answer["ended"]:
+        return visible(f"{answer['run']} {answer['tool']} was asked to end and has not yet: {answer['status']}")
+    return visible(f"{answer['run']} {answer['tool']} {answer['status']}")

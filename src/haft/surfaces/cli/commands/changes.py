@@ -1,0 +1,136 @@
+"""`haft changes list|apply|drop`: what runs hold back, settled from any process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from haft.contracts import EXIT_CODES, BadUsage, Outcome, UnknownRun, iso_time
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.person.settling import settled, tell_in_the_way
+from haft.surfaces.cli.place import change_sets, history, tell_what_is_logged
+from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
+from haft.surfaces.cli.words.run_names import complete_changes
+from haft.surfaces.cli.words.times import clock
+
+if TYPE_CHECKING:
+    from haft.changes.ledger import Row
+    from haft.runs import History
+
+Verb = Literal["apply", "drop"]
+
+
+@click.command("list", cls=HaftCommand)
+@click.pass_obj
+def list_held(said: Globals) -> None:
+    """The runs that hold changes, newest first, and why. With `-w` only those of that workspace."""
+    tell_what_is_logged(said)
+    workspace = None if said.workspace is None else os.path.realpath(said.workspace)
+    held: list[tuple[Row, str | None]] = []
+    with history() as kept, change_sets() as changes:
+        if kept is not None and changes is not None:
+            held = [(row, _tool(kept, row.run)) for row in reversed(changes.ledger.all(workspace, "held"))]
+    if said.json:
+        facts([_shape(row, tool) for row, tool in held])
+    elif held:
+        table([(row.run, clock(row.at), _count(row.files), tool or "?", row.reason or "") for row, tool in held])
+    elif not said.quiet:
+        say("no run holds changes")
+
+
+def _tool(kept: History, run: str) -> str | None:
+    try:
+        return kept.find(run).tool
+    except UnknownRun:
+        return None
+
+
+def _shape(row: Row, tool: str | None) -> dict[str, Any]:
+    return {
+        "run": row.run,
+        "tool": tool,
+        "workspace": row.workspace,
+        "who": row.who,
+        "thread": row.thread,
+        "parent": row.parent,
+        "engine": row.engine,
+        "files": row.files,
+        "reason": row.reason,
+        "heldAt": iso_time(row.at),
+    }
+
+
+def _count(files: int) -> str:
+    return "1 path" if files == 1 else f"{files:_} paths"
+
+
+@click.command("apply", cls=HaftCommand)
+@click.argument("run", shell_complete=complete_changes("held"), help="A run that holds changes.")
+@click.pass_context
+def apply_changes(context: click.Context, run: str) -> None:
+    """Commit what a run holds, as `haft diff RUN` shows it. Where the same files have changed again since, nothing is
+    touched (exit 5), and `haft diff` then shows the changes against what is there now: apply again to take them in all
+    the same."""
+    _settle(context, "apply", run)
+
+
+@click.command("drop", cls=HaftCommand)
+@click.argument("run", shell_complete=complete_changes("held"), help="A run that holds changes.")
+@click.pass_context
+def drop_changes(context: click.Context, run: str) -> None:
+    """Throw away what a run holds. The workspace stays as it is."""
+    _settle(context, "drop", run)
+
+
+def _settle(context: click.Context, verb: Verb, run: str) -> None:
+    said = context.find_object(Globals) or Globals()
+    tell_what_is_logged(said)
+    row = _held(verb, run)
+    outcome = asyncio.run(_perform(verb, row, said))
+    failure = outcome.error
+    if failure is not None and failure.code != "conflict":
+        complain(failure.message, failure.hint)
+        if said.json:
+            facts({"error": failure.to_json()})
+        context.exit(EXIT_CODES.get(failure.code, 1))
+    conflicts = [conflict.to_json() for conflict in outcome.changes.conflicts]
+    if said.json:
+        state = outcome.result["state"]
+        facts({"run": row.run, "state": state, "files": row.files, "conflicts": conflicts, "settledBy": outcome.run_id})
+    elif failure is None:
+        lines([f"{row.run}: {_count(row.files)} {'committed' if verb == 'apply' else 'thrown away'}"])
+        if verb == "apply" and not said.quiet:
+            say(f"`haft undo {row.run}` takes it back")
+    if failure is not None:
+        if not said.quiet:
+            tell_in_the_way(conflicts)
+        complain(failure.message, failure.hint)
+        context.exit(EXIT_CODES["conflict"])
+
+
+def _held(verb: Verb, name: str) -> Row:
+    """The change set that is meant. Refused here: a run that holds nothing needs no other run to say so."""
+    from haft.service.changes import nothing_to
+
+    with history() as kept, change_sets() as changes:
+        if kept is None or changes is None:
+            raise UnknownRun(name)
+        record = kept.find(name)
+        row = changes.ledger.get(record.id)
+    if row is None:
+        raise nothing_to(verb, record)
+    if row.state != "held":
+        words = "thrown away" if row.state == "discarded" else row.state
+        hint = f"`haft undo {row.run}` takes them back" if row.state == "committed" else None
+        raise BadUsage(f"{row.run} holds no changes: they are {words}", hint=hint)
+    return row
+
+
+async def _perform(verb: Verb, row: Row, said: Globals) -> Outcome:
+    from haft.service import ToolService
+
+    async with ToolService.open(row.workspace) as service:
+        return await settled(service.apply(row.run) if verb == "apply" else service.drop(row.run), said)

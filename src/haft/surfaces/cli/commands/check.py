@@ -1,0 +1,249 @@
+"""`haft tools check`: what is wrong with tools of any format, how to mend it, and mending what is safe to mend.
+
+Every executable is asked anew, behind read-only walls: what is kept of earlier listings is not used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import click
+
+from haft.contracts import AskingLauncher, BadUsage, Launcher, Listing, UnknownTool
+from haft.surfaces.cli.commands.tools import complete_names, listings
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import tell_what_is_logged, workspace_of
+from haft.surfaces.cli.screen.printing import facts, lines, say, warn
+from haft.surfaces.cli.screen.terminal import one_line, styled, visible
+from haft.surfaces.cli.words.parameters import LATER, OPTIONS
+
+if TYPE_CHECKING:
+    from haft.authoring.check import Code, Report, Target
+    from haft.toolsets.discovery import Discovery
+
+RESERVED: Final = frozenset(option.removeprefix("--") for option in (*OPTIONS, *LATER))
+"""Parameters that cannot be given on a line as others are."""
+_STYLES: Final = {"error": "bad", "warning": "warn", "note": "dim"}
+
+
+def complete_what(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """For shells: the tools there are, and files."""
+    from click.shell_completion import CompletionItem
+
+    return [*complete_names(context, parameter, incomplete), CompletionItem(incomplete, type="file")]
+
+
+def complete_codes(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """For shells: the codes there are."""
+    from click.shell_completion import CompletionItem
+
+    from haft.authoring.check import CODES
+
+    return [CompletionItem(code.code, help=code.meaning) for code in CODES.values() if code.code.startswith(incomplete)]
+
+
+@click.command("check", cls=HaftCommand)
+@click.argument(
+    "what",
+    metavar="[PATH|NAME]...",
+    nargs=-1,
+    shell_complete=complete_what,
+    help="Files, folders, skills, or loaded tools. Without any: the workspace's .agents/tools, and what is loaded.",
+)
+@click.option("--explain", metavar="CODE", shell_complete=complete_codes, help="What a code means, and what to do.")
+@click.option("--fix", is_flag=True, help="Mend what is safe to mend: run bits, rights of others, line ends.")
+@click.pass_context
+def check_tools(context: click.Context, what: tuple[str, ...], explain: str | None, fix: bool) -> None:
+    """What is wrong with tools of any format, and how to mend it. Exits 1 where there are errors."""
+    said = context.find_object(Globals) or Globals()
+    if explain is not None:
+        if what or fix:
+            raise BadUsage("`--explain` stands alone", hint=f"haft tools check --explain {explain}")
+        _explain(explain, said)
+        return
+    targets, loaded = _wanted(what, said)
+    reports = _checked(targets, loaded, said, fix=fix)
+    if said.json:
+        facts([report.to_json() for report in reports])
+    else:
+        lines(line for report in reports for line in lines_of(report))
+        if not said.quiet:
+            sum_up(reports)
+    context.exit(0 if all(report.ok for report in reports) else 1)
+
+
+def _wanted(words: Sequence[str], said: Globals) -> tuple[list[Target], list[Listing]]:
+    """What is to be checked where it lies, and what only as it was loaded."""
+    from haft.authoring.check import targets_of
+    from haft.sources.amp_toolbox.finding import PROJECT
+
+    targets: list[Target] = []
+    loaded: list[Listing] = []
+    known: list[Listing] | None = None
+    workspace = workspace_of(said)
+    for word in words:
+        if os.sep in word or word in (os.curdir, os.pardir):
+            targets += targets_of(os.path.expanduser(word), workspace)
+            continue
+        known = listings(said) if known is None else known
+        listing = _named(word, known)
+        if listing is not None:
+            _sort_in(listing, workspace, targets, loaded)
+        else:
+            targets += targets_of(word, workspace)
+    if not words:
+        project = os.path.join(workspace, PROJECT)
+        targets += targets_of(project, workspace) if os.path.isdir(project) else []
+        for listing in listings(said, asking=False):
+            if listing.spec.kind != "builtin":
+                _sort_in(listing, workspace, targets, loaded)
+    once: dict[str, Target] = {}
+    for target in targets:
+        once.setdefault(os.path.abspath(target.path), target)
+    return list(once.values()), loaded
+
+
+def _named(word: str, found: Sequence[Listing]) -> Listing | None:
+    """The loaded tool of this name; None where the word is a path."""
+    for listing in sorted(found, key=lambda one: not one.enabled):
+        if listing.spec.name == word:
+            return listing
+    if not os.path.lexists(word):
+        raise UnknownTool(word[:80], (listing.spec.name for listing in found))
+    return None
+
+
+def _sort_in(listing: Listing, workspace: str, targets: list[Target], loaded: list[Listing]) -> None:
+    from haft.authoring.check import target_at
+
+    if listing.spec.kind in ("amp-toolbox", "bash-plugin") and os.path.isfile(listing.spec.origin):
+        targets.append(target_at(listing.spec.origin, workspace))
+    else:
+        loaded.append(listing)
+
+
+def _checked(targets: Sequence[Target], loaded: Sequence[Listing], said: Globals, *, fix: bool) -> list[Report]:
+    import asyncio
+
+    from haft.authoring.check import check_listing
+    from haft.service import looking_launcher
+
+    reports: list[Report] = []
+    if targets:
+        tell_what_is_logged(said)
+        discovery = _discovery(said)
+        with looking_launcher(workspace_of(said), state_home()) as launcher:
+            reports += asyncio.run(_check_and_mend(targets, launcher, said, discovery, fix=fix))
+        reports = [_settled(report, discovery) for report in reports]
+        # Whoever was checked is asked again when tools are listed, if it could not be understood before.
+        discovery.forget_failures(os.path.abspath(target.path) for target in targets)
+    return reports + [check_listing(listing, RESERVED) for listing in loaded]
+
+
+def _discovery(said: Globals) -> Discovery:
+    from haft.config.config import load_config
+    from haft.toolsets.discovery import Discovery
+
+    discovery = Discovery(workspace_of(said), state_home(), os.environ)
+    discovery.configure(load_config(workspace_of(said), os.environ, trust_home=state_home().path))
+    return discovery
+
+
+def _settled(report: Report, discovery: Discovery) -> Report:
+    """Without what a setting has decided."""
+    if not report.has("separator-unclear"):
+        return report
+    from dataclasses import replace
+
+    if not discovery.sets_separator(report.name or "", os.path.abspath(report.target)):
+        return report
+    return replace(report, findings=[each for each in report.findings if each.code != "separator-unclear"])
+
+
+async def _check_and_mend(
+    targets: Sequence[Target], launcher: AskingLauncher, said: Globals, discovery: Discovery, *, fix: bool
+) -> list[Report]:
+    from haft.authoring.check import check_targets, mend
+
+    def granting(target: Target) -> Launcher:
+        is_toolbox = target.format == "amp-toolbox"
+        return launcher.granting(discovery.granted_at(target.path)) if is_toolbox else launcher
+
+    found = await check_targets(targets, launcher, RESERVED, granting=granting)
+    changed: dict[int, list[str]] = {}
+    for at, reports in enumerate(found) if fix else ():
+        mended = mend((finding for report in reports for finding in report.findings), workspace_of(said))
+        for finding, done in mended.done:
+            changed.setdefault(at, []).append(finding.code)
+            if not said.quiet:
+                say(f"{one_line(finding.path or targets[at].path)}: fixed {finding.code}: {done}")
+        for finding, why in mended.refused:
+            warn(f"{one_line(finding.path or targets[at].path)}: {finding.code} could not be mended: {why}")
+    if changed:
+        # All of them: what was mended for one, such as a directory, is mended for others.
+        found = await check_targets(targets, launcher, RESERVED, granting=granting)
+    for at, codes in changed.items():
+        found[at] = [found[at][0].mended(codes), *found[at][1:]]
+    return [report for reports in found for report in reports]
+
+
+def lines_of(report: Report, stream: IO[Any] | None = None) -> Iterator[str]:
+    """What was found, for people. `stream` is where it goes."""
+    for finding in report.findings:
+        where = finding.path or report.target
+        if finding.line is not None:
+            where = f"{where}:{finding.line}"
+        level = styled(finding.level, _STYLES[finding.level], stream or sys.stdout)
+        yield f"{one_line(where)}: {level} {finding.code}: {one_line(finding.message)}"
+        if finding.hint:
+            yield f"    hint: {one_line(finding.hint)}"
+
+
+def sum_up(reports: Sequence[Report]) -> None:
+    """How much was found, in a word on stderr."""
+    if not reports:
+        say("there is nothing to check")
+        return
+    counts = [_many(sum(report.count(level) for report in reports), level) for level in _LEVELS]
+    found = ", ".join(count for count in counts if count) or "nothing found"
+    say(f"{len(reports)} checked: {found}")
+    fixable = sum(finding.fixable for report in reports for finding in report.findings)
+    if fixable:
+        say(f"hint: `--fix` mends {fixable} of them")
+    if any(report.findings for report in reports):
+        say("hint: `haft tools check --explain CODE` says more")
+
+
+_LEVELS: Final = ("error", "warning", "note")
+
+
+def _many(count: int, level: str) -> str:
+    return f"{count} {level}{'s' * (count != 1)}" if count else ""
+
+
+def _explain(word: str, said: Globals) -> None:
+    from haft.authoring.check import code_of
+
+    code = code_of(word)
+    if said.json:
+        facts(code.to_json())
+    else:
+        lines(visible(line) for line in _explained(code))
+
+
+def _explained(code: Code) -> Iterable[str]:
+    import textwrap
+
+    yield f"{code.code} ({code.level}{', `--fix` mends it' if code.fixable else ''})"
+    yield ""
+    yield code.meaning
+    yield ""
+    yield from textwrap.wrap(code.explanation, 100)
+    for title, example in (("Not so:", code.bad), ("But so:", code.good)):
+        yield ""
+        yield title
+        yield from (f"    {line}" for line in example.splitlines())

@@ -1,0 +1,78 @@
+"""`haft config show`: every setting, its value, and who set it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+import click
+
+from haft.contracts import BadConfig
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import tell_trust_hint, workspace_of
+from haft.surfaces.cli.screen.printing import facts, lines, say, table, to_json_text
+from haft.surfaces.cli.screen.terminal import visible
+
+MOST_SHOWN: Final = 60
+"""Characters of a value in the table."""
+
+
+@click.command("show", cls=HaftCommand)
+@click.pass_obj
+def show_config(said: Globals) -> None:
+    """The settings in force, where each comes from, what was ignored, and the files that were read."""
+    from haft.service import SETTINGS, load_config
+
+    workspace = _workspace(said)
+    config = load_config(workspace, os.environ, trust_home=state_home().path)
+    rules = config.rules
+    _ = config.enablement  # what is wrong with it is said here too
+    if said.json:
+        facts(
+            {
+                "workspace": workspace,
+                "files": list(config.files),
+                "trusted": config.trusted,
+                "settings": [
+                    {
+                        "name": setting.name,
+                        "value": config.shown(setting.name),
+                        "default": setting.default,
+                        "source": config.sources[setting.name],
+                        "what": setting.what,
+                    }
+                    for setting in SETTINGS
+                ],
+                "rules": [{"rule": rule.words, "origin": rule.origin, "source": rule.source} for rule in rules],
+                "ignored": [one.to_json() for one in config.ignored],
+                "unset": [one.to_json() for one in config.unset],
+            }
+        )
+        return
+    # Rules and free tables are long: their place is in the file, and the rules stand below, one a line.
+    table([(one.name, _short(config.shown(one.name)), config.sources[one.name]) for one in SETTINGS], cut=False)
+    lines(f"rule: {visible(rule.words)} ({visible(rule.source)})" for rule in rules)
+    lines(f"ignored: {visible(one.sentence())}" for one in config.ignored)
+    lines(f"unset: {visible(one.sentence())}" for one in config.unset)
+    if not said.quiet:
+        tell_trust_hint(config)
+        if config.trusted:
+            say("the workspace's file is trusted")
+        say(f"workspace: {workspace or 'none here'}")
+        say(f"files read: {', '.join(config.files) or 'none'}")
+
+
+def _short(value: Any) -> str:
+    text = to_json_text(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+
+
+def _workspace(said: Globals) -> str | None:
+    try:
+        return workspace_of(said)
+    except BadConfig as error:
+        if not said.quiet:
+            say(f"no workspace: {error.message}")
+            say(f"hint: {error.hint}")
+        return None

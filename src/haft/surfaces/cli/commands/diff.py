@@ -1,0 +1,203 @@
+"""`haft diff RUN`: what a run changed.
+
+Into a pipe goes the patch and nothing else, byte for byte, so that `haft diff RUN | git apply -R` works; what a patch
+cannot tell is said on stderr. On a terminal all of it is shown together, in colour, with nothing that could steer the
+terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeVar
+
+import click
+
+from haft.contracts import BadUsage, Change, Conflicting
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import change_sets, history_with, tell_what_is_logged
+from haft.surfaces.cli.screen.patches import coloured
+from haft.surfaces.cli.screen.printing import facts, say, verbatim, warn, writing
+from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible, width
+from haft.surfaces.cli.words.run_names import complete_run
+
+if TYPE_CHECKING:
+    from haft.changes.committing.manifest import Altered
+    from haft.changes.diff.difference import FileDifference
+    from haft.runs import RunRecord
+
+Form = Literal["patch", "stat"]
+
+
+class ChangeSet(Protocol):
+    """What a run changed, as it is kept."""
+
+    @property
+    def run(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def complete(self) -> bool: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def conflicts(self) -> tuple[Conflicting, ...]: ...
+    @property
+    def entries(self) -> Sequence[Any]: ...
+
+
+Kept = TypeVar("Kept", bound=ChangeSet)
+
+
+class KeptChanges(Protocol[Kept]):
+    """Where change sets and their content are kept."""
+
+    def find(self, run: str, /) -> Kept: ...
+    def read(self, change_set: Kept, altered: Altered, side: Literal["before", "after"], /) -> BinaryIO | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the record says of the changes of a run, where none of them is kept."""
+
+    run: str
+    state: str
+    engine: str
+    complete: bool
+    reason: str | None
+    files: tuple[FileDifference, ...]
+    conflicts: tuple[Conflicting, ...] = ()
+
+    @property
+    def entries(self) -> tuple[FileDifference, ...]:
+        return self.files
+
+
+@click.command("diff", cls=HaftCommand)
+@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
+@click.option("--stat", is_flag=True, help="Only which files, and how many lines of each.")
+@click.pass_obj
+def print_diff(said: Globals, run: str, stat: bool) -> None:
+    """What a run changed in the files of its workspace, as a patch."""
+    tell_what_is_logged(said)
+    form: Form = "stat" if stat else "patch"
+    with history_with(run) as kept, change_sets() as changes:
+        record = kept.find(run)
+        if changes is not None and changes.ledger.get(record.id) is not None:
+            print_changes(changes, record.id, said, form)
+        elif record.is_open:
+            raise BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
+        else:
+            recorded = _recorded(record)
+            _print(recorded, recorded.files, said, form)
+
+
+def print_changes(kept: KeptChanges[Kept], run: str, said: Globals, form: Form) -> None:
+    """The change set of `run`, as the options want it."""
+    from haft.changes.diff.difference import differences
+
+    found = kept.find(run)
+    _print(found, differences(found.entries, lambda altered, side: kept.read(found, altered, side)), said, form)
+
+
+def _recorded(run: RunRecord) -> Recorded:
+    """A run without a change set: it changed nothing, nothing watched it, or its changes were thrown away."""
+    from haft.changes.diff.difference import FileDifference
+
+    changes = run.record["changes"]
+    files = tuple(
+        FileDifference(
+            Change(each["path"], each["type"], each["kind"], each.get("before"), each.get("after")),
+            0,
+            0,
+            None,
+            "what it held is not kept",
+        )
+        for each in changes["files"]
+    )
+    return Recorded(run.id, changes["state"], changes["engine"], changes["complete"], changes["reason"], files)
+
+
+def _print(found: ChangeSet, each_file: Iterable[FileDifference], said: Globals, form: Form) -> None:
+    from haft.changes.diff.diffstat import stat_lines
+
+    if said.json:
+        facts(_gathered(found, each_file))
+        return
+    _tell_state(found, said)
+    if not found.entries:
+        if not said.quiet:
+            say(f"{found.run} changed nothing" if found.complete else f"no changes of {found.run} are known")
+    elif form == "stat":
+        counted = stat_lines((replace(each, text=each.text and "") for each in each_file), width())
+        verbatim(_coloured_bar(line) for line in counted)
+    elif is_terminal(sys.stdout):
+        verbatim(line for each in each_file for line in _for_person(each))
+    else:
+        _print_patch(each_file, said)
+
+
+def _gathered(found: ChangeSet, each_file: Iterable[FileDifference]) -> dict[str, object]:
+    return {
+        "run": found.run,
+        "engine": found.engine,
+        "complete": found.complete,
+        "reason": found.reason,
+        "state": found.state,
+        "conflicts": [conflict.to_json() for conflict in found.conflicts],
+        "files": [each.to_json() for each in each_file],
+    }
+
+
+def _tell_state(found: ChangeSet, said: Globals) -> None:
+    """Where these changes are, and whether they are all."""
+    if not found.complete:
+        warn(f"the change set is not complete: {found.reason}")
+    if said.quiet:
+        return
+    for conflict in found.conflicts:
+        by = "outside of haft" if conflict.by == "outside" else f"by {conflict.by}"
+        say(f"in conflict: {one_line(conflict.path)}, changed {by}")
+    if found.state == "held":
+        why = f" ({one_line(found.reason)})" if found.complete and found.reason else ""
+        say(f"held: not in the workspace{why}; `haft changes apply {found.run}` or `haft changes drop {found.run}`")
+    elif found.state in ("undone", "discarded"):
+        say(f"{found.state}: not in the workspace")
+
+
+def _print_patch(each_file: Iterable[FileDifference], said: Globals) -> None:
+    """The patch as it is; what is missing in it is said."""
+    for each in each_file:
+        if each.text:
+            with writing():
+                # Not by the encoding of the terminal: a patch holds the bytes of files.
+                sys.stdout.buffer.write(each.text.encode("utf-8", "surrogateescape"))
+        if each.note and each.renamed_to is None and not said.quiet:
+            say(f"not in the patch: {one_line(each.change.path)}: {one_line(each.note)}")
+    with writing():
+        sys.stdout.flush()
+
+
+def _for_person(each: FileDifference) -> Iterator[str]:
+    if each.renamed_to is not None:
+        return
+    if each.text is None:
+        yield styled(one_line(f"{each.change.type} {each.change.path}"), "bold", sys.stdout)
+    else:
+        yield from coloured(each.text, sys.stdout)
+    if each.note:
+        yield styled(one_line(each.note), "dim", sys.stdout)
+
+
+def _coloured_bar(line: str) -> str:
+    start, bar, signs = visible(line).rpartition(" ")
+    if " | " not in start or signs.strip("+-"):
+        return start + bar + signs
+    plus = signs.rstrip("-")
+    minus = signs[len(plus) :]
+    return (
+        start + bar + "".join(styled(part, how, sys.stdout) for part, how in ((plus, "good"), (minus, "bad")) if part)
+    )

@@ -1,0 +1,62 @@
+"""`haft doctor`: the checks of the service, for a person or as JSON."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from haft.contracts import BadConfig
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import current_directory
+from haft.surfaces.cli.screen.printing import facts, lines
+from haft.surfaces.cli.screen.terminal import one_line, styled
+
+if TYPE_CHECKING:
+    from haft.config.ownership import Stranger
+    from haft.service.checks import Check
+
+_STYLES = {"ok": "good", "warn": "warn", "broken": "bad"}
+
+
+@click.command("doctor", cls=HaftCommand)
+@click.pass_context
+def examine(context: click.Context) -> None:
+    """What this machine can do, what is broken, and what to do about it. Exits 1 where something is broken."""
+    from haft.service import diagnose
+
+    said = context.find_object(Globals) or Globals()
+    workspace, found = _workspace(said)
+    checks = []
+    for check in itertools.chain(found, diagnose(state_home(), workspace, os.environ)):
+        checks.append(check)
+        if not said.json:
+            mark = styled(f"{check.state:<6}", _STYLES[check.state], sys.stdout)
+            lines([f"{mark}  {check.check}: {one_line(check.detail)}"])
+            if check.hint and check.state != "ok":
+                lines([f"        hint: {one_line(check.hint)}"])
+    if said.json:
+        facts([check.to_json() for check in checks])
+    context.exit(1 if any(check.state == "broken" for check in checks) else 0)
+
+
+def _workspace(said: Globals) -> tuple[str | None, list[Check]]:
+    """The workspace, and those that do not count."""
+    from haft.service import find_workspace
+    from haft.service.checks import Check
+
+    if said.workspace is not None:
+        return said.workspace, []
+    strangers: list[Check] = []
+
+    def passed_over(stranger: Stranger) -> None:
+        strangers.append(Check("workspace", "warn", stranger.sentence(), stranger.remedy()))
+
+    try:
+        return find_workspace(current_directory(), state_home().path, passed_over), strangers
+    except BadConfig as error:
+        return None, [*strangers, Check("workspace", "warn", error.message, error.hint)]

@@ -1,0 +1,37 @@
+"""`haft help` and `haft version`: what `--help` and `--version` print, for those who type a word."""
+
+from __future__ import annotations
+
+import click
+
+from haft.contracts import BadUsage
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.screen.printing import facts, lines
+
+
+@click.command("help", cls=HaftCommand)
+@click.argument("command", nargs=-1, help="A command, such as `tools use`. None: all commands.")
+@click.pass_context
+def print_help(context: click.Context, command: tuple[str, ...]) -> None:
+    """How a command is used: `haft help tools use` prints what `haft tools use --help` does."""
+    wanted = context.find_root()
+    for name in command:
+        group = wanted.command
+        if not isinstance(group, click.Group):
+            raise BadUsage(f"`{wanted.command_path}` has no command `{name}`", hint=f"`{wanted.command_path} --help`")
+        _name, found, _rest = group.resolve_command(wanted, [name])
+        assert found is not None
+        wanted = click.Context(found, info_name=name, parent=wanted, help_option_names=["--help", "-h"])
+    lines([wanted.get_help()])
+
+
+@click.command("version", cls=HaftCommand)
+@click.pass_obj
+def print_version(said: Globals) -> None:
+    """The version of haft."""
+    from haft.version import __version__
+
+    if said.json:
+        facts({"version": __version__})
+    else:
+        lines([f"haft {__version__}"])

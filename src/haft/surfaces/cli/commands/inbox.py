@@ -1,0 +1,308 @@
+"""`haft inbox`, `haft approve`, `haft reject`: calls that wait for a person, answered from any process.
+
+Looking and answering start no host. Where the process that asked is alive it takes the answer; only what was tried and
+has lost its host is committed or dropped here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from haft.contracts import EXIT_CODES, BadUsage, Grants
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import recover, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
+from haft.surfaces.cli.screen.terminal import framed, one_line
+from haft.surfaces.cli.words.times import lasted
+
+if TYPE_CHECKING:
+    from haft.policy.approval import Waiting
+    from haft.service.inbox import InboxFacade, Reply
+
+MOST: Final = 50
+
+
+@click.command("inbox", cls=HaftCommand)
+@click.option("--all", "everywhere", is_flag=True, help="Of every workspace.")
+@click.pass_obj
+def list_inbox(said: Globals, everywhere: bool) -> None:
+    """The calls that wait for a person in this workspace, oldest first, each shown whole."""
+    from haft.service.inbox import to_json
+
+    workspace = None if everywhere else os.path.realpath(workspace_of(said))
+    with _inbox() as inbox:
+        found = [] if inbox is None else inbox.waiting(workspace)
+    if said.json:
+        facts([to_json(waiting) for waiting in found])
+        return
+    now = time.time()
+    table([_row(waiting, now) for waiting in found])
+    for waiting in found:
+        lines(["", one_line(f"{waiting.id}, asked by {waiting.who} in {waiting.thread}, {waiting.workspace}")])
+        lines(_shown(waiting))
+    if said.quiet:
+        return
+    if not found:
+        say(
+            "nothing waits for an answer"
+            + ("" if everywhere else " in this workspace: `haft inbox --all` looks in all")
+        )
+    else:
+        say("`haft approve ID`, `haft reject ID`")
+
+
+def _row(waiting: Waiting, now: float) -> tuple[str, ...]:
+    shown = waiting.shown
+    age, left = lasted(max(0.0, now - waiting.created_at)), lasted(max(0.0, waiting.expires_at - now))
+    return waiting.id, f"{age} ago", f"expires in {left}", shown["tool"], shown["reason"]
+
+
+def _shown(waiting: Waiting) -> Iterator[str]:
+    from haft.surfaces.cli.person.questions import request_in, shown_call, shown_choices, shown_trial
+
+    request = request_in(waiting)
+    yield from shown_call(request, request.arguments, waiting.workspace, sys.stdout)
+    if request.diff is not None:
+        if request.output:
+            yield from framed(request.output.removesuffix("\n"))
+        yield from shown_trial(request, request.diff, sys.stdout)
+    yield from shown_choices(request.to_allow, "--thread or --always also allows")
+    if request.withheld:
+        options = " ".join(f"--env {name}" for name in request.withheld)
+        yield f"  {options}: the tool sees the value; with --always in all such calls"
+
+
+@contextlib.contextmanager
+def _inbox() -> Iterator[InboxFacade | None]:
+    """The inbox, dead hosts cleaned up; None where there is no state yet."""
+    from haft.service.inbox import InboxFacade
+    from haft.service.reading import has_state
+
+    home = state_home()
+    if not has_state(home):
+        yield None
+        return
+    recover(home)
+    with contextlib.closing(InboxFacade(home)) as inbox:
+        yield inbox
+
+
+def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """What waits, by name."""
+    from click.shell_completion import CompletionItem
+
+    from haft.contracts import HaftError
+    from haft.service.inbox import InboxFacade
+    from haft.service.reading import has_state
+
+    try:
+        home = state_home()
+        if not has_state(home):
+            return []
+        with contextlib.closing(InboxFacade(home)) as inbox:
+            found = inbox.waiting()
+    except (HaftError, OSError):
+        return []
+    named = [one for one in found if one.id.startswith(incomplete)][-MOST:]
+    return [CompletionItem(one.id, help=f"{one.shown['tool']}: {one.shown['reason']}") for one in named]
+
+
+@click.command("approve", cls=HaftCommand)
+@click.argument("name", metavar="ID", shell_complete=_complete, help="A request or its run, or a beginning of it.")
+@click.option("--thread", "for_thread", is_flag=True, help="Calls like it pass from now on, in its thread.")
+@click.option("--always", "for_good", is_flag=True, help="Calls like it pass from now on, in its workspace.")
+@click.option("--as", "choice", metavar="N", type=click.IntRange(min=1), help="Which of those offered, from 1.")
+@click.option("--args", metavar="JSON|@FILE|-", help="Approve it with these arguments instead.")
+@click.option("--network", is_flag=True, help="Let it use the network, with an empty /tmp.")
+@click.option("--scratch", is_flag=True, help="With the network: let it see its thread's /tmp too.")
+@click.option(
+    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let it read there too; may be repeated."
+)
+@click.option(
+    "--write", metavar="DIR", multiple=True, type=click.Path(), help="Let it write there too; may be repeated."
+)
+@click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to it; may be repeated.")
+@click.option("--message", metavar="TEXT", help="The reason, for the record.")
+@click.pass_context
+def approve_request(
+    context: click.Context,
+    name: str,
+    for_thread: bool,
+    for_good: bool,
+    choice: int | None,
+    args: str | None,
+    network: bool,
+    scratch: bool,
+    read: tuple[str, ...],
+    write: tuple[str, ...],
+    env: tuple[str, ...],
+    message: str | None,
+) -> None:
+    """Say yes to a call that waits, once; or with `--thread` or `--always` to calls like it too, no wider than
+    `haft inbox` shows. Other arguments are validated and decided again. `--network`, `--scratch`, `--read` and
+    `--write` open walls for this call, and only for it. `--env` passes on a variable as the process that asked has it;
+    with `--thread` or `--always` calls like it get it too. Where the process that asked has ended, the yes is kept for
+    the same call, once."""
+    from haft.surfaces.cli.words.wanted import granted_places, granted_variables
+    from haft.surfaces.cli.words.written_json import arguments_in
+
+    if for_thread and for_good:
+        raise BadUsage("`--thread` and `--always` cannot be used together")
+    longer = for_thread or for_good or choice is not None
+    if longer and args is not None:
+        raise BadUsage("other arguments are approved once: `--args` goes with none of --thread, --always, --as")
+    _answer(
+        context,
+        name,
+        approved=True,
+        scope="thread" if for_thread else "always" if longer else "once",
+        allow=(choice or 1) - 1,
+        arguments=None if args is None else arguments_in(args),
+        grants=Grants(
+            network=network,
+            scratch=scratch,
+            env=granted_variables(env),
+            read=granted_places("--read", read),
+            write=granted_places("--write", write),
+        ),
+        message=message,
+        choice_is_open=longer and choice is None,
+    )
+
+
+@click.command("reject", cls=HaftCommand)
+@click.argument("name", metavar="ID", shell_complete=_complete, help="A request or its run, or a beginning of it.")
+@click.option("--message", metavar="TEXT", help="Told to whoever called.")
+@click.pass_context
+def reject_request(context: click.Context, name: str, message: str | None) -> None:
+    """Say no to a call that waits. The message reaches the outcome, and with it the model."""
+    _answer(context, name, approved=False, message=message)
+
+
+def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, **answer: Any) -> None:
+    from haft.contracts import UnknownRequest
+    from haft.service import user_name
+
+    said = context.find_object(Globals) or Globals()
+    tell_what_is_logged(said)
+    with _inbox() as inbox:
+        if inbox is None:
+            raise UnknownRequest(name)
+        waiting = inbox.find(name)
+        if "grants" in answer and answer["grants"].network:
+            _require_grantable(waiting)
+        if answer.get("arguments") is not None:
+            _require_fit(waiting, answer["arguments"], said)
+        _require_choice(waiting, is_open=choice_is_open)
+        reply = inbox.answer(waiting, who=user_name(), **answer)
+    settled = _settle(reply, said) if reply.settle else None
+    if said.json:
+        facts({**reply.to_json(), "scope": answer.get("scope", "once"), "settled": settled})
+    else:
+        lines([one_line(_told(reply, answer, settled))])
+        if not said.quiet and answer["approved"]:
+            for line in _approved(waiting, answer):
+                sys.stderr.write(f"{line}\n")
+    if settled is not None and settled["error"] is not None:
+        complain(settled["error"]["message"], settled["error"]["hint"])
+        context.exit(EXIT_CODES.get(settled["error"]["code"], 1))
+
+
+def _require_grantable(waiting: Waiting) -> None:
+    """The network can be opened to calls of that workspace."""
+    from haft.service import load_config
+    from haft.service.misuse import never_granted
+
+    source = load_config(waiting.workspace, os.environ, trust_home=state_home().path).never_network
+    if source is not None:
+        raise never_granted(source)
+
+
+def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], said: Globals) -> None:
+    """`InvalidArguments` where the tool cannot be called with them. One that only the asking program knows is judged
+    there."""
+    from haft.contracts import InvalidArguments
+    from haft.schema import validator_for
+    from haft.surfaces.cli.commands.tools import listings
+
+    tool = waiting.shown["tool"]
+    spec = next((one.spec for one in listings(said) if one.spec.name == tool and one.enabled), None)
+    if spec is not None and not spec.preprocesses:
+        validator = validator_for(spec.input_schema)
+        if not validator.is_valid(arguments):
+            raise InvalidArguments(tool, validator.problems(arguments))
+
+
+def _require_choice(waiting: Waiting, *, is_open: bool) -> None:
+    offered = waiting.shown["toAllow"]
+    if is_open and len(offered) > 1:
+        listed = "; ".join(f"{number}: {one_line(one['label'])}" for number, one in enumerate(offered, 1))
+        raise BadUsage("several things could be allowed from now on: say which with `--as N`", hint=listed)
+
+
+def _approved(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
+    """What was said yes to, whole."""
+    from haft.surfaces.cli.person.questions import request_in, shown_call
+
+    request = request_in(waiting)
+    others = answer["arguments"]
+    reason = request.reason if others is None else "approved with other arguments, which are decided again"
+    arguments = request.arguments if others is None else others
+    yield from shown_call(replace(request, reason=reason), arguments, waiting.workspace, verb="asked")
+    grants: Grants = answer["grants"]
+    if grants.network:
+        yield "  and the network"
+    if grants.scratch:
+        yield "  and its thread's /tmp"
+    for name in grants.env:
+        yield f"  and the variable {one_line(name)}"
+    for place in grants.read:
+        yield f"  and reading {one_line(place)}"
+    for place in grants.write:
+        yield f"  and writing to {one_line(place)}"
+
+
+def _told(reply: Reply, answer: Mapping[str, Any], settled: Mapping[str, Any] | None) -> str:
+    waiting = reply.waiting
+    tool = waiting.shown["tool"]
+    if not reply.approved:
+        after = "" if reply.host_lives or waiting.tried else "; the process that asked has ended"
+        return f"{waiting.id}: {tool} is rejected{after}"
+    longer = ""
+    if answer["scope"] != "once":
+        label = waiting.shown["toAllow"][answer["allow"]]["label"]
+        if answer["grants"].env:
+            label += f", with {', '.join(answer['grants'].env)}"
+        longer = f", and from now on {'in its thread' if answer['scope'] == 'thread' else 'always'}: {label}"
+    if settled is not None:
+        return f"{waiting.id}: {tool} is approved{longer}; its changes are {settled['state']}"
+    if reply.host_lives:
+        return f"{waiting.id}: {tool} is approved{longer}; {waiting.run} goes on"
+    return f"{waiting.id}: {tool} is approved{longer}; the process that asked has ended: the next call like it passes"
+
+
+def _settle(reply: Reply, said: Globals) -> dict[str, Any]:
+    """Commit or drop what was tried and has lost its host."""
+    import asyncio
+
+    from haft.service import ToolService
+    from haft.surfaces.cli.person.settling import settled
+
+    async def perform() -> dict[str, Any]:
+        async with ToolService.open(reply.waiting.workspace) as service:
+            run = service.apply(reply.waiting.run) if reply.approved else service.drop(reply.waiting.run)
+            outcome = await settled(run, said)
+        state = "held" if outcome.error is not None else "committed" if reply.approved else "discarded"
+        error = None if outcome.error is None else outcome.error.to_json()
+        return {"run": outcome.run_id, "state": state, "error": error}
+
+    return asyncio.run(perform())

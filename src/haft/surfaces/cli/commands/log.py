@@ -1,0 +1,211 @@
+"""`haft log` and `haft show`: runs of any process, as they were kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from haft.contracts import STATUSES, BadUsage, near_miss
+from haft.surfaces.cli.commands.tools import complete_names
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import change_sets, history, history_with, workspace_of
+from haft.surfaces.cli.screen.printing import facts, lines, say, table, to_json_text, verbatim
+from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible, width
+from haft.surfaces.cli.screen.walls import limits_lines, walls_lines
+from haft.surfaces.cli.words.run_names import complete_run, complete_status
+from haft.surfaces.cli.words.times import clock, lasted, moment, since
+
+if TYPE_CHECKING:
+    from haft.runs import RunRecord
+
+ROOMY: Final = 100
+"""Columns from which a line has room for everything."""
+NARROW_WHO: Final = 8
+NARROW_TOOL: Final = 18
+USUAL_LIMIT: Final = 50
+MOST_FILES: Final = 100
+"""Changed files that a person is shown."""
+
+
+@click.command("log", cls=HaftCommand)
+@click.option("--tool", metavar="T", shell_complete=complete_names, help="Only runs of this tool.")
+@click.option("--status", metavar="S", shell_complete=complete_status, help=f"One of: {', '.join(STATUSES)}.")
+@click.option("--path", metavar="FILE", type=click.Path(), help="Only runs that changed this file.")
+@click.option("--who", metavar="U", help="Only runs of this user.")
+@click.option("--thread", metavar="T", help="Only runs of this conversation.")
+@click.option("--parent", metavar="RUN", shell_complete=complete_run, help="Only runs that this run made.")
+@click.option("--since", "after", metavar="T", help="`2h`, `30m`, `1d`, a date or an ISO time.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=USUAL_LIMIT, show_default=True, help="At most so many."
+)
+@click.pass_obj
+def log_runs(said: Globals, /, after: str | None, status: str | None, path: str | None, **wanted: Any) -> None:
+    """Runs of every process, newest first. With `-w` only those of that workspace."""
+    from haft.runs import Filter
+
+    if status is not None and status not in STATUSES:
+        near = near_miss(status, STATUSES)
+        hint = f"did you mean `{near}`?" if near else f"the statuses are {', '.join(STATUSES)}"
+        raise BadUsage(f"there is no status `{status}`", hint=hint)
+    earliest = None if after is None else since(after)
+    with history() as kept:
+        if kept is not None and wanted["parent"] is not None:
+            wanted["parent"] = kept.find(wanted["parent"]).id
+        workspace = said.workspace
+        if path is not None:
+            workspace = workspace_of(said)
+            path = _inside(workspace, path)
+        chosen = Filter(status=status, since=earliest, path=path, workspace=workspace, **wanted)
+        with change_sets() as changes:
+            found = [] if kept is None else kept.runs(replace(chosen, limit=chosen.limit + 1))
+            more, found = len(found) > chosen.limit, found[: chosen.limit]
+            if changes is not None:
+                found = [changes.brought_up_to_date(run) for run in found]
+    if said.json:
+        facts([run.to_json() for run in found])
+    elif found:
+        table(list(_rows(found)))
+        if not said.quiet:
+            if more and chosen.limit == USUAL_LIMIT:  # Whoever named another knows.
+                say(f"the {chosen.limit} newest; `--limit N` shows more")
+            if chosen.workspace is None:
+                _tell_workspaces(found, said)
+    elif not said.quiet:
+        say("no runs")
+
+
+def _tell_workspaces(runs: Sequence[RunRecord], said: Globals) -> None:
+    """Where runs of other workspaces are among them: that they are, and how they are left out."""
+    with contextlib.suppress(BadUsage):  # The current directory is gone: then there is no such way.
+        here = os.path.realpath(workspace_of(said))
+        if any(run.record["workspace"] != here for run in runs):
+            say(f"of every workspace; `-w {one_line(os.path.relpath(here))}` shows those of this one")
+
+
+def _inside(workspace: str, path: str) -> str:
+    """A file as the record names it: relative to the workspace, links resolved as far as they exist."""
+    relative = os.path.relpath(os.path.realpath(path), os.path.realpath(workspace))
+    if relative == ".." or relative.startswith("../"):
+        # Not from here, then from the top of the workspace.
+        relative = os.path.normpath(path)
+    return relative
+
+
+def _rows(runs: Sequence[RunRecord]) -> Iterator[tuple[str, ...]]:
+    """A line for each run. A terminal that is narrow shows less of everything, so that arguments have room."""
+    is_narrow = is_terminal(sys.stdout) and width() < ROOMY
+    when = moment if is_terminal(sys.stdout) else clock
+    for run in runs:
+        ended = run.ended_at
+        length = lasted((time.time() if ended is None else ended) - run.started_at)
+        arguments = to_json_text(run.to_json()["arguments"])
+        became = run.record["changes"]["state"]
+        status = f"{run.status}, {became}" if became in ("held", "discarded", "undone") else run.status
+        who, tool = str(run.record["who"]), run.tool
+        if is_narrow:
+            who, tool = _cut(who, NARROW_WHO), _cut(tool, NARROW_TOOL)
+        yield (
+            run.id,
+            when(run.started_at),
+            status,
+            *(() if is_narrow else (length,)),
+            who,
+            tool,
+            arguments[:500],
+        )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+@click.command("show", cls=HaftCommand)
+@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
+@click.pass_obj
+def show_run(said: Globals, run: str) -> None:
+    """One run: its states, decision, limits, walls, arguments, changes. The beginning of its name will do."""
+    with history_with(run) as kept, change_sets() as changes:
+        record = kept.find(run)
+        if changes is not None:
+            record = changes.brought_up_to_date(record)
+    if said.json:
+        facts(record.to_json())
+    else:
+        first, *more = _described(record)
+        verbatim([first])  # Its whole name, once.
+        lines(more)
+
+
+def _described(run: RunRecord) -> Iterator[str]:
+    document = run.to_json()
+    outcome = document["outcome"]
+    yield styled(f"{run.id} {visible(run.tool)} {run.status}", "bold", sys.stdout)
+    for name in ("who", "thread", "parent", "workspace", "cwd", "digest"):
+        if document.get(name):
+            yield visible(f"{name}: {document[name]}")
+    yield "states:"
+    yield from (f"  {clock(event.at)}  {event.status}" for event in run.states())
+    yield "arguments:"
+    yield from (f"  {visible(name)}: {visible(to_json_text(value))}" for name, value in document["arguments"].items())
+    yield from _decision_lines(outcome["decision"])
+    yield from limits_lines(outcome["limits"])
+    yield from walls_lines(outcome["walls"], document["workspace"])
+    yield from _change_lines(run, outcome["changes"])
+    if outcome["exitCode"] is not None:
+        yield f"exit: {outcome['exitCode']}"
+    if outcome["outputBytes"]:
+        yield f"output: {outcome['outputBytes']:_} bytes (`haft output {run.id}`)"
+    for child in outcome.get("endedChildren", ()):
+        yield visible(f"ended with the call: {child['command']} ({child['pid']})")
+    yield from (visible(f"note: {note}") for note in outcome["notes"])
+    if outcome["error"] is not None:
+        yield visible(f"error: {outcome['error']['message']} ({outcome['error']['code']})")
+        if outcome["error"]["hint"]:
+            yield visible(f"hint: {outcome['error']['hint']}")
+
+
+def _decision_lines(decision: dict[str, Any] | None) -> Iterator[str]:
+    if decision is None:
+        yield "decision: none, it did not get that far"
+    else:
+        yield visible(f"decision: {decision['action']} by {decision['by']}: {decision['reason']}")
+        yield visible(f"  rule: {decision['rule']} ({decision['source']})")
+
+
+def _change_lines(record: RunRecord, changes: dict[str, Any]) -> Iterator[str]:
+    run = record.id
+    if changes["complete"] and not changes["files"]:
+        yield "changes: none so far" if record.is_open else "changes: none"
+        return
+    if record.is_open and changes["state"] == "none":
+        yield "changes: known when the call has ended"
+        return
+    ways = {
+        "committed": f"`haft diff {run}`, `haft undo {run}`",
+        "undone": f"`haft diff {run}`, `haft redo {run}`",
+        "held": f"`haft diff {run}`, `haft changes apply {run}`, `haft changes drop {run}`",
+    }
+    state, reason = changes["state"], changes["reason"]
+    engine = "" if changes["engine"] == "none" else f", by {changes['engine']}"
+    words = [] if state == "none" else [f"{state}{engine}"]
+    if not changes["complete"]:
+        words.append(f"not all known: {reason}")
+    elif reason:
+        words.append(reason)
+    yield visible(f"changes: {'; '.join(words)}")
+    if state in ways:
+        yield f"  {ways[state]}"
+    for change in changes["files"][:MOST_FILES]:
+        yield f"  {change['type']} {one_line(change['path'])}"
+    if len(changes["files"]) > MOST_FILES:
+        yield f"  and {len(changes['files']) - MOST_FILES:_} more"
+    for conflict in changes["conflicts"][:MOST_FILES]:
+        by = "outside of haft" if conflict["by"] == "outside" else f"by {conflict['by']}"
+        yield f"  in conflict: {one_line(conflict['path'])}, changed {by}"

@@ -1,0 +1,174 @@
+"""`haft tools make NAME`: a fresh tool, and how to look at it and run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import click
+
+from haft.authoring.making import (
+    DEFAULT_KIND,
+    KINDS,
+    Made,
+    ToolKind,
+    check_name,
+    global_toolbox,
+    make,
+    project_folder,
+    skill_toolbox,
+)
+from haft.contracts import BadUsage
+from haft.sources.amp_toolbox import Place, candidate, standard_places
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import workspace_of
+from haft.surfaces.cli.screen.printing import facts, lines, say, warn
+from haft.surfaces.cli.screen.terminal import one_line
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _kind_options(function: Function) -> Function:
+    for kind in reversed(KINDS.values()):
+        about = f"{kind.about} The default." if kind.word == DEFAULT_KIND else kind.about
+        function = click.option(f"--{kind.word}", kind.word.replace("-", "_"), is_flag=True, help=about)(function)
+    return function
+
+
+@click.command("make", cls=HaftCommand)
+@click.argument("name", metavar="NAME", help="What to call it: letters, digits, `_` and `-`.")
+@_kind_options
+@click.option("--global", "is_global", is_flag=True, help="Into your own toolbox, for every workspace.")
+@click.option("--skill", metavar="NAME", help="Into the tools of that skill.")
+@click.option("--to", metavar="DIR", type=click.Path(), help="Into that directory.")
+@click.option("--force", is_flag=True, help="Replace what is there.")
+@click.pass_obj
+def make_tool(
+    said: Globals, /, name: str, is_global: bool, skill: str | None, to: str | None, force: bool, **words: bool
+) -> None:
+    """A fresh tool that works at once. It goes into the workspace unless another place is named: a toolbox tool into
+    .agents/tools, a bash plugin into plugins, a template into templates. Its comments explain the format; change what
+    it does, and keep its form."""
+    kind = _kind(words)
+    check_name(name)
+    workspace = workspace_of(said)
+    directory = _directory(kind, workspace, is_global=is_global, skill=skill, to=to)
+    made = make(name, kind, directory, force=force)
+    toolbox = _toolbox(kind, directory, workspace)
+    registered = f"tb__{name}" if toolbox is not None or skill is not None else None
+    called = made.path if toolbox is None else f"tb__{name}"
+    shown = {
+        "path": made.path,
+        "kind": kind.word,
+        "name": name,
+        "registered": registered,
+        "files": list(made.files),
+        "inspect": _command(said, "show", called),
+        "run": _first_run(said, called, made.files[-1], workspace),
+    }
+    if said.json:
+        facts(shown)
+    else:
+        lines([one_line(made.path)])
+    for warning in (*made.warnings, *(_obstacles(name, toolbox, workspace) if toolbox is not None else ())):
+        warn(warning)
+    if not said.quiet:
+        for note in _notes(made, kind, directory, workspace, skill, is_found=toolbox is not None):
+            say(note)
+        say(f"inspect it: {shown['inspect']}")
+        say(f"run it:     {shown['run']}")
+
+
+def _first_run(said: Globals, called: str, file: str, workspace: str) -> str:
+    """The line that runs it on its own text."""
+    return f"{_command(said, 'use', called)} --path {shlex.quote(_within(file, workspace))}"
+
+
+def _kind(words: dict[str, bool]) -> ToolKind:
+    chosen = [kind for kind in KINDS.values() if words[kind.word.replace("-", "_")]]
+    if len(chosen) > 1:
+        raise BadUsage(
+            f"{' and '.join(f'`--{kind.word}`' for kind in chosen)} do not go together: a tool is of one kind"
+        )
+    return chosen[0] if chosen else KINDS[DEFAULT_KIND]
+
+
+def _directory(kind: ToolKind, workspace: str, *, is_global: bool, skill: str | None, to: str | None) -> str:
+    named = [option for option, given in (("--global", is_global), ("--skill", skill), ("--to", to)) if given]
+    if len(named) > 1:
+        raise BadUsage(
+            f"{' and '.join(f'`{option}`' for option in named)} do not go together: a tool lies in one place"
+        )
+    if to is not None:
+        if not to:
+            raise BadUsage("`--to` names no directory", hint="`--to .` is the current one")
+        return os.path.abspath(os.path.expanduser(to))
+    if named and kind.format != "amp-toolbox":
+        raise BadUsage(
+            f"`--{kind.word}` and `{named[0]}` do not go together: only toolbox tools are looked for there",
+            hint=f"without `{named[0]}` it goes into {kind.home}; `--to DIR` names another place",
+        )
+    if skill is not None:
+        return skill_toolbox(skill, workspace, os.environ)
+    return global_toolbox(os.environ) if is_global else project_folder(kind, workspace)
+
+
+def _toolbox(kind: ToolKind, directory: str, workspace: str) -> Place | None:
+    """The directory as one that toolbox tools are looked for in; None where it is none."""
+    if kind.format != "amp-toolbox":
+        return None
+    places = standard_places(os.environ, workspace)
+    return next((one for one in places if os.path.realpath(one.directory) == os.path.realpath(directory)), None)
+
+
+def _obstacles(name: str, toolbox: Place, workspace: str) -> Iterator[str]:
+    """Why it may not be found all the same."""
+    path = os.path.join(toolbox.directory, name)
+    problem = candidate(path, toolbox).problem
+    if problem is not None:
+        yield f"{path} will not be found: {problem}"
+    named = [os.path.join(one.directory, name) for one in standard_places(os.environ, workspace)]
+    there = [one for one in named if os.path.isfile(one)]
+    others = [one for one in there if not os.path.samefile(one, path)]
+    if others:
+        yield f"there is {others[0]} too: where both say the same name, {there[0]} counts"
+
+
+def _notes(
+    made: Made, kind: ToolKind, directory: str, workspace: str, skill: str | None, *, is_found: bool
+) -> Iterator[str]:
+    if kind.format == "bash-plugin":
+        yield "to load it, in haft.toml:"
+        yield f"    plugins = [{_toml('bash:' + _setting(made.path, workspace))}]"
+        yield "    plugin_policy.allow_bash_tools = true"
+    elif kind.format == "agent-studio":
+        yield f"to load it, in haft.toml: templates.paths = [{_toml(_setting(directory, workspace))}]"
+    elif skill is not None:
+        yield f"it joins when the skill is active: haft skills activate {shlex.quote(skill)}"
+    elif not is_found:
+        yield f"to load it, in haft.toml: toolbox.paths = [{_toml(_setting(directory, workspace))}]"
+
+
+def _toml(text: str) -> str:
+    """A text as TOML takes it: as JSON has it, but nothing as two halves, and DEL as an escape."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _command(said: Globals, verb: str, called: str) -> str:
+    at = [] if said.workspace is None else ["-w", said.workspace]
+    return shlex.join(["haft", "tools", verb, *at, called])
+
+
+def _within(path: str, workspace: str) -> str:
+    """A path as tools take it: relative where it lies in the workspace."""
+    relative = os.path.relpath(os.path.realpath(path), os.path.realpath(workspace))
+    return path if relative.startswith("..") else relative
+
+
+def _setting(path: str, workspace: str) -> str:
+    """A path as haft.toml takes it."""
+    relative = _within(path, workspace)
+    return relative if os.path.isabs(relative) or relative == "." else f"./{relative}"

@@ -1,0 +1,142 @@
+"""`haft output RUN`: everything that was kept of a run's output, raw, in bounded memory.
+
+Of a very long output head and tail are kept; what is missing between them is said on stderr, so that stdout stays the
+tool's own bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, Final
+
+import click
+
+from haft.contracts import BadUsage
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import history_with
+from haft.surfaces.cli.screen.printing import facts, say, writing
+from haft.surfaces.cli.screen.terminal import is_terminal, visible
+from haft.surfaces.cli.words.run_names import complete_run
+
+MOST_IN_JSON: Final = 10_000_000
+LONGEST_LINE: Final = 1_000_000
+"""A longer one is looked at in pieces: a line may never end."""
+
+Piece = tuple[bytes, int]
+"""Bytes, and how many are missing before them."""
+
+
+@click.command("output", cls=HaftCommand)
+@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
+@click.option("--grep", metavar="RE", help="Only lines that this regular expression matches.")
+@click.option("--lines", "span", metavar="A:B", help="Only lines A to B, counted from 1; either may be left out.")
+@click.pass_obj
+def print_output(said: Globals, run: str, grep: str | None, span: str | None) -> None:
+    """The whole output of a run, as it was kept: stdout and stderr as they came."""
+    fits = _matcher(grep)
+    first, last = _span(span)
+    with history_with(run) as kept:
+        record = kept.find(run)
+        pieces: Iterable[Piece] = ((frame.data, frame.skipped) for frame in kept.output(record))
+        if fits is not None or span is not None:
+            pieces = _chosen(_lines(pieces), fits, first, last)
+        if said.json:
+            facts(_gathered(record.id, pieces, record.outcome["outputBytes"]))
+            return
+        skipped = _print(pieces)
+    if skipped and not said.quiet:
+        say(f"{skipped:_} bytes between head and tail were not kept")
+
+
+def _matcher(expression: str | None) -> Callable[[bytes], Any] | None:
+    if expression is None:
+        return None
+    try:
+        return re.compile(expression.encode("utf-8", "surrogateescape")).search
+    except re.error as error:
+        raise BadUsage(f"`--grep` is no regular expression: {error}") from error
+
+
+def _span(text: str | None) -> tuple[int, int | None]:
+    if text is None:
+        return 1, None
+    match = re.fullmatch(r"(\d*)(:?)(\d*)", text)
+    if match is None or text in ("", ":") or (not match[2] and match[3]):
+        raise BadUsage(f"`--lines` is given as A:B, not `{text}`", hint="`10:20`, `10:`, `:20` or `10`")
+    first = int(match[1] or 1)
+    last = int(match[3]) if match[3] else (None if match[2] else first)
+    if first < 1 or (last is not None and last < first):
+        raise BadUsage(f"`--lines {text}` names no lines", hint="lines are counted from 1, the first one first")
+    return first, last
+
+
+def _lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The same, a line each. A gap ends the line before it."""
+    rest = b""
+    for data, skipped in pieces:
+        if skipped:
+            if rest:
+                yield rest, 0
+            rest = b""
+            yield b"", skipped
+        *whole, rest = (rest + data).split(b"\n")
+        yield from ((line + b"\n", 0) for line in whole)
+        while len(rest) > LONGEST_LINE:
+            yield rest[:LONGEST_LINE], 0
+            rest = rest[LONGEST_LINE:]
+    if rest:
+        yield rest, 0
+
+
+def _chosen(
+    pieces: Iterable[Piece], fits: Callable[[bytes], Any] | None, first: int, last: int | None
+) -> Iterator[Piece]:
+    number = 1
+    for line, skipped in pieces:
+        if skipped:
+            yield b"", skipped
+            continue
+        if last is not None and number > last:
+            return
+        if number >= first and (fits is None or fits(line.removesuffix(b"\n"))):
+            yield line, 0
+        if line.endswith(b"\n"):
+            number += 1
+
+
+def _print(pieces: Iterable[Piece]) -> int:
+    """Write the pieces to stdout; how many bytes were missing."""
+    write = _for_terminal() if is_terminal(sys.stdout) else _for_program(sys.stdout.buffer)
+    missing = 0
+    with writing():
+        for data, skipped in pieces:
+            missing += skipped
+            write(data)
+        sys.stdout.flush()
+    return missing
+
+
+def _for_program(stdout: BinaryIO) -> Callable[[bytes], object]:
+    return stdout.write
+
+
+def _for_terminal() -> Callable[[bytes], object]:
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return lambda data: sys.stdout.write(visible(decoder.decode(data)))
+
+
+def _gathered(run: str, pieces: Iterable[Piece], total: int) -> dict[str, Any]:
+    """The facts for `--json`, with as much of the output as can be held in memory."""
+    kept = bytearray()
+    skipped = left = 0
+    for data, missing in pieces:
+        skipped += missing
+        room = MOST_IN_JSON - len(kept)
+        kept += data[:room]
+        left += max(0, len(data) - room)
+    text = kept.decode("utf-8", "replace")
+    return {"run": run, "output": text, "bytes": total, "skipped": skipped, "truncated": left > 0}

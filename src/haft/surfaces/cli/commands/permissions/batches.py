@@ -1,0 +1,104 @@
+"""Many questions in one file: read line by line, and understood one by one. No line stops the others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator
+from typing import Any, BinaryIO, Final
+
+from haft.contracts import BadUsage, HaftError
+from haft.surfaces.cli.words.written_json import parse_json
+
+LONGEST: Final = 32_000_000
+"""Bytes of a line that are looked at."""
+KEYS: Final = ("tool", "args", "cwd")
+
+
+async def lines_of(place: str) -> AsyncIterator[bytes]:
+    """Every line; `-` is standard input, which may keep us waiting between two."""
+    try:
+        # Standard input by its number: a reader of its own, which nobody else has to close when the program ends.
+        file = open(0 if place == "-" else place, "rb", closefd=place != "-")  # noqa: SIM115  closed below
+    except (OSError, ValueError) as error:
+        raise BadUsage(f"the questions in {place} cannot be read: {error}") from error
+    if place == "-":
+        while (line := await _waited_for(file)) is not None:
+            yield line
+        return
+    with file:
+        while (line := _line(file)) is not None:
+            yield line
+
+
+async def _waited_for(file: BinaryIO) -> bytes | None:
+    """The next line, read in a thread that keeps nobody from ending."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[bytes | None] = loop.create_future()
+
+    def settle(line: bytes | None, error: BadUsage | None) -> None:
+        if answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(line)
+
+    def read() -> None:
+        line, error = None, None
+        try:
+            line = _line(file)
+        except BadUsage as refused:
+            error = refused
+        with contextlib.suppress(RuntimeError):  # the loop is gone: so is whoever asked
+            loop.call_soon_threadsafe(settle, line, error)
+
+    threading.Thread(target=read, name="haft-batch", daemon=True).start()
+    return await answer
+
+
+def _line(file: BinaryIO) -> bytes | None:
+    """Without its newline. Of one that is far too long only the beginning, which is then no JSON."""
+    try:
+        line = file.readline(LONGEST)
+        whole = line
+        while whole and not whole.endswith(b"\n"):
+            whole = file.readline(LONGEST)
+    except OSError as error:
+        raise BadUsage(f"the questions cannot be read: {error.strerror}") from error
+    return line.rstrip(b"\r\n") if line else None
+
+
+def question_in(line: bytes) -> tuple[str, dict[str, Any], str]:
+    """The tool, its arguments, and where it would run. Bytes that are no UTF-8 stay what they are."""
+    value = parse_json(line.decode("utf-8", "surrogateescape"), "the line")
+    if not isinstance(value, dict):
+        raise BadUsage('the line must hold an object: {"tool": …, "args": {…}}')
+    for key in value:
+        if key not in KEYS:
+            raise BadUsage(f"there is no `{key}` in a question: it has {', '.join(KEYS)}")
+    tool, arguments, cwd = value.get("tool"), value.get("args"), value.get("cwd", ".")
+    if not isinstance(tool, str):
+        raise BadUsage("the line names no `tool`")
+    if not isinstance(arguments, dict | None):
+        raise BadUsage("`args` must be an object")
+    if not isinstance(cwd, str):
+        raise BadUsage("`cwd` must be a text")
+    return tool, arguments or {}, cwd
+
+
+def rejected_input(error: Exception) -> dict[str, Any]:
+    """The answer to a line about which nothing could be decided: no."""
+    if isinstance(error, HaftError):
+        reason = f"{error.message}; {error.hint}" if error.hint else error.message
+    else:
+        reason = f"it cannot be judged: {type(error).__name__}: {error}"[:500]
+    return {
+        "action": "reject",
+        "layer": "input",
+        "rule": "what cannot be judged is rejected",
+        "source": "haft's own rules",
+        "reason": reason,
+        "parts": [],
+    }

@@ -1,0 +1,71 @@
+"""`haft permissions replay`: what rules would have decided about the calls that were made."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.screen.printing import facts, say, table, to_json_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from haft.policy.rules.rule import Rule
+    from haft.service import ToolService
+    from haft.service.permissions import Replayed
+
+MOST_SHOWN: Final = 60
+"""Characters of arguments in a line."""
+
+
+@click.command("replay", cls=HaftCommand)
+@click.option("--with", "path", metavar="FILE", help="Rules to try: a haft.toml, read as if it were your own.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="At most so many. Default: 1000.")
+@click.pass_obj
+def replay_rules(said: Globals, path: str | None, limit: int) -> None:
+    """Decide the past calls of this workspace again, newest first, and show those that would be decided otherwise: by
+    the rules of FILE instead of your own against the rules of now, or by the rules of now against what was decided
+    then. Nothing is called, and nobody is asked. Secrets are not in the record: they cannot be matched."""
+    from haft.service import ToolService
+    from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
+
+    service = ToolService.open(workspace_of(said))
+    rules = None if path is None else _rules(path, service)
+    tell_ignored(service.config, said)
+    tell_what_is_logged(said)
+    done = asyncio.run(_replayed(service, rules, limit))
+    if said.json:
+        facts(done.to_json())
+        return
+    table(
+        [
+            (flip.run, flip.tool, f"{flip.was} → {flip.now.action}", f"{flip.now.rule} ({flip.now.source})", shown)
+            for flip in done.flips
+            if (shown := _short(to_json_text(dict(flip.arguments))))
+        ]
+    )
+    if not said.quiet:
+        gone = f"; {done.passed_over:_} more were of tools that are not here" if done.passed_over else ""
+        say(f"{len(done.flips):_} of {done.looked_at:_} calls would be decided otherwise{gone}")
+
+
+async def _replayed(service: ToolService, rules: Sequence[Rule] | None, limit: int) -> Replayed:
+    from haft.service.permissions import replayed
+
+    async with service:
+        return await replayed(service, rules, limit)
+
+
+def _rules(path: str, service: ToolService) -> Sequence[Rule]:
+    from haft.config.files import ConfigFile, read_config
+    from haft.service.permissions import rules_in
+
+    return rules_in(ConfigFile(os.path.abspath(path), read_config(path), path), service.workspace, os.environ)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"

@@ -1,0 +1,85 @@
+"""`haft permissions suggest`: rules that would have answered past approvals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.screen.printing import facts, lines, say, to_json_text
+from haft.surfaces.cli.screen.terminal import one_line
+from haft.surfaces.cli.words.times import since
+
+if TYPE_CHECKING:
+    from haft.policy.suggesting import Suggestion
+    from haft.service import ToolService
+    from haft.service.suggestions import Suggested
+
+MOST_NAMED = 5
+"""Calls that are named one by one."""
+
+
+@click.command("suggest", cls=HaftCommand)
+@click.option("--since", "after", metavar="T", help="`2h`, `30m`, `1d`, a date or an ISO time.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="At most so many. Default: 1000.")
+@click.pass_obj
+def suggest_rules(said: Globals, after: str | None, limit: int) -> None:
+    """The fewest narrow rules that would have answered what a person approved in this workspace, with the prompts that
+    each would have saved and what else it would have let pass, by a replay of the past calls. The command that writes
+    each rule is printed, and nothing is written. No rule is suggested for a class of danger or an interpreter, nor one
+    that would have let pass a call that a person rejected."""
+    from haft.service import ToolService
+    from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
+
+    moment = None if after is None else since(after)
+    service = ToolService.open(workspace_of(said))
+    tell_ignored(service.config, said)
+    tell_what_is_logged(said)
+    found = asyncio.run(_suggested(service, moment, limit))
+    if said.json:
+        facts(found.to_json())
+        return
+    for number, one in enumerate(found.suggestions, 1):
+        lines(_described(number, one))
+    if not said.quiet:
+        say(_summary(found))
+
+
+async def _suggested(service: ToolService, moment: float | None, limit: int) -> Suggested:
+    from haft.service.suggestions import suggested
+
+    async with service:
+        return await suggested(service, since=moment, limit=limit)
+
+
+def _described(number: int, one: Suggestion) -> Iterator[str]:
+    from haft.service.suggestions import add_line
+
+    yield f"{number}. {one_line(', and '.join(each.rule.words for each in one.rules))}"
+    yield f"   would have saved {one.prompts} prompts{'' if one.is_alone else ', with those above'}"
+    yield from (f"   narrow enough: {each.why}" for each in one.rules if each.why is not None)
+    passed = [(run, call) for call in one.also for run in call.runs]
+    if not passed:
+        yield "   would have let pass nothing else"
+    else:
+        yield f"   would have let pass {len(passed)} more calls that no person approved:"
+        for run, call in passed[:MOST_NAMED]:
+            arguments = to_json_text(dict(call.question.arguments))
+            yield f"     {run}  {one_line(call.question.spec.name)}  {one_line(arguments)[:80]}"
+        if len(passed) > MOST_NAMED:
+            yield f"     and {len(passed) - MOST_NAMED} more"
+    yield from (f"   {one_line(add_line(each))}" for each in one.rules)
+
+
+def _summary(found: Suggested) -> str:
+    if not found.approved:
+        return f"nothing to suggest: of {found.looked_at:_} past calls a person approved none that would ask again"
+    if not found.saved:
+        these = "this approval" if found.approved == 1 else f"these {found.approved} approvals"
+        return f"nothing to suggest: no narrow rule answers {these}"
+    rest = found.approved - found.saved
+    left = f"; no narrow rule answers the other {rest}" if rest else ""
+    return f"{found.saved} of {found.approved} approvals would not have been asked{left}"

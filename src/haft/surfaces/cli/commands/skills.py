@@ -1,0 +1,252 @@
+"""`haft skills`: which there are, what they teach, which are active; making one, and taking one in.
+
+Nothing here runs anything of a skill but to ask its tools what they are, once it is active; none of it opens a service.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from haft.contracts import BadUsage, HaftError
+from haft.surfaces.cli.commands.tools import listings
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import tell_what_is_logged, workspace_of
+from haft.surfaces.cli.screen.printing import data, facts, lines, say, table, warn
+from haft.surfaces.cli.screen.skill_words import (
+    change_of,
+    fact_of,
+    hides,
+    joined,
+    joining,
+    moving,
+    state_of,
+    summary,
+    told,
+    why_not,
+)
+from haft.surfaces.cli.screen.terminal import is_terminal, one_line, visible
+
+if TYPE_CHECKING:
+    from haft.sources.skills import Activations, Skill, Skills
+
+
+def _opened(said: Globals) -> tuple[Skills, Activations]:
+    from haft.service import check_workspace
+    from haft.sources.skills import Activations, Skills
+
+    home = state_home().path
+    workspace = check_workspace(workspace_of(said), home)
+    tell_what_is_logged(said)
+    return Skills(workspace), Activations(home, workspace)
+
+
+def complete_skills(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """For shells: the skills that can be used."""
+    from click.shell_completion import CompletionItem
+
+    found: list[Skill] = []
+    with contextlib.suppress(HaftError):
+        found = _opened(Globals(quiet=True))[0].found()
+    return [
+        CompletionItem(skill.name, help=summary(skill))
+        for skill in found
+        if skill.is_usable and skill.name.startswith(incomplete)
+    ]
+
+
+@click.command("list", cls=HaftCommand)
+@click.option("--all", "everything", is_flag=True, help="Broken and shadowed ones too, with the reason.")
+@click.pass_obj
+def list_skills(said: Globals, everything: bool) -> None:
+    """The skills there are, where they come from, and which are active."""
+    skills, activations = _opened(said)
+    found = skills.found()
+    shown = [skill for skill in found if everything or skill.is_usable]
+    if said.json:
+        facts([fact_of(skill, activations) for skill in shown])
+        return
+    table(
+        [
+            (skill.name, skill.provenance, state_of(skill, activations), why_not(skill) or told(skill, found))
+            for skill in shown
+        ],
+        style_first="bold",
+        cut=not everything,  # a reason is of use only whole
+    )
+    if len(shown) < len(found) and not said.quiet:
+        say(f"{len(found) - len(shown)} more cannot be used: `haft skills list --all` says why")
+
+
+@click.command("show", cls=HaftCommand)
+@click.argument("name", shell_complete=complete_skills, help="A skill.")
+@click.argument("reference", required=False, metavar="[REFERENCE]", help="Another text of it, by path or name.")
+@click.pass_obj
+def show_skill(said: Globals, name: str, reference: str | None) -> None:
+    """What a skill teaches: its SKILL.md, or one of its references."""
+    skills, activations = _opened(said)
+    skill = skills.get(name)
+    text = skills.text(skill, reference)
+    if not said.json:
+        data(visible(text) if is_terminal(sys.stdout) else text)
+        _tell_hidden(skill, skills, said)
+        return
+    servers = _servers(skill)
+    facts(
+        {
+            **fact_of(skill, activations),
+            "references": skill.references(),
+            "tools": skill.tool_files(),
+            "mcpServers": servers,
+            "reference": reference,
+            "text": text,
+        }
+    )
+
+
+@click.command("activate", cls=HaftCommand)
+@click.argument("name", shell_complete=complete_skills, help="A skill.")
+@click.option("--thread", metavar="T", help="Only in this thread; without it, in the whole workspace.")
+@click.pass_obj
+def activate_skill(said: Globals, name: str, thread: str | None) -> None:
+    """Let a skill's tools join, in the workspace or in one thread. They are still asked about when they are called."""
+    skills, activations = _opened(said)
+    skill = skills.get(name)
+    _require_thread(thread)
+    changed = activations.activate(skill.folder, thread)
+    # What of it is ready is known once it was asked what it is, as for any list of tools.
+    ready, others = joining(skill, listings(said, thread=thread)) if skill.tool_files() else ([], {})
+    servers = _servers(skill)
+    if said.json:
+        facts(change_of(name, thread, ready, others, servers, active=True, changed=changed))
+        return
+    where = _where(thread)
+    lines([one_line(f"{name} is {'now' if changed else 'already'} active in {where}")])
+    lines(joined(ready, others, servers, "joins" if changed else "is there"))
+    _tell_hidden(skill, skills, said)
+
+
+@click.command("deactivate", cls=HaftCommand)
+@click.argument("name", shell_complete=complete_skills, help="A skill.")
+@click.option("--thread", metavar="T", help="Only in this thread; without it, in the workspace.")
+@click.pass_obj
+def deactivate_skill(said: Globals, name: str, thread: str | None) -> None:
+    """Let a skill's tools leave."""
+    skills, activations = _opened(said)
+    _require_thread(thread)
+    # Whatever is active under that name, also what is gone, broken or hidden by now.
+    active = {folder for folder in activations.anywhere() if os.path.basename(folder) == name}
+    skill = None if active and not _is_there(skills, name) else skills.get(name)
+    if skill is not None:
+        active.add(skill.folder)
+    gone = [folder for folder in sorted(active) if activations.deactivate(folder, thread)]
+    changed = bool(gone)
+    files = [file for one in skills.last_found() if one.folder in gone for file in one.tool_files()]
+    if said.json:
+        is_active = bool(active & activations.of(thread))
+        facts(change_of(name, thread, files, active=is_active, changed=changed))
+        return
+    where = _where(thread)
+    lines([one_line(f"{name} is no longer active in {where}" if changed else f"{name} was not active in {where}")])
+    if changed:
+        lines(moving(files, "leaves"))
+    left = [each for folder in active for each in activations.threads(folder)]
+    if thread is not None and active & activations.of(None):
+        say(f"it is active in the workspace, so in every thread: `haft skills deactivate {name}`")
+    elif thread is None and left:
+        count = f"{len(left)} thread{'s' * (len(left) > 1)}"
+        say(f"it is still active in {count}: `--thread {one_line(shlex.quote(left[-1]))}`")
+
+
+@click.command("make", cls=HaftCommand)
+@click.argument("name", help="At most 64 of a-z, 0-9 and `-`.")
+@click.option("--global", "is_global", is_flag=True, help="Into ~/.config/agents/skills instead of .agents/skills.")
+@click.option("--description", metavar="D", help="What it teaches, and when to use it.")
+@click.option("--force", is_flag=True, help="Write its SKILL.md anew where it exists.")
+@click.pass_obj
+def make_skill(said: Globals, name: str, is_global: bool, description: str | None, force: bool) -> None:
+    """A fresh skill, whose SKILL.md explains its own form."""
+    from haft.authoring.skills import making
+
+    making.check_name(name)
+    with _place(said, is_global=is_global) as place:
+        folder = making.make_skill(place, name, description, force=force)
+    if said.json:
+        facts({"name": name, "folder": folder})
+        return
+    lines(
+        [
+            one_line(f"made {folder}"),
+            one_line(f"write: {os.path.join(folder, 'SKILL.md')}"),
+            f"look:  haft skills show {name}",
+            f"tools: haft tools make NAME --skill {name}, then haft skills activate {name}",
+        ]
+    )
+
+
+@click.command("install", cls=HaftCommand)
+@click.argument("source", type=click.Path(), help="A folder with a SKILL.md, a folder of such, a .zip or .tar.gz.")
+@click.option("--global", "is_global", is_flag=True, help="Into ~/.config/agents/skills instead of .agents/skills.")
+@click.option("--force", is_flag=True, help="Replace skills of the same name.")
+@click.pass_obj
+def install_skill(said: Globals, source: str, is_global: bool, force: bool) -> None:
+    """Take in skills from elsewhere: all that are in SOURCE, or none. Nothing of them is run."""
+    from haft.authoring.skills.installing import install
+
+    if not source:
+        raise BadUsage("the source has an empty name", hint="a folder with a SKILL.md, a .zip or a .tar.gz")
+    tell_what_is_logged(said)
+    with _place(said, is_global=is_global) as place:
+        done = install(source, place, force=force)
+    if said.json:
+        facts([one.to_json() for one in done])
+        return
+    for one in done:
+        lines([one_line(f"{'replaced' if one.replaced else 'installed'} {one.name} in {one.folder}")])
+        lines(one_line(f"  brought the executable {path}") for path in one.executables)
+    if any(one.executables for one in done) and not said.quiet:
+        say("its tools join when it is activated, and ask before they run")
+
+
+def _servers(skill: Skill) -> list[str]:
+    from haft.sources.skills.reading import server_names
+
+    try:
+        return server_names(skill)
+    except BadUsage as error:
+        warn(error.message)
+        return []
+
+
+def _place(said: Globals, *, is_global: bool) -> contextlib.AbstractContextManager[str]:
+    from haft.authoring.skills.making import made_place
+    from haft.service import check_workspace
+
+    home = os.path.expanduser("~")
+    workspace = "" if is_global else check_workspace(workspace_of(said), state_home().path)
+    return made_place(workspace, home, is_global=is_global)
+
+
+def _is_there(skills: Skills, name: str) -> bool:
+    return any(skill.name == name and skill.is_usable for skill in skills.last_found())
+
+
+def _require_thread(thread: str | None) -> None:
+    if thread is not None and not (0 < len(thread) <= 200):
+        raise BadUsage("a thread has a name of 1 to 200 characters")
+
+
+def _where(thread: str | None) -> str:
+    return "the workspace" if thread is None else f"the thread {thread}"
+
+
+def _tell_hidden(skill: Skill, skills: Skills, said: Globals) -> None:
+    hidden = hides(skill, skills.last_found())
+    if hidden is not None and not said.quiet:
+        say(one_line(f"this is the workspace's `{skill.name}` in {skill.folder}, which {hidden}"))

@@ -1,0 +1,156 @@
+"""`haft store show` and `haft store prune`: the disk that before-images and outputs take, and giving it back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import recover
+from haft.surfaces.cli.screen.printing import facts, lines, say, table, warn
+from haft.surfaces.cli.screen.terminal import visible
+from haft.surfaces.cli.words.times import clock
+
+if TYPE_CHECKING:
+    from haft.changes.store.measuring import Held, Usage
+    from haft.service import StoreFacade
+    from haft.service.store import Tidied
+
+_PARTS: Final = {
+    "originals": "what calls replaced, as it was",
+    "contents": "what files held, by digest",
+    "held": "changes that wait for a person",
+    "lists": "which paths each run changed",
+    "underWay": "layers of calls that have not ended",
+    "saved": "what failed commits could not put back",
+    "outputs": "whole outputs of runs",
+    "scratch": "what threads keep in /tmp",
+}
+_MANY: Final = 20
+_DAY: Final = 86_400.0
+
+
+@contextlib.contextmanager
+def _store() -> Iterator[StoreFacade | None]:
+    """What is kept, dead hosts cleaned up; None where there is no state yet."""
+    from haft.service import StoreFacade, load_config
+    from haft.service.housekeeping import bounds_of
+    from haft.service.reading import has_state
+
+    home = state_home()
+    if not has_state(home):
+        yield None
+        return
+    recover(home)
+    # The store is of all workspaces: what a workspace has in its own file does not count here.
+    store = StoreFacade(home, bounds_of(load_config(None, os.environ), os.environ))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@click.command("show", cls=HaftCommand)
+@click.pass_obj
+def show_store(said: Globals) -> None:
+    """The disk that is used to keep what calls replaced and what they printed, and how many runs can be undone."""
+    with _store() as store:
+        if store is None:
+            _nothing(said)
+            return
+        usage = store.measure()
+    if said.json:
+        facts(usage.to_json())
+        return
+    _print_usage(usage)
+    _tell_held(usage.held)
+
+
+def _nothing(said: Globals) -> None:
+    if said.json:
+        facts(None)
+    elif not said.quiet:
+        say("nothing is kept yet")
+
+
+def _print_usage(usage: Usage) -> None:
+    from haft.changes.store.measuring import in_words
+
+    parts = [(name, size) for name, size in usage.parts().items() if size or name in ("originals", "contents")]
+    table([(_dashed(name), in_words(size), _PARTS[name]) for name, size in parts])
+    share = 100 * usage.used / usage.budget
+    lines([f"{in_words(usage.used)} of {in_words(usage.budget)} used ({share:.0f} %), kept for {usage.days:g} days"])
+    undoable = "1 run" if usage.undoable == 1 else f"{usage.undoable} runs"
+    since = "" if usage.oldest is None else f", the oldest of {clock(usage.oldest)}"
+    lines([f"{undoable} can be undone{since}"])
+    ranked = sorted(usage.workspaces, key=lambda each: each.total, reverse=True)
+    table([(in_words(each.total), f"{each.undoable} to undo", each.workspace) for each in ranked[:_MANY]])
+    if len(ranked) > _MANY:
+        lines([f"and {len(ranked) - _MANY} more workspaces"])
+
+
+def _dashed(name: str) -> str:
+    return "under way" if name == "underWay" else name
+
+
+def _tell_held(held: list[Held]) -> None:
+    """Nobody but a person ends them."""
+    for each in held[:_MANY]:
+        days = (time.time() - each.since) / _DAY
+        age = f"for {days:.0f} days" if days >= 2 else f"since {clock(each.since)}"
+        why = f": {each.reason}" if each.reason else ""
+        lines([visible(f"held {age}: {each.run}{why}; `haft changes apply {each.run}` or `drop`")])
+    if len(held) > _MANY:
+        lines([f"and {len(held) - _MANY} more are held"])
+
+
+@click.command("prune", cls=HaftCommand)
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.pass_obj
+def prune_store(said: Globals, dry_run: bool) -> None:
+    """Pack up what is old, and remove what is over the budget or too old. Says which runs can no longer be undone."""
+    with _store() as store:
+        if store is None:
+            _nothing(said)
+            return
+        done = store.prune(dry_run=dry_run)
+    if said.json:
+        facts({"dryRun": dry_run, **done.to_json()})
+    else:
+        _print_pruned(done, dry_run=dry_run)
+    if not said.quiet:
+        for workspace in done.pruned.busy:
+            warn(f"{workspace} is at work: what is kept of it was left as it is")
+        for workspace in done.pruned.missing:
+            warn(f"{workspace} is not there: as long as it may come back, contents are kept")
+
+
+def _print_pruned(done: Tidied, *, dry_run: bool) -> None:
+    from haft.changes.store.measuring import in_words
+
+    pruned, outputs = done.pruned, done.outputs
+    calls = [each for each in pruned.runs if each.row.verb == "call"]
+    for each in calls:
+        tense = "could no longer be undone" if dry_run else "can no longer be undone"
+        lines([visible(f"{each.row.run} of {clock(each.row.at)} {tense}: {each.reason}")])
+    if not calls:
+        lines(["every run could still be undone" if dry_run else "every run that could be undone still can"])
+    if pruned.packed.files:
+        lines([f"packed {pruned.packed.files} files of {in_words(pruned.packed.bytes)}"])
+    if outputs.files:
+        verb = "would be removed" if dry_run else "removed"
+        lines([f"outputs of old runs {verb}: {in_words(outputs.bytes)}"])
+    if done.scratch.threads:
+        verb = "would be removed" if dry_run else "removed"
+        lines([f"what idle threads kept in /tmp {verb}: {in_words(done.scratch.bytes)}"])
+    most = "at most " if dry_run else ""
+    given = "would be given back" if dry_run else "given back"
+    freed = max(0, pruned.used - pruned.after) + outputs.bytes + done.scratch.bytes
+    lines([f"{most}{in_words(freed)} {given}; {in_words(pruned.after)} {'would stay' if dry_run else 'stay'}"])
+    _tell_held(pruned.held)

@@ -1,0 +1,259 @@
+"""`haft templates`: checking Agent Studio templates, packing them, taking them in, listing and removing them.
+
+Nothing here runs or imports anything of a template, and none of it opens a service.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from haft.contracts import BadUsage, HaftError, Rejected
+from haft.surfaces.cli.commands.check import RESERVED, lines_of, sum_up
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.screen.printing import facts, lines, say, table, warn
+from haft.surfaces.cli.screen.terminal import is_terminal, one_line
+from haft.surfaces.cli.words.template_places import (
+    DEFAULT,
+    Places,
+    Standing,
+    environments_of,
+    is_own,
+    places_of,
+    standing_of,
+)
+
+if TYPE_CHECKING:
+    from haft.authoring.check import Report
+    from haft.authoring.studio.places import Placed
+
+
+def complete_templates(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """For shells: the templates there are, by folder."""
+    from click.shell_completion import CompletionItem
+
+    from haft.authoring.studio.places import templates_in
+
+    found: list[Placed] = []
+    with contextlib.suppress(HaftError):
+        found = [one for place in places_of(Globals(quiet=True)).directories for one in templates_in(place)]
+    named = [(os.path.basename(one.folder), one.name) for one in found]
+    offered = [CompletionItem(folder, help=name) for folder, name in named if folder.startswith(incomplete)]
+    return [*offered, CompletionItem(incomplete, type="dir")]
+
+
+@click.command("check", cls=HaftCommand)
+@click.argument("folders", metavar="[DIR]...", nargs=-1, type=click.Path(), help="Templates, or directories of such.")
+@click.option("--packing", is_flag=True, help="By the rules for what is packed, which are stricter.")
+@click.pass_context
+def check_templates(context: click.Context, folders: tuple[str, ...], packing: bool) -> None:
+    """What is wrong with templates: those in DIR, else all that are configured. Exits 1 where there are errors."""
+    from haft.authoring.check.studio import check_template
+
+    said = context.find_object(Globals) or Globals()
+    wanted = [path for folder in folders or places_of(said).directories for path in _templates_at(folder, folders)]
+    reports = [check_template(path, RESERVED, packing=packing) for path in dict.fromkeys(wanted)]
+    if said.json:
+        facts([report.to_json() for report in reports])
+    else:
+        lines(line for report in reports for line in lines_of(report))
+        if not said.quiet:
+            sum_up(reports)
+    context.exit(0 if all(report.ok for report in reports) else 1)
+
+
+def _templates_at(folder: str, named: Sequence[str]) -> list[str]:
+    """The templates in a directory; a directory that was named and has none is looked at as if it were one."""
+    from haft.authoring.studio.places import templates_in
+
+    if named and not os.path.isdir(folder):
+        raise BadUsage(f"{folder} is no directory", hint="a template is a folder with tool.py and requirements.txt")
+    found = [one.folder for one in templates_in(folder)]
+    return found or ([folder] if named else [])
+
+
+@click.command("pack", cls=HaftCommand)
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(), help="Templates.")
+@click.option("--to", "target", metavar="ZIP", required=True, type=click.Path(), help="The file to write.")
+@click.option("--name", metavar="N", help="What a single template is called; without it, as its folder says.")
+@click.option("--force", is_flag=True, help="Replace the file where it exists.")
+@click.pass_obj
+def pack_templates(said: Globals, folders: tuple[str, ...], target: str, name: str | None, force: bool) -> None:
+    """Write templates into one ZIP, once they pass the check. Environments and caches stay out."""
+    from haft.authoring.studio.packing import check_for_packing, pack
+
+    if name is not None and len(folders) != 1:
+        raise BadUsage(f"`--name` is for one template, and there are {len(folders)}", hint="pack one at a time")
+    _require_sound([check_for_packing(folder, name) for folder in folders], said)
+    done = pack(folders, os.path.expanduser(target), name=name, force=force)
+    if said.json:
+        facts(done.to_json())
+        return
+    lines([one_line(done.file)])
+    if not said.quiet:
+        for entry in done.templates:
+            say(f"packed {entry.name} as {entry.folder}")
+        for path in done.hidden:
+            warn(f"{path} is packed too: see that nothing secret is in it")
+
+
+def _require_sound(reports: Sequence[Report], said: Globals) -> None:
+    """What was found is said, and errors end it."""
+    for report in reports:
+        if not (said.quiet and report.ok):
+            sys.stderr.writelines(f"{line}\n" for line in lines_of(report, sys.stderr))
+    broken = [report.target for report in reports if not report.ok]
+    if broken:
+        raise BadUsage(
+            f"{', '.join(broken)}: nothing is packed, there are errors",
+            hint="`haft tools check --explain CODE` says more",
+        )
+
+
+@click.command("install", cls=HaftCommand)
+@click.argument("archive", metavar="ZIP", type=click.Path(), help="What `haft templates pack` or Agent Studio wrote.")
+@click.option("--to", "target", metavar="DIR", type=click.Path(), help="Into this directory of templates.")
+@click.option("--workflow", metavar="W", help="For this workflow alone; without it, for all.")
+@click.option("--name", metavar="N", help="What a single template is called; without it, as the ZIP says.")
+@click.pass_obj
+def install_templates(said: Globals, archive: str, target: str | None, workflow: str | None, name: str | None) -> None:
+    """Take in the tool templates of a ZIP: all of them, or none. Nothing of them is run."""
+    from haft.authoring.studio.installing import install
+
+    places = places_of(said)
+    place = places.target(target)
+    done = install(archive, place, workflow=workflow, name=name)
+    if said.json:
+        facts([one.to_json() for one in done.templates])
+    else:
+        lines(one_line(f"installed {one.name} in {one.folder}") for one in done.templates)
+    for what in done.left_out:
+        warn(f"left out: {what}")
+    if not places.is_configured(place) and not said.quiet:
+        say(_how_to_configure(places, place))
+
+
+def _how_to_configure(places: Places, place: str) -> str:
+    is_default = os.path.realpath(place) == os.path.realpath(os.path.join(places.workspace, DEFAULT))
+    shown = f"./{DEFAULT}" if is_default else place
+    return f'hint: {place} is not configured: `paths = ["{shown}"]` under `[templates]` in haft.toml makes tools of it'
+
+
+@click.command("list", cls=HaftCommand)
+@click.option("--in", "inside", metavar="DIR", type=click.Path(), help="In this directory instead.")
+@click.pass_obj
+def list_templates(said: Globals, inside: str | None) -> None:
+    """The templates in the directories that are configured: name, workflow, environment, folder, and what is wrong."""
+    from haft.authoring.studio.places import problems_of, problems_of_name, templates_in
+
+    if inside is not None and not os.path.isdir(inside):
+        raise BadUsage(f"{inside} is no directory")
+    places = places_of(said)
+    directories = places.directories if inside is None else [os.path.abspath(inside)]
+    environments = environments_of(said)
+    found: list[tuple[Placed, list[str], Standing]] = []
+    usable: list[Placed] = []
+    rows = [_HEADER]
+    for one in (one for place in directories for one in templates_in(place)):
+        problems, standing = problems_of(one, usable), standing_of(one.folder, said, environments)
+        found.append((one, problems, standing))
+        rows.append(_row(one, problems, standing, taken=len(problems_of_name(one, usable))))
+        usable += [] if problems else [one]  # Of several with one name, the first that can be used has it.
+    if said.json:
+        facts([_facts(*one) for one in found])
+        return
+    if found:
+        table(rows, style_first="bold", cut=False)
+    if said.quiet:
+        return
+    for one, problems, standing in found:
+        for problem in problems:
+            say(one_line(f"{one.name} ({one.folder}): {problem}"))
+        if standing.cold is not None:
+            say(one_line(f"{one.name} ({one.folder}): started anew for each call: {standing.cold}"))
+    if not places.configured and inside is None:
+        say("no directory of templates is configured: `paths` under `[templates]` in haft.toml names them")
+    elif not found:
+        say(f"there is no template in {', '.join(directories) or 'the directories that are configured'}")
+
+
+_HEADER: Final = ("NAME", "TOOL", "WORKFLOW", "ENVIRONMENT", "FOLDER")
+
+
+def _row(one: Placed, problems: Sequence[str], standing: Standing, *, taken: int) -> tuple[str, str, str, str, str]:
+    if problems:
+        state = "broken" if len(problems) > taken else "duplicate"
+    else:
+        state = "not built" if standing.environment is None else "built"
+    return (one.name, one.slug, one.workflow or "-", state, one.folder)
+
+
+def _facts(one: Placed, problems: Sequence[str], standing: Standing) -> dict[str, Any]:
+    return {**one.to_json(problems), "environment": standing.environment is not None, "cold": standing.cold}
+
+
+@click.command("build", cls=HaftCommand)
+@click.argument("word", metavar="NAME|DIR", shell_complete=complete_templates, help="A template, or its folder.")
+@click.option("--workflow", metavar="W", help="The one of this workflow.")
+@click.option("--allow-builds", is_flag=True, help="Build packages without a wheel: that runs code of their authors.")
+@click.pass_obj
+def build_environment(said: Globals, word: str, workflow: str | None, allow_builds: bool) -> None:
+    """Make a template's environment now, where it has none that is current. Nothing of the template is run. What
+    `--allow-builds` allows holds until its requirements change."""
+    import asyncio
+
+    from haft.authoring.studio.removing import chosen
+
+    one = chosen(word, places_of(said).directories, workflow=workflow)
+    environments = environments_of(said)
+    if allow_builds:
+        environments.allow_build(one.folder, environments.requirements(one.folder))
+    told = (lambda _line: None) if said.quiet else say
+    made = asyncio.run(environments.prepared(one.folder, told, may_build=is_own(one.folder, said)))
+    if said.json:
+        facts({"name": one.name, "folder": one.folder, "environment": made.root})
+    else:
+        lines([one_line(made.root)])
+
+
+@click.command("remove", cls=HaftCommand)
+@click.argument("word", metavar="NAME|DIR", shell_complete=complete_templates, help="A template, or its folder.")
+@click.option("--workflow", metavar="W", help="The one of this workflow.")
+@click.option("--yes", "is_agreed", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def remove_template(said: Globals, word: str, workflow: str | None, is_agreed: bool) -> None:
+    """Remove a template: its folder with everything in it, its environment too."""
+    from haft.authoring.studio.removing import chosen, remove
+
+    places = places_of(said)
+    one = chosen(word, places.directories, workflow=workflow)
+    for name in places.instances_of(one.folder):
+        warn(f"`{name}` in `templates.instances` is made of it, and will be broken")
+    if not is_agreed:
+        _ask(one)
+    remove(one, keeping=[places.workspace])
+    if said.json:
+        facts({"name": one.name, "workflow": one.workflow, "folder": one.folder})
+    else:
+        lines([one_line(f"removed {one.name} from {one.folder}")])
+
+
+def _ask(one: Placed) -> None:
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise Rejected(
+            f"{one.folder} is not removed: there is no terminal to ask at",
+            hint=f"`haft templates remove {shlex.quote(one.folder)} --yes`",
+        )
+    import asyncio
+
+    from haft.surfaces.cli.person.line_input import confirmed
+
+    say(f"{one.name} lies in {one.folder}, and goes with everything in it")
+    if not asyncio.run(confirmed("Remove it? [y/N] ")):
+        raise Rejected(f"{one.folder} is not removed: the person at the terminal said no")

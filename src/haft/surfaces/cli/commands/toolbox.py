@@ -1,0 +1,173 @@
+"""`haft toolbox`: executables for any command line, and for any tool, that whatever speaks the protocol can use."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import click
+
+from haft.contracts import BadUsage
+from haft.surfaces.cli.commands.tools import complete_names, find_listing, listings
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import tell_what_is_logged, workspace_of
+from haft.surfaces.cli.screen.printing import facts, lines, say, warn
+from haft.surfaces.cli.screen.terminal import one_line
+
+if TYPE_CHECKING:
+    from haft.authoring.toolbox.placing import Placed
+    from haft.sources.cli.asking import Form
+    from haft.sources.cli.spec import Command
+
+
+@click.command("wrap", cls=HaftCommand)
+@click.option("--click", "as_click", metavar="M:OBJ", help="A click command or group, or a typer app.")
+@click.option("--argparse", "as_argparse", metavar="M:FUNC", help="A parser, or a function that gives one.")
+@click.option("--spec", metavar="FILE", type=click.Path(), help="A TOML file that describes any program.")
+@click.option("--to", "directory", metavar="DIR", required=True, type=click.Path(), help="Where to put them.")
+@click.option("--prefix", metavar="P", help="What their names begin with; without it, the program's name and `-`.")
+@click.option("--program", metavar="NAME", help="What is run; without it, the script that is installed for it.")
+@click.option("--python", metavar="PATH", help="The Python that has the module; without it, haft's own.")
+@click.option("--pin", is_flag=True, help="Run the program where it lies now, wherever PATH leads later.")
+@click.option("--force", is_flag=True, help="Replace files that are something else.")
+@click.pass_obj
+def wrap_program(
+    said: Globals,
+    as_click: str | None,
+    as_argparse: str | None,
+    spec: str | None,
+    directory: str,
+    prefix: str | None,
+    program: str | None,
+    python: str | None,
+    pin: bool,
+    force: bool,
+) -> None:
+    """Write a toolbox executable for each command of a program: of a click or typer object, of an argparse parser, or
+    of what a file describes. They need nothing but Python, and find the program by PATH."""
+    from haft.authoring.toolbox.wrapping import pinned, wrap
+
+    given = [option for option, value in (("click", as_click), ("argparse", as_argparse), ("spec", spec)) if value]
+    if len(given) != 1:
+        raise BadUsage("`haft toolbox wrap` needs one of `--click`, `--argparse` and `--spec`")
+    if spec is not None:
+        commands = _from_file(spec, program, prefix)
+    else:
+        reference = as_click or as_argparse or ""
+        form: Form = "click" if as_click else "argparse"
+        commands = _asked(said, form, reference, program, prefix, python, pin=pin)
+    first, *rest = commands[0]["program"]
+    if rest[:1] == ["-m"] and not said.quiet:
+        warn(f"they run `python -m {rest[1]}`, which only works where Python finds it: install it, or name `--program`")
+        if os.path.isabs(first) and not pin and python is None:
+            warn(
+                f"`python3` on PATH does not have `{rest[1]}`, so they run {first}, which other machines do not have: "
+                "`--python NAME` names a Python on PATH that has it, and `--pin` says that this one is meant"
+            )
+    if pin:
+        commands = pinned(commands, _where(first, python))
+    _tell(wrap(commands, os.path.abspath(os.path.expanduser(directory)), force=force), said)
+
+
+def _from_file(spec: str, program: str | None, prefix: str | None) -> list[Command]:
+    from haft.sources.cli.spec_file import read_spec_file
+
+    commands = read_spec_file(spec, prefix=prefix)
+    return [{**command, "program": [program]} for command in commands] if program else commands
+
+
+def _asked(
+    said: Globals,
+    form: Form,
+    reference: str,
+    program: str | None,
+    prefix: str | None,
+    python: str | None,
+    *,
+    pin: bool,
+) -> list[Command]:
+    from haft.sources.cli.asking import ask_commands
+    from haft.toolsets.looking import looking_launcher
+
+    tell_what_is_logged(said)
+    with looking_launcher(workspace_of(said), state_home()) as launcher:
+        ask = functools.partial(
+            ask_commands, form, reference, launcher, program=[program] if program else None, prefix=prefix, here=True
+        )
+        commands = asyncio.run(ask(python=python)).commands
+        if python is None and not pin and commands[0]["program"][1:2] == ["-m"]:
+            # haft's own Python lies elsewhere on other machines: the one on PATH serves as well, if it has the module.
+            with contextlib.suppress(BadUsage):
+                asyncio.run(ask(python=shutil.which("python3") or "python3"))
+                commands = [{**one, "program": ["python3", *one["program"][1:]]} for one in commands]
+    return commands
+
+
+def _where(program: str, python: str | None) -> str:
+    """Where a program lies; beside the Python that has it, where PATH does not lead to it."""
+    import sys
+
+    beside = os.path.join(os.path.dirname(python or sys.executable), program)
+    found = shutil.which(program) or shutil.which(beside)
+    if found is None:
+        raise BadUsage(f"`{program}` is not on PATH: it cannot be pinned", hint="`--program PATH` names it")
+    return found
+
+
+@click.command("export", cls=HaftCommand)
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_names, help="Tools; without, all.")
+@click.option("--to", "directory", metavar="DIR", required=True, type=click.Path(), help="Where to put them.")
+@click.option("--force", is_flag=True, help="Replace files that are something else.")
+@click.pass_obj
+def export_tools(said: Globals, names: tuple[str, ...], directory: str, force: bool) -> None:
+    """Write an executable for each tool, of whatever format, that calls back into haft: approval, limits, undo and
+    record hold there too. haft itself takes it for the tool that it stands for."""
+    from haft.authoring.toolbox.exporting import export
+
+    if names:
+        wanted = [find_listing(name, said) for name in dict.fromkeys(names)]
+    else:
+        every = [one for one in listings(said) if one.enabled]
+        wanted = [one for one in every if one.spec.provenance != "embedded" and "export" not in one.spec.meta]
+    for one in wanted:
+        if not one.enabled:
+            raise BadUsage(f"`{one.spec.name}` cannot be called, {one.why_not}")
+    workspace = os.path.realpath(workspace_of(said))
+    if f"{os.path.realpath(os.path.expanduser(directory))}/".startswith(workspace.rstrip("/") + "/"):
+        warn(f"{directory} lies in the workspace: there they stand for nothing, and what they start is refused")
+    _tell(export(wanted, os.path.abspath(os.path.expanduser(directory)), workspace, force=force), said)
+
+
+def _tell(placed: list[Placed], said: Globals) -> None:
+    if said.json:
+        facts([one.to_json() for one in placed])
+        return
+    lines(one_line(one.path) for one in placed)
+    if not said.quiet and placed:
+        directory = os.path.dirname(placed[0].path)
+        count = "1 executable" if len(placed) == 1 else f"{len(placed)} executables"
+        names = _found_here(directory, placed, said)
+        if names:
+            say(f"{count}; found here already, as {', '.join(names)}")
+        else:
+            say(f"{count}; to have them found: AMP_TOOLBOX={directory}, or `toolbox.paths` in haft.toml")
+
+
+def _found_here(directory: str, placed: list[Placed], said: Globals) -> list[str]:
+    """What the executables are called in this workspace, where their directory is one that is searched."""
+    from haft.config.config import load_config
+    from haft.contracts import clean_tool_name
+    from haft.sources.amp_toolbox.tool import PREFIX
+    from haft.toolsets.discovery import Discovery
+
+    workspace, home = workspace_of(said), state_home()
+    discovery = Discovery(workspace, home, os.environ)
+    discovery.configure(load_config(workspace, os.environ, trust_home=home.path))
+    if not discovery.searches(directory):
+        return []
+    return [clean_tool_name(PREFIX + one.name) for one in placed]

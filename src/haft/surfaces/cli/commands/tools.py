@@ -1,0 +1,328 @@
+"""`haft tools list`, `show` and `search`: what there is. They load no service, and start a process only to ask a file
+that is new what it is.
+
+These are the commands that programs call most and people wait for: they import the registry and the built-in tools, and
+neither pydantic nor the database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Final, get_args
+
+import click
+
+from haft.contracts import BadUsage, HaftError, Kind, Listing, ToolSpec, near_miss
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.screen.printing import facts, lines, say, table
+from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible
+from haft.surfaces.cli.screen.walls import grant_words
+from haft.surfaces.cli.words.definitions import FORMS, after_dashes, parameter_lines
+
+
+def listings(said: Globals | None = None, *, asking: bool = True, thread: str | None = None) -> list[Listing]:
+    """Every tool that there is for a workspace, those that cannot be called too. With `asking`, files that are new are
+    asked what they are; else nothing is started."""
+    from haft.config.standing import is_configured
+    from haft.registry import Catalogue
+    from haft.surfaces.cli.home import state_home
+    from haft.surfaces.cli.place import tell_ignored, workspace_of
+    from haft.toolsets.catalogue import fill_catalogue
+    from haft.toolsets.discovery import Discovery
+
+    said = said or Globals(quiet=True)
+    workspace, home = workspace_of(said), state_home()
+    discovery = Discovery(workspace, home, os.environ)
+    config = None
+    why_off: Callable[[ToolSpec], str | None] = lambda _spec: None  # noqa: E731  a default, not a function of its own
+    if is_configured(workspace, os.environ):
+        from haft.config.config import load_config
+
+        config = load_config(workspace, os.environ, trust_home=home.path)
+        enablement = config.enablement
+        why_off = lambda spec: enablement.why_not(spec.name, spec.kind)  # noqa: E731
+        discovery.configure(config)
+        if asking:
+            tell_ignored(config, said)
+    catalogue = Catalogue(why_off, discovery.why_inactive)
+    fill_catalogue(catalogue, (), installed=True, builtin=discovery.fill_builtin)
+    if discovery.fill(catalogue) and asking:
+        from haft.surfaces.cli.person.asking import ask_now
+
+        ask_now(discovery, catalogue, workspace, home, config, said)
+    return catalogue.listings(all=True, thread=thread)
+
+
+def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """For shells: the tools that can be called."""
+    from click.shell_completion import CompletionItem
+
+    found: list[Listing] = []
+    with contextlib.suppress(HaftError):  # A broken configuration is told elsewhere.
+        found = listings(asking=False)
+    return [
+        CompletionItem(listing.spec.name, help=listing.spec.summary)
+        for listing in found
+        if listing.enabled and listing.spec.name.startswith(incomplete)
+    ]
+
+
+def find_listing(name: str, said: Globals | None = None) -> Listing:
+    """The tool of this name, the one that can be called first, or the one at this path."""
+    found = listings(said)
+    if is_path(name) and all(listing.spec.name != name for listing in found):
+        return _at(name, found, said or Globals())
+    for listing in sorted(found, key=lambda one: not one.enabled):
+        if listing.spec.name == name:
+            return listing
+    from haft.registry import unknown_tool
+
+    raise unknown_tool(name, found)
+
+
+def is_path(name: str) -> bool:
+    """Whether a tool is named by where it lies."""
+    return os.sep in name or name.startswith("~")
+
+
+def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
+    """The tool at a path, whether a toolbox has it or not."""
+    from haft.config.config import load_config
+    from haft.config.standing import is_configured
+    from haft.surfaces.cli.home import state_home
+    from haft.surfaces.cli.person.asking import ask_one
+    from haft.surfaces.cli.place import workspace_of
+    from haft.toolsets.discovery import Discovery
+
+    full = os.path.abspath(os.path.expanduser(path))
+    there = [listing for listing in found if listing.spec.origin == full and listing.enabled]
+    if len(there) > 1:
+        named = ", ".join(f"`{one.spec.name}`" for one in there)
+        raise BadUsage(f"{full} is several tools: {named}", hint="name one of them")
+    if there:
+        return there[0]
+    workspace, home = workspace_of(said), state_home()
+    discovery = Discovery(workspace, home, os.environ)
+    if is_configured(workspace, os.environ):
+        discovery.configure(load_config(workspace, os.environ, trust_home=home.path))
+    one = ask_one(discovery, full, workspace, home)
+    return Listing(one.spec, one.state, one.reason)
+
+
+KINDS: Final = tuple(kind for kind in get_args(Kind) if kind != "mcp")
+"""Those that there can be tools of: haft asks no MCP server yet."""
+
+
+@click.command("list", cls=HaftCommand)
+@click.option("--source", metavar="KIND", help=f"Only tools of this kind: {', '.join(KINDS)}.")
+@click.option("--all", "everything", is_flag=True, help="Broken, duplicate and disabled ones too, with the reason.")
+@click.pass_obj
+def list_tools(said: Globals, source: str | None, everything: bool) -> None:
+    """Name, kind and first line of every tool."""
+    if source is not None and source not in KINDS:
+        near = near_miss(source, KINDS)
+        hint = f"did you mean `{near}`?" if near else f"the kinds are {', '.join(KINDS)}"
+        raise BadUsage(f"there is no kind of tool called `{source}`", hint=hint)
+    found = [listing for listing in listings(said) if source is None or listing.spec.kind == source]
+    shown = [listing for listing in found if everything or listing.enabled]
+    if said.json:
+        facts([listing.to_json() for listing in shown])
+        return
+    _print(shown, with_state=everything)
+    if len(shown) < len(found) and not said.quiet:
+        say(f"{len(found) - len(shown)} more cannot be called: `haft tools list --all` says why")
+
+
+@click.command("search", cls=HaftCommand)
+@click.argument("words", nargs=-1, required=True, help="What to look for.")
+@click.pass_obj
+def search_tools(said: Globals, words: tuple[str, ...]) -> None:
+    """Find tools by name, description and parameters, the best first."""
+    from haft.registry import search
+    from haft.sources.answers import NOT_ASKED
+
+    every = listings(said, asking=False)
+    found = search((listing for listing in every if listing.enabled), " ".join(words))
+    if said.json:
+        facts([listing.to_json() for listing in found])
+    elif found:
+        _print(found, with_state=False)
+    elif not said.quiet:
+        say("no tool fits these words: `haft tools list` shows all")
+    unasked = sum(one.reason == NOT_ASKED for one in every)
+    if unasked and not said.quiet:
+        say(f"{unasked} more {'is' if unasked == 1 else 'are'} not known yet: `haft tools list` asks what they are")
+
+
+@click.command("show", cls=HaftCommand)
+@click.argument("name", shell_complete=complete_names, help="A tool, or the path of one that is not loaded.")
+@click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the definition in that ecosystem's form.")
+@click.pass_obj
+def show_tool(said: Globals, name: str, form: str | None) -> None:
+    """One tool: description, parameters, effects, the files that an approval holds for; or its definition in another
+    form."""
+    listing = find_listing(name, said)
+    if form is not None:
+        facts(FORMS[form](listing.spec))
+    elif said.json:
+        shape = {"approval": _held(listing.spec), "withheld": list(_withheld(listing.spec, said))}
+        environment = {"environment": _environment(listing.spec, said)} if "template" in listing.spec.meta else {}
+        facts({**listing.to_json(), **shape, **environment})
+    else:
+        lines(_described(listing, _withheld(listing.spec, said), said))
+
+
+def _withheld(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
+    """The variables that a tool names, that are set here, and that no rule for all its calls passes on."""
+    from haft.contracts.variables import withheld
+    from haft.files.withheld import variables_of
+
+    named = variables_of(spec)
+    return withheld(named, os.environ, {*spec.grants.env, *_granted(spec, said)}) if named else ()
+
+
+def _granted(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
+    from haft.config.standing import is_configured
+    from haft.surfaces.cli.home import state_home
+    from haft.surfaces.cli.place import workspace_of
+
+    workspace = workspace_of(said)
+    if not is_configured(workspace, os.environ):
+        return ()
+    from haft.config.config import load_config
+    from haft.policy.rules.standing import RUNNING, granted_to
+
+    rules = load_config(workspace, os.environ, trust_home=state_home().path).rules
+    return granted_to((spec.name,), spec.kind, rules, RUNNING).env
+
+
+def _held(spec: ToolSpec) -> dict[str, Any] | None:
+    """What an approval of a tool holds for; None where none is needed for what the tool is."""
+    if spec.is_vouched_for:
+        return None
+    from haft.policy.approval.pins import held_files, loaded_files
+
+    return {"files": held_files(spec), "unresolved": list(loaded_files(spec).unresolved)}
+
+
+def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
+    shown = list(shown)
+    rows = [
+        (
+            one.spec.name,
+            one.spec.kind,
+            *((one.state, one.reason or one.spec.summary) if with_state else (one.spec.summary,)),
+        )
+        for one in shown
+    ]
+    if not with_state or not is_terminal(sys.stdout):
+        table(rows, style_first="bold")
+        return
+    # Why something cannot be called is never cut: what to do about it stands at its end.
+    widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
+    for listing, row in zip(shown, rows, strict=True):
+        padded = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
+        table([(*padded, "" if listing.reason else row[3])], style_first="bold")
+        if listing.reason:
+            lines([f"    {one_line(listing.reason)}"])
+
+
+_IN_PROCESS: Final = ("It runs in haft's own process, without a sandbox.",)
+_IN_SANDBOX: Final = (
+    "Approved calls see this machine read-only, without homes, scratch places and secrets.",
+    "Calls that pass without approval, and steps that only describe or preview, see of it only the workspace,",
+    "the tool's own files, toolchains and the system: /usr, /bin, /sbin, /lib*, /etc.",
+)
+
+
+def _environment(spec: ToolSpec, said: Globals) -> dict[str, Any]:
+    """What a template's calls run in."""
+    from haft.surfaces.cli.words.template_places import standing_of
+
+    standing = standing_of(spec.origin, said)
+    return {"path": standing.environment, "cold": standing.cold}
+
+
+def _environment_lines(environment: dict[str, Any]) -> Iterable[str]:
+    yield styled("# Environment", "bold", sys.stdout)
+    yield ""
+    yield visible(environment["path"] or "Not made yet: the first call makes it.")
+    if environment["cold"] is not None:
+        yield visible(f"It is started anew for each call: {environment['cold']}.")
+    yield ""
+
+
+def _user_parameters(spec: ToolSpec) -> Iterable[str]:
+    """What a person sets of a template: whether it is set, never the value."""
+    declared = spec.meta.get("template", {}).get("userParameters", ())
+    if not declared:
+        return
+    yield styled("# User parameters", "bold", sys.stdout)
+    yield ""
+    for one in declared:
+        state = "set" if one["set"] else "not set" if one["required"] else "not set, optional"
+        told = " ".join(one["description"].split())
+        yield visible(f"- {one['name']} ({one['type']}; {state}): {told}").removesuffix(": ")
+    yield ""
+    yield "They are set in [[templates.instances]] of haft.toml, or for one call with `--config NAME=VALUE`."
+    yield ""
+
+
+def _described(listing: Listing, withheld: tuple[str, ...], said: Globals) -> Iterable[str]:
+    spec = listing.spec
+    word = "toolbox" if spec.kind == "amp-toolbox" else spec.kind
+    yield styled(visible(f"# {spec.name} ({word}: {spec.origin})"), "bold", sys.stdout)
+    yield ""
+    if listing.state != "ready" or listing.reason:
+        yield visible(f"{listing.state}: {listing.reason}")
+        yield ""
+    yield visible(spec.description.strip())
+    yield ""
+    yield styled("# Schema", "bold", sys.stdout)
+    yield ""
+    yield from [visible(line) for line in parameter_lines(spec.input_schema)] or ["It takes no parameters."]
+    yield from map(visible, after_dashes(spec))
+    yield ""
+    if (box := spec.meta.get("toolbox")) is not None and box["form"] == "text":
+        mark = box["separator"]
+        yield f"It is given its arguments as lines of text: `name{mark}value`."
+        yield ""
+    yield from _user_parameters(spec)
+    if "template" in spec.meta:
+        yield from _environment_lines(_environment(spec, said))
+    yield styled("# Effects", "bold", sys.stdout)
+    yield ""
+    claimed = [name for name, holds in spec.effects.to_json().items() if holds]
+    yield ", ".join(claimed) if claimed else "It may change anything: nothing is claimed."
+    yield ""
+    yield styled("# Sandbox", "bold", sys.stdout)
+    yield ""
+    yield from _IN_PROCESS if spec.hosting == "in-process" else _IN_SANDBOX
+    if withheld:
+        from haft.files.withheld import grant_words as passing_words
+
+        yield ""
+        are = "is" if len(withheld) == 1 else "are"
+        yield f"It names {', '.join(withheld)}, which {are} set here and {are} withheld from it;"
+        yield visible(f"{passing_words(withheld, spec.name, session=spec.hosting == 'session')}.")
+    if spec.hosting == "session":
+        yield ""
+        yield styled("# Process", "bold", sys.stdout)
+        yield ""
+        yield "One process answers all calls, and lives between them. It reads the workspace."
+        yield f"Granted besides: {grant_words(spec.grants)}."
+    held = _held(spec)
+    if held is None or not held["files"]:
+        return
+    yield ""
+    yield styled("# Approval", "bold", sys.stdout)
+    yield ""
+    yield "It holds for the definition above and for these files:"
+    for path, digest in held["files"].items():
+        yield visible(f"  {path} ({f'sha256 {digest[:16]}' if len(digest) == 64 else digest})")
+    if held["unresolved"]:
+        yield "It does not hold for what is loaded here, because that cannot be told beforehand:"
+        yield from (visible(f"  {each}") for each in held["unresolved"])

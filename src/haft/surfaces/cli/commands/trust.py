@@ -1,0 +1,174 @@
+"""`haft trust [DIR]`: look at the configuration that a workspace brings and let it count where it widens; and choose a
+workspace that belongs to someone else.
+
+A file is shown whole the first time, and later only where it differs from what was trusted. What is shown, digested and
+kept are the same bytes, read once. Trust ends when the file changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from haft.contracts import BadConfig, BadUsage, Rejected
+from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import workspace_of
+from haft.surfaces.cli.screen.printing import facts, lines, say
+from haft.surfaces.cli.screen.terminal import framed, is_terminal, styled, visible
+
+if TYPE_CHECKING:
+    from haft.config.files import ConfigFile
+    from haft.config.narrowing import Ignored
+
+
+@click.command("trust", cls=HaftCommand)
+@click.argument(
+    "directory", metavar="[DIR]", required=False, type=click.Path(), help="A workspace; without one, the nearest."
+)
+@click.option("--revoke", "is_revoked", is_flag=True, help="Trust it no longer.")
+@click.option("--yes", "is_agreed", is_flag=True, help="Do not ask: it was read before.")
+@click.pass_obj
+def trust_workspace(said: Globals, directory: str | None, is_revoked: bool, is_agreed: bool) -> None:
+    """Let a workspace's own configuration count where it widens. It is shown whole, or
+    where it differs from what was trusted before, and trusted as it is now."""
+    if is_revoked and is_agreed:
+        raise BadUsage("`--revoke` and `--yes` do not go together")
+    workspace = checked_directory(directory) if directory is not None else workspace_of(said)
+    if is_revoked:
+        _revoke(workspace, said)
+    else:
+        _trust(workspace, said, is_agreed=is_agreed)
+
+
+def _revoke(workspace: str, said: Globals) -> None:
+    from haft.config.trusting import revoke
+
+    changed = revoke(state_home().path, workspace)
+    if said.json:
+        facts(_told(workspace, None, None, is_trusted=False, changed=changed, widens=()))
+    else:
+        lines([visible(f"{workspace} is {'no longer trusted' if changed else 'not trusted, and was not before'}")])
+
+
+def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
+    from haft.config.config import configured, not_trusted_before
+    from haft.config.files import workspace_config
+    from haft.config.ownership import stranger_in
+    from haft.config.standing import WORKSPACE_FILES
+    from haft.config.trusted_text import since_trusted, text_to_keep
+    from haft.config.trusting import is_chosen, is_trusted, trust, trusted_text, was_trusted
+    from haft.service import check_workspace, user_name
+
+    home = state_home().path
+    workspace = check_workspace(workspace, home)
+    file = workspace_config(workspace)
+    stranger = stranger_in(workspace)
+    if file is None and stranger is None:
+        raise BadUsage(f"there is no {' or '.join(WORKSPACE_FILES)} in {workspace}: there is nothing to trust")
+    widens: Sequence[Ignored] = ()
+    kept_out: Sequence[Ignored] = ()
+    if file is not None:
+        untrusted = configured(workspace, file, os.environ, trusted=False)
+        _require_sound(untrusted)
+        with contextlib.suppress(BadConfig):  # What is wrong with it is said before it is trusted.
+            # What no trust makes count, because the person's own settings forbid it.
+            kept_out = configured(workspace, file, os.environ, trusted=True).ignored
+        names = {(one.name, one.source) for one in kept_out}
+        widens = [one for one in untrusted.ignored if (one.name, one.source) not in names]
+    what = workspace if file is None else file.path
+    counts = file is None or not widens or is_trusted(home, workspace, file)
+    if counts and (stranger is None or is_chosen(home, workspace)):
+        trusted = bool(widens) or stranger is not None
+        why = "is trusted already" if trusted else "widens nothing: it counts as it is"
+        if said.json:
+            facts(_told(workspace, file, None, is_trusted=trusted, changed=False, widens=widens))
+        else:
+            lines([visible(f"{what} {why}")])
+        return
+    if not is_agreed:
+        owner = None if stranger is None else stranger.sentence()
+        change = None if file is None else since_trusted(trusted_text(home, workspace, file), file, os.environ)
+        difference = () if change is None else change.difference
+        _show(what, file, owner, difference, changed=was_trusted(home, workspace))
+        new = not_trusted_before(widens, change if difference else None, os.environ)
+        for line in (*_widening(new, "would count"), *_kept_out(kept_out, "would not count")):
+            say(line)
+        if len(new) < len(widens):
+            say(f"and what counted before it changed: {len(widens) - len(new)} more")
+        _ask(what, is_file=file is not None)
+    if file is not None:
+        _require_sound(configured(workspace, file, os.environ, trusted=True))
+    text = None if file is None else text_to_keep(file, os.environ)
+    digest = trust(home, workspace, file, user_name(), text)
+    if said.json:
+        facts(_told(workspace, file, digest, is_trusted=True, changed=True, widens=widens))
+        return
+    as_it_is = "" if digest is None else f" as it is now (sha256 {digest})"
+    lines([visible(f"{what} is trusted{as_it_is}"), *_widening(widens, "counts now")])
+    lines(_kept_out(kept_out, "does not count"))
+
+
+def _require_sound(config: Any) -> None:
+    """What would stop every command afterwards is said before."""
+    _ = config.rules, config.enablement
+
+
+def _show(what: str, file: ConfigFile | None, owner: str | None, difference: Sequence[str], *, changed: bool) -> None:
+    """The file, or where it differs from what was trusted."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise Rejected(
+            f"{what} is not trusted: there is no terminal to ask at",
+            hint="read it, then `haft trust --yes`",
+        )
+    sys.stderr.write(styled(visible(what), "bold", sys.stderr) + "\n")
+    whole = "" if file is None else file.data.decode("utf-8", "backslashreplace").removesuffix("\n")
+    text = "\n".join(difference) or whole
+    for line in framed(text) if text else ():
+        sys.stderr.write(f"{line}\n")
+    if owner is not None:
+        say(owner)
+    if changed:
+        say(f"it was trusted before, and has changed since{': this is the difference' if difference else ''}")
+
+
+def _ask(what: str, *, is_file: bool) -> None:
+    """Go on only at a yes."""
+    import asyncio
+
+    from haft.surfaces.cli.person.line_input import confirmed
+
+    if not asyncio.run(confirmed(f"Trust this {'file' if is_file else 'workspace'} as it is now? [y/N] ")):
+        raise Rejected(f"{what} is not trusted: the person at the terminal said no")
+
+
+def _widening(widens: Sequence[Ignored], word: str) -> list[str]:
+    return [visible(f"{word}: {one.assignment()} ({one.source})") for one in widens]
+
+
+def _kept_out(kept_out: Sequence[Ignored], word: str) -> list[str]:
+    return [visible(f"{word}: {one.assignment()} ({one.source}): {one.why}") for one in kept_out]
+
+
+def _told(
+    workspace: str,
+    file: ConfigFile | None,
+    digest: str | None,
+    *,
+    is_trusted: bool,
+    changed: bool,
+    widens: Sequence[Ignored],
+) -> dict[str, Any]:
+    return {
+        "workspace": workspace,
+        "file": None if file is None else file.path,
+        "digest": digest,
+        "trusted": is_trusted,
+        "changed": changed,
+        "widens": [one.to_json() for one in widens],
+    }

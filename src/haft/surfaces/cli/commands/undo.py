@@ -1,0 +1,214 @@
+"""`haft undo` and `haft redo`: runs taken back, or brought back, from any process.
+
+The rooms below decide and move; here a person learns path by path what happened, or who stands in the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import click
+
+from haft.contracts import EXIT_CODES, BadUsage, HaftError, Outcome, UnknownRun
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.person.settling import MOST, settled, tell_in_the_way
+from haft.surfaces.cli.place import change_sets, history, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.screen.printing import complain, facts, lines, say
+from haft.surfaces.cli.screen.terminal import one_line
+from haft.surfaces.cli.words.run_names import complete_changes
+from haft.surfaces.cli.words.usage_words import RUNS_HINT
+
+CONFLICT: Final = EXIT_CODES["conflict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be reversed, as the line says it."""
+
+    direction: Literal["undo", "redo"]
+    runs: tuple[str, ...]
+    thread: str | None = None
+    dry_run: bool = False
+    force: bool = False
+
+    @property
+    def past(self) -> str:
+        return "undone" if self.direction == "undo" else "redone"
+
+
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what it would do, and who stands in the way.")
+_FORCE = click.option(
+    "--force", is_flag=True, help="Also where files were changed again since; what it replaces is kept."
+)
+
+
+@click.command("undo", cls=HaftCommand)
+@click.argument(
+    "runs",
+    nargs=-1,
+    metavar="[RUN|BATCH]...",
+    shell_complete=complete_changes("committed"),
+    help="Runs, by their names or the beginnings of them. None: your last one in this workspace.",
+)
+@click.option("--thread", metavar="T", help="All that this conversation changed in this workspace.")
+@_DRY_RUN
+@_FORCE
+@click.pass_context
+def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None, dry_run: bool, force: bool) -> None:
+    """Take back exactly what runs changed, all of them or none. Without a run: your last one in this workspace that
+    changed something and is not undone, so that repeating steps back. Later runs stay where they touched other paths.
+    Where they or a person changed the same ones nothing is touched, and it is said who stands in the way (exit 5).
+    `haft redo` brings it back."""
+    if runs and thread is not None:
+        raise BadUsage("`haft undo` takes runs or `--thread`, not both")
+    _reverse(context, Wanted("undo", runs, thread, dry_run, force))
+
+
+@click.command("redo", cls=HaftCommand)
+@click.argument(
+    "runs",
+    nargs=-1,
+    metavar="RUN...",
+    shell_complete=complete_changes("undone"),
+    help="The runs that were undone.",
+)
+@_DRY_RUN
+@_FORCE
+@click.pass_context
+def redo_runs(context: click.Context, runs: tuple[str, ...], dry_run: bool, force: bool) -> None:
+    """Bring back what was undone. Named are the runs that were undone, not the undo."""
+    if not runs:
+        raise _needs_run(context.find_object(Globals) or Globals())
+    _reverse(context, Wanted("redo", runs, None, dry_run, force))
+
+
+def _needs_run(said: Globals) -> BadUsage:
+    """Which run is brought back is never guessed; the one that most likely is meant is named."""
+    from haft.service import user_name
+
+    with history(), change_sets() as changes:
+        here = os.path.realpath(workspace_of(said))
+        last = None if changes is None else changes.ledger.last_undone(here, user_name())
+    hint = RUNS_HINT if last is None else f"`haft redo {last.run}` brings back what was undone last here"
+    return BadUsage("`haft redo` needs the run that was undone", hint=hint)
+
+
+def _reverse(context: click.Context, wanted: Wanted) -> None:
+    said = context.find_object(Globals) or Globals()
+    tell_what_is_logged(said)
+    workspace, wanted = _found(wanted, said)
+    shape, outcome = asyncio.run(_perform(workspace, wanted, said))
+    failure = None if outcome is None else outcome.error
+    if failure is not None and failure.code != "conflict":
+        complain(failure.message, failure.hint)
+        if said.json:
+            facts({"error": failure.to_json()})
+        context.exit(EXIT_CODES.get(failure.code, 1))
+    in_the_way = bool(shape["conflicts"])
+    if said.json:
+        facts(shape)
+    elif not in_the_way:
+        lines(_told(shape, wanted))
+        if wanted.force and shape["undo"] is not None and shape["plan"] and not said.quiet:
+            say(f"`haft undo {shape['undo']}` brings back what was there")
+    if in_the_way:
+        _tell_conflict(shape, wanted, said)
+    context.exit(CONFLICT if in_the_way else 0)
+
+
+def _found(wanted: Wanted, said: Globals) -> tuple[str, Wanted]:
+    """The workspace that the runs changed, and the runs by their whole names. A named one is found from anywhere."""
+    from haft.service import user_name
+    from haft.service.changes import nothing_to, rows_for
+
+    here = "" if wanted.runs else os.path.realpath(workspace_of(said))
+    with history() as kept, change_sets() as changes:
+        if kept is None or changes is None:
+            if wanted.runs:
+                raise UnknownRun(wanted.runs[0])
+            raise BadUsage(f"there is nothing to undo in {here}")
+        # A batch is no run: only its calls are.
+        names = [name if name.startswith("b_") else kept.find(name).id for name in wanted.runs]
+        for name in names:
+            if changes.ledger.get(name) is None and not changes.ledger.of_parent(name) and not name.startswith("b_"):
+                raise nothing_to(wanted.direction, kept.find(name))
+        rows = rows_for(changes.ledger, here, user_name(), names, wanted.thread, wanted.direction)
+    if wanted.runs:
+        _tell_elsewhere(rows[0].workspace, said)
+    return rows[0].workspace, replace(wanted, runs=tuple(names))
+
+
+def _tell_elsewhere(workspace: str, said: Globals) -> None:
+    """A beginning of a name is soon that of another workspace's run."""
+    with contextlib.suppress(HaftError):
+        if said.quiet or os.path.realpath(workspace_of(said)) == os.path.realpath(workspace):
+            return
+    say(f"the run is not of the workspace here: it changed {workspace}")
+
+
+async def _perform(workspace: str, wanted: Wanted, said: Globals) -> tuple[dict[str, Any], Outcome | None]:
+    """What was done or would be, in its JSON form; and the outcome of the run that did it."""
+    from haft.service import ToolService
+
+    async with ToolService.open(workspace) as service:
+        if wanted.dry_run:
+            found = await asyncio.to_thread(
+                lambda: service.look_ahead(wanted.direction, *wanted.runs, thread=wanted.thread, force=wanted.force)
+            )
+            return found.to_json(None), None
+        if wanted.direction == "undo":
+            run = service.undo(*wanted.runs, thread=wanted.thread, force=wanted.force)
+        else:
+            run = service.redo(*wanted.runs, force=wanted.force)
+        outcome = await settled(run, said)
+        return outcome.result or {}, outcome
+
+
+def _told(shape: dict[str, Any], wanted: Wanted) -> Iterator[str]:
+    named = _named(shape["runs"])
+    if shape["undo"] is None:
+        yield f"would {wanted.direction} {named}"
+    else:
+        yield f"{named} {wanted.past} by {shape['undo']}"
+    yield from _plan_lines(shape["plan"], wanted)
+
+
+def _named(runs: Sequence[str]) -> str:
+    return ", ".join(runs) if len(runs) <= 5 else f"{', '.join(runs[:4])} and {len(runs) - 4} more"
+
+
+def _plan_lines(plan: Sequence[dict[str, str]], wanted: Wanted) -> Iterator[str]:
+    # A redo brings the later content: to a person that is no restoring.
+    words = {"restore": "rewrite"} if wanted.direction == "redo" else {}
+    if not plan:
+        yield "  every path is as it should be already"
+    moved = [step for step in plan if step["action"] != "keep"]
+    stays = [step for step in plan if step["action"] == "keep"]
+    for steps, after in ((moved, ""), (stays, ": it holds what others put there")):
+        yield from (
+            f"  {words.get(step['action'], step['action']):<7} {one_line(step['path'])}{after}" for step in steps[:MOST]
+        )
+        if len(steps) > MOST:
+            yield f"  and {len(steps) - MOST:_} more"
+
+
+def _tell_conflict(shape: dict[str, Any], wanted: Wanted, said: Globals) -> None:
+    """Who stands in the way, and what would have been done."""
+    conflicts = shape["conflicts"]
+    if not said.quiet:
+        tell_in_the_way(conflicts)
+        say(f"to {wanted.direction} {_named(shape['runs'])} means:")
+        for line in _plan_lines(shape["plan"], wanted):
+            say(line)
+    count = "a path was" if len(conflicts) == 1 else f"{len(conflicts):_} paths were"
+    later = list(dict.fromkeys(each["by"] for each in conflicts if each["by"] != "outside"))
+    first = f"`haft undo {' '.join(later[:5])}` first, or " if later else ""
+    complain(
+        f"{_named(shape['runs'])} cannot be {wanted.past}: {count} changed again since; nothing was touched",
+        f"{first}use `--force`: what it replaces is kept",
+    )

@@ -1,0 +1,314 @@
+"""`haft tools use`: one call of one tool, from words to exit code.
+
+The words are read by `parameters`, the person is asked by `approver`, the run is shown by a display; here they meet the
+service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from haft.contracts import NO_GRANTS, BadUsage, Grants, HaftError, Outcome, ToolSpec
+from haft.surfaces.cli.commands.tools import complete_names, is_path
+from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
+from haft.surfaces.cli.screen.terminal import is_terminal
+from haft.surfaces.cli.screen.waiting import tell_waiting
+from haft.surfaces.cli.words.binding import arguments, hidden_parameter
+from haft.surfaces.cli.words.parameters import Line, take_apart
+from haft.surfaces.cli.words.wanted import Wanted
+
+if TYPE_CHECKING:
+    from haft.service import ToolService
+    from haft.surfaces.cli.person.interrupts import Interrupts
+    from haft.surfaces.cli.screen.display import Display
+
+
+class UseCommand(HaftCommand):
+    """A command whose words are read by `parameters`; its click options are there for help and completion."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.args = []
+        if ctx.resilient_parsing:
+            name = _name_among(args)
+            ctx.params["name"] = name
+            if name is not None:
+                ctx.set_parameter_source("name", click.core.ParameterSource.COMMANDLINE)
+            ctx.meta["haft.words"] = list(args)
+            return []
+        line = take_apart(args)
+        said = ctx.find_object(Globals) or Globals()
+        said.json = said.json or line.flag("--json")
+        said.quiet = said.quiet or line.flag("--quiet")
+        if line.flag("--help"):
+            refuse_hidden(line, said, only="--help")
+            click.echo(self.get_help(ctx))
+            _tell_parameters(line.name)
+            ctx.exit()
+        with _hidden_first(line, said):
+            if (workspace := line.value("--workspace")) is not None:
+                said.workspace = checked_directory(workspace)
+        if line.flag("--version"):
+            _refuse_version(line.name)
+        if line.name is None:
+            raise BadUsage("`haft tools use` needs the name of a tool", hint="`haft tools list` shows the tools")
+        ctx.params = {"line": line}
+        return []
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """The name first: what stands before it is haft's, what follows may be the tool's."""
+        return ["NAME", *([self.options_metavar] if self.options_metavar else [])]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        from haft.surfaces.cli.commands.completion import complete_parameters, own_options
+
+        words: list[str] = ctx.meta["haft.words"]
+        own = [] if "--" in words else super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            own = own_options(ctx.params.get("name"), own)
+        return [*complete_parameters(ctx.params.get("name"), words, incomplete), *own]
+
+
+def _name_among(words: list[str]) -> str | None:
+    """The tool's name in a line that is still being typed."""
+    try:
+        return take_apart(words).name
+    except BadUsage:
+        return next((word for word in words if not word.startswith("-")), None)
+
+
+def refuse_hidden(line: Line, said: Globals, only: str | None = None) -> None:
+    """`BadUsage` where an option of haft stands after the name of a tool that declares it too. The tool is looked for
+    where it would be if none of these options counted."""
+    from haft.surfaces.cli.commands.tools import find_listing
+
+    if line.name is None or not line.after_name or (only is not None and only not in line.after_name):
+        return
+    named = line.options.get("--workspace", [])
+    before = named[0] if named and ("--workspace" not in line.after_name or len(named) > 1) else said.workspace
+    schema: Mapping[str, Any] = {}
+    with contextlib.suppress(HaftError):
+        schema = find_listing(line.name, Globals(workspace=before, quiet=True)).spec.input_schema
+    hidden = hidden_parameter(line, line.name, schema)
+    if hidden is not None:
+        raise hidden
+
+
+@contextlib.contextmanager
+def _hidden_first(line: Line, said: Globals) -> Iterator[None]:
+    """What is wrong with an option of haft may be that it is the tool's parameter: that is said instead."""
+    workspace = said.workspace
+    try:
+        yield
+    except BadUsage:
+        refuse_hidden(line, Globals(workspace=workspace))
+        raise
+
+
+def _tell_parameters(name: str | None) -> None:
+    from haft.surfaces.cli.commands.tools import find_listing
+    from haft.surfaces.cli.screen.printing import lines
+    from haft.surfaces.cli.screen.terminal import visible
+    from haft.surfaces.cli.words.definitions import after_dashes, parameter_lines
+
+    if name is not None:
+        spec = find_listing(name).spec
+        lines(["", f"Parameters of {name}:", *(f"  {visible(line)}" for line in parameter_lines(spec.input_schema))])
+        lines(f"  {visible(line)}" for line in after_dashes(spec))
+
+
+def _refuse_version(name: str | None) -> None:
+    """After the name it might be the tool's: guessing wrong would silently not call it."""
+    raise BadUsage(
+        f"`--version` of haft stands before `tools use`{f', not after {name}' if name else ''}",
+        hint="a tool's own parameter of that name goes after `--`",
+    )
+
+
+@click.command("use", cls=UseCommand, options_metavar="[--PARAMETER VALUE]... [OPTIONS] [-- --PARAMETER VALUE...]")
+@click.argument("name", shell_complete=complete_names, help="A tool, or the path of one that is not loaded.")
+@click.option("--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; named parameters win over it.")
+@click.option("--only", metavar="FIELD", help="Print this field of the outcome, raw.")
+@click.option("--stream", is_flag=True, help="Print every event on a line of its own, the outcome last.")
+@click.option("--approve", is_flag=True, help="Approve what would ask.")
+@click.option("--wait", metavar="SECONDS", help="Wait this long for an answer in the inbox: `haft approve`.")
+@click.option("--try", "trial", is_flag=True, help="Run first, without network; then show the changes, and ask.")
+@click.option("--timeout", metavar="SECONDS", help="End the call after this long.")
+@click.option("--preview", is_flag=True, help="Print what the tool says that it would do, and do not call it.")
+@click.option("--thread", metavar="T", help="The conversation that the call belongs to. Default: this terminal.")
+@click.option("--config", metavar="K=V", multiple=True, help="A value for the tool; JSON, else text.")
+@click.option("--network", is_flag=True, help="Let this call use the network, with an empty /tmp.")
+@click.option("--scratch", is_flag=True, help="With --network: let this call see its thread's /tmp too.")
+@click.option(
+    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let this call read there too; may be repeated."
+)
+@click.option(
+    "--write", metavar="PATH", multiple=True, type=click.Path(), help="Let this call write there too; may be repeated."
+)
+@click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to this call; may be repeated.")
+@click.pass_context
+def use_tool(context: click.Context, line: Line) -> None:
+    """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; repeated ones
+    make an array. What would ask is asked at the terminal, or approved by `--approve`, or waits with `--wait` for an
+    answer from any process; else it is rejected. After a bare `--` everything is a parameter. `--network`, `--scratch`,
+    `--read`, `--write` and `--env` open walls for this call, and only for it. With `--try` the tool runs, and its
+    changes are committed once you have seen them; where there is no terminal they are held for `haft changes`. The
+    outcome is printed as JSON where stdout is no terminal."""
+    said = context.find_object(Globals) or Globals()
+    with _hidden_first(line, said):
+        wanted = Wanted.from_line(line)
+    from haft.service import ToolService
+    from haft.surfaces.cli.person.approver import approve_all, approver_here
+    from haft.surfaces.cli.person.interrupts import Interrupts
+    from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
+    from haft.surfaces.cli.screen.printing import say
+    from haft.surfaces.cli.words.threads import how_long, terminal_thread
+
+    terminal = terminal_thread()
+    interrupts = Interrupts((lambda _text: None) if said.quiet else say)
+    workspace = workspace_of(said)
+    display = _display(wanted, said)
+    approver = (
+        approve_all
+        if wanted.approve
+        else approver_here(interrupts, workspace, display, how_long(wanted.thread, terminal))
+    )
+    service = ToolService.open(
+        workspace,
+        approver=approver,
+        thread=wanted.thread or terminal,
+        settings=_patience(wanted, is_asked=approver is not None),
+    )
+    tell_ignored(service.config, said, is_brief=True)
+    tell_what_is_logged(said)
+    tells_waiting = not said.quiet and approver is None
+    is_alone = wanted.thread is None and terminal is None
+    outcome = asyncio.run(
+        _perform(service, wanted, line, display, interrupts, tells_waiting=tells_waiting, is_alone=is_alone)
+    )
+    if not isinstance(outcome, Outcome):
+        _show_preview(outcome, said)
+        return
+    _tell(outcome, display, said, interrupts)
+    context.exit(outcome.process_exit_code)
+
+
+def _patience(wanted: Wanted, *, is_asked: bool) -> dict[str, Any]:
+    """How long a question may lie in the inbox: where nobody sits at a terminal, only as long as was said."""
+    if wanted.wait is None and is_asked:
+        return {}
+    return {"approval.expires_seconds": wanted.wait or 0.0}
+
+
+async def _perform(
+    service: ToolService,
+    wanted: Wanted,
+    line: Line,
+    display: Display,
+    interrupts: Interrupts,
+    *,
+    tells_waiting: bool,
+    is_alone: bool,
+) -> Outcome | str | None:
+    """The outcome; or, where only that is wanted, what the tool says that it would do. `is_alone`: no other call is of
+    its thread."""
+    from haft.surfaces.cli.words.threads import with_scratch_note
+
+    async with service:
+        name, spec = await _found(service, wanted.tool, wanted.grants)
+        if spec is None and "--workspace" in line.after_name:
+            await asyncio.to_thread(refuse_hidden, line, Globals())
+        given = arguments(line, name, {} if spec is None else spec.input_schema)
+        config = wanted.config_for(spec)
+        if wanted.preview:
+            return await service.preview(name, given, config=config)
+        with interrupts:
+            run = service.call(
+                name,
+                given,
+                timeout=wanted.timeout,
+                config=config,
+                grants=wanted.grants,
+                trial=wanted.trial,
+            )
+            interrupts.cancels(run.cancel)
+            try:
+                async for event in run:
+                    await display.show(event)
+                    if tells_waiting:
+                        tell_waiting(event)
+                outcome = await run
+                if is_alone:
+                    outcome = with_scratch_note(outcome)
+                await display.end(outcome)
+            except BrokenPipeError:
+                # Nobody reads any more: what would be shown is not worth working for.
+                run.cancel()
+                await run
+                raise
+    return outcome
+
+
+async def _found(service: ToolService, name: str, grants: Grants) -> tuple[str, ToolSpec | None]:
+    """The tool's own name, and what is known of it. What cannot be found is for the pipeline to refuse."""
+    listed = service.tools(all=True)
+    if is_path(name) and all(listing.spec.name != name for listing in listed):
+        listing = await service.load(name, grants=grants)
+        return listing.spec.name, listing.spec
+    callable_ = (one for one in listed if one.spec.name == name and (one.enabled or one.state == "needs-config"))
+    found = next(callable_, None)
+    if found is None:
+        found = await service.look_again(name)
+    if found is None and grants != NO_GRANTS and (path := _broken_at(service, name)) is not None:
+        # The person who calls it said what it may have: it is described with that, as if named by its path.
+        found = await service.load(path, grants=grants)
+        return found.spec.name, found.spec
+    return name, None if found is None else found.spec
+
+
+def _broken_at(service: ToolService, name: str) -> str | None:
+    """Where the file of a toolbox tool lies that could not be understood."""
+    named = (one for one in service.tools(all=True) if one.spec.name == name and one.state == "broken")
+    return next((one.spec.origin for one in named if one.spec.kind == "amp-toolbox"), None)
+
+
+def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interrupts) -> None:
+    """What became of it, on stderr."""
+    from haft.surfaces.cli.screen.display import tell_changes, tell_failure, tell_notes
+
+    if said.quiet:
+        return
+    ended_by_us = interrupts.heard and outcome.status == "cancelled"
+    if outcome.error is not None and not ended_by_us:
+        tell_failure(outcome, for_a_person=display.for_a_person)
+    tell_notes(outcome)
+    tell_changes(outcome, for_a_person=display.for_a_person)
+
+
+def _show_preview(line: str | None, said: Globals) -> None:
+    from haft.surfaces.cli.screen.printing import facts, lines, say
+    from haft.surfaces.cli.screen.terminal import one_line
+
+    if said.json:
+        facts({"preview": line})
+    elif line is not None:
+        lines([one_line(line)])
+    elif not said.quiet:
+        say("the tool has no preview of this call")
+
+
+def _display(wanted: Wanted, said: Globals) -> Display:
+    from haft.surfaces.cli.screen.display import Collected, Live, Streamed
+    from haft.surfaces.cli.screen.progress import Progress
+
+    if wanted.stream:
+        return Streamed()
+    progress = Progress(quiet=said.quiet)
+    if wanted.only is None and not said.json and is_terminal(sys.stdout):
+        return Live(progress)
+    return Collected(progress, wanted.only, json=said.json)

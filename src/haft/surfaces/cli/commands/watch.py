@@ -1,0 +1,106 @@
+"""`haft watch RUN`: follow a run of any process until it ends."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from haft.contracts import EXIT_CODES, Event
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import history_with, recover
+from haft.surfaces.cli.screen.printing import complain, data, say, to_json_text
+from haft.surfaces.cli.screen.progress import Progress
+from haft.surfaces.cli.screen.terminal import is_terminal, visible
+from haft.surfaces.cli.words.run_names import complete_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RECOVER_SECONDS = 2.0
+"""How often a run that says nothing is asked whether its host still lives."""
+
+
+@click.command("watch", cls=HaftCommand)
+@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
+@click.pass_context
+def watch_run(context: click.Context, run: str) -> None:
+    """Follow a run of any process: its output on stdout, its states and progress on stderr. Exits as the run does. With
+    --json every event is one line, the outcome last."""
+    said = context.find_object(Globals) or Globals()
+    from haft.runs import follow
+
+    show = _Stream() if said.json else _Show(said)
+    with history_with(run) as kept:
+        record = kept.find(run)
+        for event in follow(kept, record.id, _keep_recovering()):
+            show(event)
+        ended = kept.find(record.id)
+    error = ended.outcome["error"]
+    if error is not None and not said.quiet:
+        complain(error["message"], error["hint"])
+    context.exit(0 if error is None else EXIT_CODES.get(error["code"], 1))
+
+
+def _keep_recovering() -> Callable[[], None]:
+    """To be called while nothing happens: a host that was killed would leave its run open for ever."""
+    home = state_home()
+    last = time.monotonic()
+
+    def pause() -> None:
+        nonlocal last
+        if time.monotonic() - last >= RECOVER_SECONDS:
+            recover(home)
+            last = time.monotonic()
+
+    return pause
+
+
+class _Stream:
+    """For programs."""
+
+    def __call__(self, event: Event) -> None:
+        data(to_json_text(event.to_json()) + "\n")
+
+
+class _Show:
+    """For a person."""
+
+    def __init__(self, said: Globals) -> None:
+        self._quiet = said.quiet
+        self._progress = Progress(quiet=said.quiet)
+        self._any = False
+        self._line_open = False
+
+    def __call__(self, event: Event) -> None:
+        match event.type:
+            case "stdout" | "stderr":
+                if event.facts.get("skipped") and not self._quiet:
+                    say(f"{event.facts['skipped']:_} bytes were not kept")
+                self._write(event.text)
+            case "status":
+                self._progress.clear()
+                if not self._quiet:
+                    self._end_line()
+                    say(f"{event.run} {event.status}")
+            case "outcome":
+                self._progress.clear()
+                if not self._any:
+                    self._write(event.facts["outcome"]["output"])
+                self._end_line()
+            case "progress" | "child":
+                self._progress.take(event, may_draw=not self._line_open)
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._progress.clear()
+            self._any, self._line_open = True, not text.endswith("\n")
+            data(visible(text) if is_terminal(sys.stdout) else text)
+
+    def _end_line(self) -> None:
+        if self._line_open and is_terminal(sys.stdout):
+            data("\n")
+            self._line_open = False

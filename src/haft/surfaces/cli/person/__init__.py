@@ -1,0 +1,1 @@
+"""Talking with the person at the terminal: questions, answers, and wishes to end."""

@@ -1,0 +1,1 @@
+"""What is printed: facts, talk, progress, and a running call as it is seen."""

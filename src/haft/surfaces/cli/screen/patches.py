@@ -1,0 +1,25 @@
+"""A patch as a terminal shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+from haft.surfaces.cli.screen.terminal import styled, visible
+
+
+def coloured(text: str, stream: IO[Any]) -> Iterator[str]:
+    """A patch line by line, for a terminal. A removed `-- a` looks like a header: only its place in a hunk tells."""
+    in_hunk = False
+    for line in text.removesuffix("\n").split("\n"):
+        # Without its newline, a carriage return at the end of a line is made visible too.
+        shown = visible(line)
+        in_hunk = line.startswith("@@") or (in_hunk and line[:1] in (" ", "+", "-", "\\"))
+        if not in_hunk:
+            yield styled(shown, "bold", stream)
+        elif line.startswith(("@@", "\\")):
+            yield styled(shown, "dim", stream)
+        elif line.startswith(("+", "-")):
+            yield styled(shown, "good" if line.startswith("+") else "bad", stream)
+        else:
+            yield shown

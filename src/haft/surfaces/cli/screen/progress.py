@@ -1,0 +1,73 @@
+"""Progress on stderr: one line that is drawn over on a terminal, a line for each word elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Final
+
+from haft.contracts import Event
+from haft.surfaces.cli.screen.terminal import clipped, is_terminal, one_line, width
+
+_CLEAR: Final = "\r\x1b[2K"
+_MOST_A_SECOND: Final = 20
+_BAR: Final = 20
+_WAITING: Final = {"queued": "waiting for a place", "cancellation-requested": "cancelling"}
+
+
+class Progress:
+    """What is going on, for a person who watches stderr."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self._redraws = is_terminal(sys.stderr)
+        self._drawn = False
+        self._last_words = ""
+        self._last_time = 0.0
+
+    def take(self, event: Event, *, may_draw: bool) -> None:
+        """Show a progress event; a status that explains a wait; nothing else."""
+        if self.quiet:
+            return
+        if event.type == "progress":
+            self._show(_words(event), may_draw=may_draw)
+        elif event.type == "status" and self._redraws and event.status in _WAITING and event.seq > 0:
+            self._show(_WAITING[event.status], may_draw=may_draw)
+        elif event.type == "status" and event.status == "blocked-on-user":
+            self.clear()
+
+    def passing(self, words: str) -> None:
+        """Words that matter only while they are true: shown on a terminal alone."""
+        if self._redraws and not self.quiet:
+            self._show(words, may_draw=True)
+
+    def _show(self, words: str, *, may_draw: bool) -> None:
+        if not words or words == self._last_words:
+            return
+        if not self._redraws:
+            self._last_words = words
+            sys.stderr.write(f"{words}\n")
+            sys.stderr.flush()
+            return
+        now = time.monotonic()
+        if may_draw and now - self._last_time >= 1 / _MOST_A_SECOND:
+            self._last_words, self._last_time, self._drawn = words, now, True
+            sys.stderr.write(f"{_CLEAR}{clipped(words, max(2, width() - 1))}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Take the line away before something else is written."""
+        if self._drawn:
+            self._drawn = False
+            self._last_words = ""
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+
+
+def _words(event: Event) -> str:
+    message = one_line(str(event.facts.get("message") or ""))
+    fraction = event.facts.get("fraction")
+    if not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+        return message
+    full = round(fraction * _BAR)
+    return f"[{'#' * full}{' ' * (_BAR - full)}] {fraction:4.0%} {message}".rstrip()

@@ -1,0 +1,118 @@
+"""What `haft skills` says of a skill: to people in words, to programs in facts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from haft.surfaces.cli.screen.terminal import one_line
+
+if TYPE_CHECKING:
+    from haft.contracts import Listing
+    from haft.sources.skills import Activations, Skill
+
+
+def joining(skill: Skill, listings: Sequence[Listing]) -> tuple[list[str], dict[str, str]]:
+    """The files of a skill whose tools can be called, and why those of others cannot."""
+    ready, others = [], {}
+    for one in listings:
+        if one.spec.meta.get("skillFolder") == skill.folder:
+            file = os.path.relpath(one.spec.origin, skill.folder)
+            if one.enabled:
+                ready.append(file)
+            else:
+                others[file] = f"{one.state}: {one.reason}"
+    return sorted(ready), others
+
+
+def joined(ready: Sequence[str], others: Mapping[str, str], servers: Sequence[str], verb: str) -> Iterator[str]:
+    """A line for each tool and server of a skill that was activated."""
+    yield from (one_line(f"  {file} {verb}") for file in ready)
+    yield from (one_line(f"  {file} does not join, it is {reason}") for file, reason in sorted(others.items()))
+    yield from (one_line(f"  the MCP server {name} is not started by this version") for name in servers)
+    if not ready and not others:
+        yield "  it has no tools of its own"
+
+
+def moving(files: Sequence[str], verb: str) -> Iterator[str]:
+    """A line for each file that joins or leaves."""
+    for file in files:
+        yield one_line(f"  {file} {verb}")
+    if not files:
+        yield "  it has no tools of its own"
+
+
+def summary(skill: Skill) -> str:
+    """The first line of what it says of itself."""
+    return skill.description.split("\n", 1)[0]
+
+
+def told(skill: Skill, found: Sequence[Skill]) -> str:
+    """That, and before it what the skill hides."""
+    other = hides(skill, found)
+    return summary(skill) if other is None else f"({other}) {summary(skill)}"
+
+
+def hides(skill: Skill, found: Sequence[Skill]) -> str | None:
+    """Which skill of somebody else a skill of the workspace stands in front of."""
+    if skill.provenance != "workspace" or not skill.is_usable:
+        return None
+    for other in found:
+        if other.shadowed_by == skill.folder and other.problem is None and other.provenance != "workspace":
+            return (
+                "hides the built-in one" if other.provenance == "builtin" else f"hides the user's one in {other.folder}"
+            )
+    return None
+
+
+def state_of(skill: Skill, activations: Activations) -> str:
+    """Whether it is active, in a word or two."""
+    if skill.problem is not None:
+        return "broken"
+    if skill.shadowed_by is not None:
+        return "shadowed"
+    if skill.folder in activations.of(None):
+        return "active"
+    count = len(activations.threads(skill.folder))
+    return f"in {count} thread{'s' * (count > 1)}" if count else "-"
+
+
+def why_not(skill: Skill) -> str | None:
+    """Why it cannot be used; None where it can."""
+    if skill.problem is not None:
+        return f"{skill.problem} ({skill.folder})"
+    if skill.shadowed_by is not None:
+        return f"{skill.folder} comes after {skill.shadowed_by}, which has the same name"
+    return None
+
+
+def fact_of(skill: Skill, activations: Activations) -> dict[str, Any]:
+    """A skill, for programs."""
+    return {
+        **skill.to_json(),
+        "active": skill.is_usable and skill.folder in activations.of(None),
+        "threads": activations.threads(skill.folder) if skill.is_usable else [],
+    }
+
+
+def change_of(
+    name: str,
+    thread: str | None,
+    files: Sequence[str],
+    others: Mapping[str, str] | None = None,
+    servers: Sequence[str] = (),
+    *,
+    active: bool,
+    changed: bool,
+) -> dict[str, Any]:
+    """What activating or deactivating did, for programs."""
+    return {
+        "name": name,
+        "thread": thread,
+        "active": active,
+        "changed": changed,
+        "tools": list(files),
+        "notReady": dict(others or {}),
+        "mcpServers": list(servers),
+    }

@@ -1,0 +1,99 @@
+"""Walls and limits in words: what a call may reach and use, as the question at the terminal and `haft show` tell it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from haft.contracts import PROCESS_LIMITS, Grants, Walls
+from haft.surfaces.cli.screen.printing import to_json_text
+from haft.surfaces.cli.screen.terminal import one_line
+
+_PLAIN: Final = re.compile(r"[\w./~@+:=-]+", re.ASCII)
+
+
+def walls_words(walls: Walls, workspace: str) -> str:
+    """The walls that a call would run in, on one line."""
+    known = walls.to_json()
+    openings = [f"{label} {words}" for label, words in _openings(known, workspace)]
+    reason = f" ({one_line(walls.reason)})" if walls.reason else ""
+    if walls.profile == "none":
+        return ", ".join([f"none{reason}", *openings])
+    return ", ".join([_profile(known), *openings]) + reason
+
+
+def walls_lines(walls: Mapping[str, Any], workspace: str) -> Iterator[str]:
+    """The walls that a call ran in. Runs of earlier versions know less of them."""
+    yield f"walls: {_profile(walls)}"
+    for label, words in _openings(walls, workspace):
+        yield f"  {label}: {words}"
+    if walls.get("scratch") == "thread":
+        yield "  /tmp: its thread's, which is not part of undo"
+    if walls.get("layers"):
+        yield f"  held by: {_listed(walls['layers'])}"
+    if walls.get("reason"):
+        yield f"  why: {one_line(walls['reason'])}"
+
+
+def grant_words(grants: Grants) -> str:
+    """What was granted, as it is written in a configuration."""
+    lists = [(name, list(getattr(grants, name))) for name in ("env", "path", "read", "write")]
+    words = [f"{name} = true" for name in ("network", "scratch") if getattr(grants, name)]
+    words += [f"{name} = {one_line(to_json_text(found))}" for name, found in lists if found]
+    return ", ".join(words) or "nothing"
+
+
+def limits_lines(limits: Mapping[str, Any]) -> Iterator[str]:
+    """The limits that a call was held to, and by what those of its processes hold."""
+    applied: Mapping[str, Any] = limits["applied"]
+    enforced: Mapping[str, str] = limits.get("enforced", {})
+    own = ", ".join(_limit(name, value) for name, value in applied.items() if name not in enforced)
+    hit = f"; hit: {one_line(limits['hit'])}" if limits["hit"] else ""
+    yield f"limits: {own or 'none'}{hit}"
+    for mechanism in dict.fromkeys(enforced.values()):
+        # Zero is no limit, and nothing has to hold it.
+        held = [
+            _limit(name, applied.get(name))
+            for name, by in enforced.items()
+            if by == mechanism and not (name in PROCESS_LIMITS and applied.get(name) == 0)
+        ]
+        if held:
+            yield f"  by {one_line(mechanism)}: {', '.join(held)}"
+
+
+def _profile(walls: Mapping[str, Any]) -> str:
+    return f"{one_line(walls['profile'])}, {_network(walls)}"
+
+
+def _network(walls: Mapping[str, Any]) -> str:
+    """What one tool leaves in `/tmp` another could carry away: so both are told together."""
+    if not walls["network"]:
+        return "no network"
+    shared = {"thread": ", with this thread's /tmp", "call": ", an empty /tmp"}
+    return "network open" + shared.get(walls.get("scratch") or "", "")
+
+
+def _openings(walls: Mapping[str, Any], workspace: str) -> Iterator[tuple[str, str]]:
+    """What is open beyond the profile."""
+    written = [path for path in walls.get("writable", ()) if path not in (workspace, os.path.realpath(workspace))]
+    for label, found in (
+        ("may write", written),
+        ("may read", walls.get("readable", ())),
+        ("gets", walls.get("env", ())),
+        ("on its PATH", walls.get("path", ())),
+    ):
+        if found:
+            yield label, _listed(found)
+
+
+def _listed(words: Any) -> str:
+    """Words with commas between; one that could pass for more than a word stands in quotes."""
+    return ", ".join(word if _PLAIN.fullmatch(word) else one_line(to_json_text(word)) for word in words)
+
+
+def _limit(name: str, value: Any) -> str:
+    if value is None:
+        return one_line(name)
+    return one_line(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")

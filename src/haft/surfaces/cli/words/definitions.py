@@ -1,0 +1,142 @@
+"""A tool's definition in the forms that other ecosystems read, and its parameters in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from haft.contracts import ToolSpec
+
+
+def mcp(spec: ToolSpec) -> dict[str, Any]:
+    """As an MCP server lists it."""
+    definition: dict[str, Any] = {
+        "name": spec.name,
+        "description": spec.description,
+        "inputSchema": dict(spec.input_schema),
+        "annotations": {
+            "readOnlyHint": spec.effects.readonly,
+            "idempotentHint": spec.effects.idempotent,
+            "openWorldHint": spec.effects.network,
+        },
+    }
+    if spec.output_schema is not None:
+        definition["outputSchema"] = dict(spec.output_schema)
+    return definition
+
+
+def openai(spec: ToolSpec) -> dict[str, Any]:
+    """As a chat completion takes it."""
+    function = {"name": spec.name, "description": spec.description, "parameters": dict(spec.input_schema)}
+    return {"type": "function", "function": function}
+
+
+def anthropic(spec: ToolSpec) -> dict[str, Any]:
+    """As a message takes it."""
+    return {"name": spec.name, "description": spec.description, "input_schema": dict(spec.input_schema)}
+
+
+def amp(spec: ToolSpec) -> dict[str, Any]:
+    """As an Amp toolbox executable describes itself: without the prefix that whoever hosts it will add."""
+    name = spec.meta["toolbox"]["describes"] if "toolbox" in spec.meta else spec.name
+    return {"name": name, "description": spec.description, "inputSchema": dict(spec.input_schema)}
+
+
+FORMS: Final[dict[str, Callable[[ToolSpec], dict[str, Any]]]] = {
+    "mcp": mcp,
+    "openai": openai,
+    "anthropic": anthropic,
+    "amp": amp,
+}
+
+
+def parameters(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of an input schema, by name."""
+    properties = schema.get("properties")
+    return dict(properties) if isinstance(properties, Mapping) else {}
+
+
+def parameter_lines(schema: Mapping[str, Any]) -> Iterator[str]:
+    """One line for each parameter, as that ecosystem prints them: `- name (type): text`. A last one says what must be
+    given."""
+    known = parameters(schema)
+    for name, inner in known.items():
+        about = inner.get("description", "") if isinstance(inner, Mapping) else ""
+        told = " ".join(str(about).split())  # One line each: another one would pass for a parameter.
+        more = ", ".join(_limit_words(resolved(inner, schema)))
+        told += f" ({more})" if more and told else more
+        yield f"- {' '.join(name.split())} ({type_words(inner, schema)}): {told}".removesuffix(": ")
+    required = [name for name in known if name in schema.get("required", ())]
+    if required and len(required) < len(known):
+        yield ""
+        yield f"Required: {', '.join(required)}."
+
+
+_LIMITS: Final = (
+    ("minimum", "at least"),
+    ("exclusiveMinimum", "more than"),
+    ("maximum", "at most"),
+    ("exclusiveMaximum", "less than"),
+)
+
+
+def _limit_words(schema: Mapping[str, Any]) -> Iterator[str]:
+    """What a parameter may be, and what it is where it is not given."""
+    for key, words in _LIMITS:
+        if isinstance(schema.get(key), int | float) and not isinstance(schema[key], bool):
+            yield f"{words} {schema[key]}"
+    if schema.get("default") not in (None, "", [], {}):
+        yield f"default {' '.join(json.dumps(schema['default'], ensure_ascii=False).split())}"
+
+
+def after_dashes(spec: ToolSpec) -> Iterator[str]:
+    """How the parameters are given on the command line that have the name of an option of haft."""
+    from haft.surfaces.cli.words.parameters import is_option
+
+    both = [f"--{name}" for name in parameters(spec.input_schema) if is_option(f"--{name}")]
+    if both:
+        yield ""
+        yield f"Haft has options of the same names: {', '.join(both)}."
+        yield f"The tool's own go after `--`: `haft tools use {spec.name} -- {both[0]} VALUE`."
+
+
+def type_words(schema: Any, root: Mapping[str, Any]) -> str:
+    """What a parameter takes, in a word or two: `integer`, `array of string`, `"a" | "b"`."""
+    schema = resolved(schema, root)
+    options = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(options, list):
+        return " | ".join(f'"{option}"' if isinstance(option, str) else str(option) for option in options)
+    for form in ("anyOf", "oneOf"):
+        if isinstance(schema.get(form), list):
+            return " | ".join(dict.fromkeys(type_words(inner, root) for inner in schema[form]))
+    types = schema.get("type", "any")
+    if types == "array" and "items" in schema:
+        return f"array of {type_words(schema['items'], root)}"
+    return " | ".join(types) if isinstance(types, list) else str(types)
+
+
+def types_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
+    """The JSON types that a parameter takes; empty where it takes any."""
+    schema = resolved(schema, root)
+    for form in ("anyOf", "oneOf"):
+        if isinstance(schema.get(form), list) and depth < 8:  # an alternative may lead back to where it came from
+            inner = [types_of(one, root, depth + 1) for one in schema[form]]
+            return set().union(*inner) if all(inner) else set()
+    types = schema.get("type", ())
+    return {types} if isinstance(types, str) else set(types)
+
+
+def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`schema`, or what it refers to inside `root`; what cannot be followed is anything."""
+    for _ in range(8):  # a reference may lead in a circle
+        if not isinstance(schema, Mapping):
+            return {}
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return schema
+        target: Any = root
+        for part in reference.removeprefix("#/").split("/"):
+            target = target.get(part) if isinstance(target, Mapping) else None
+        schema = target
+    return {}

@@ -1,0 +1,147 @@
+"""What haft's own options of `tools use` ask for, checked before anything runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from haft.contracts import BadUsage, Grants, Outcome, RunId, ThreadId, ToolName, ToolSpec, near_miss
+from haft.surfaces.cli.words.parameters import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One call, as far as haft's options say."""
+
+    tool: str
+    only: str | None
+    stream: bool
+    approve: bool
+    trial: bool
+    """Run first, ask then."""
+    preview: bool
+    """Only say what it would do."""
+    wait: float | None
+    """How long an answer in the inbox is waited for."""
+    timeout: float | None
+    thread: str | None
+    config: Mapping[str, Any]
+    config_texts: Mapping[str, str]
+    """The same as it was typed."""
+    grants: Grants
+
+    @classmethod
+    def from_line(cls, line: Line) -> Wanted:
+        assert line.name is not None
+        texts = dict(_pair(text) for text in line.options.get("--config", ()))
+        wanted = cls(
+            tool=line.name,
+            only=_field(line.value("--only")),
+            stream=line.flag("--stream"),
+            approve=line.flag("--approve"),
+            trial=line.flag("--try"),
+            preview=line.flag("--preview"),
+            wait=_seconds("--wait", line.value("--wait")),
+            timeout=_seconds("--timeout", line.value("--timeout")),
+            thread=line.value("--thread"),
+            config={name: _read(text) for name, text in texts.items()},
+            config_texts=texts,
+            grants=Grants(
+                network=line.flag("--network"),
+                scratch=line.flag("--scratch"),
+                env=granted_variables(line.options.get("--env", ()), os.environ),
+                read=granted_places("--read", line.options.get("--read", ())),
+                write=granted_places("--write", line.options.get("--write", ())),
+            ),
+        )
+        if wanted.stream and wanted.only:
+            raise BadUsage("`--stream` and `--only` cannot be used together")
+        return wanted
+
+    def config_for(self, spec: ToolSpec | None) -> Mapping[str, Any]:
+        """The values for a tool. What a template declares as text stays the text that was typed: a key may look like a
+        number."""
+        declared = () if spec is None else spec.meta.get("template", {}).get("userParameters", ())
+        texts = {each for one in declared if "string" in one["type"] for each in (one["name"], one["key"])}
+        return {
+            name: self.config_texts[name] if name in texts and not isinstance(value, str) else value
+            for name, value in self.config.items()
+        }
+
+
+def _field(name: str | None) -> str | None:
+    fields = Outcome(RunId(""), ToolName(""), "done", "", ThreadId("")).to_json()
+    if name is not None and name not in fields:
+        near = near_miss(name, fields)
+        hint = f"{f'did you mean `{near}`? ' if near else ''}the fields are {', '.join(fields)}"
+        raise BadUsage(f"an outcome has no field `{name}`", hint=hint)
+    return name
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise BadUsage(f"`{option}` must be a number of seconds, more than 0, not `{text}`")
+    return seconds
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise BadUsage(f"`--config` is given as KEY=VALUE, not `{text}`")
+    return key, value
+
+
+def _read(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def granted_places(option: str, texts: Iterable[str]) -> tuple[str, ...]:
+    """What `--read` or `--write` name, as absolute paths. Each must be there, unless it is to be written and may be in
+    the workspace: nothing else can be opened that does not exist."""
+    found = []
+    for text in texts:
+        try:
+            place = os.path.abspath(os.path.expanduser(text))
+            may_be_made = option == "--write" and place.startswith(os.getcwd().rstrip("/") + "/")
+        except FileNotFoundError as error:
+            raise BadUsage(
+                "the current directory does not exist any more", hint=f"`{option}` takes full paths too"
+            ) from error
+        if not text or not (may_be_made or os.path.exists(place)):
+            missing = "make it first, or grant its directory" if option == "--write" else None
+            raise BadUsage(
+                f"`{option}`: there is no `{text}`",
+                hint=missing if text else f"`{option} .` is the current directory",
+            )
+        found.append(place)
+    return tuple(dict.fromkeys(found))
+
+
+def granted_variables(names: Iterable[str], host: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """What `--env` names. Where it is this process's environment that counts, each must be set in it."""
+    from haft.contracts.variables import why_not_granted
+
+    found = tuple(dict.fromkeys(names))
+    for name in found:
+        if "=" in name:
+            raise BadUsage("`--env` takes the name of a variable, and no value", hint="set it before haft is started")
+        if (why := why_not_granted(name)) is not None:
+            raise BadUsage(f"`--env`: {why}", hint="a tool's own parameter of that name goes after `--`")
+        if host is not None and name not in host:
+            near = near_miss(name, host)
+            hint = f"did you mean {near}?" if near else f"set {name}, and call it again"
+            raise BadUsage(f"`--env {name}`: {name} is not set here", hint=hint)
+    return found
