@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from haft.contracts import Allowable
+from haft.policy.analysis.command.wrapping import is_interpreter, starts_commands
 from haft.policy.analysis.verdict import Part
-from haft.policy.analysis.wrapping import is_interpreter, starts_commands
 from haft.policy.plain_words import SCRIPT_NAME, has_plain_options, is_plain_word
 from haft.policy.question import Question
 

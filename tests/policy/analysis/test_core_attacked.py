@@ -3,11 +3,11 @@
 import pytest
 
 from haft.policy.analysis import Ground, analyse
-from haft.policy.analysis.arithmetic import Reckoning
+from haft.policy.analysis.command.texts import prints_no_pattern
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
-from haft.policy.analysis.matching import matcher
 from haft.policy.analysis.program import Argument
-from haft.policy.analysis.texts import prints_no_pattern
+from haft.policy.analysis.text.arithmetic import Reckoning
+from haft.policy.analysis.tree.matching import matcher
 
 DEEP = "s/s/s/s/s/s/s/s"
 UP = "../../../../../../../etc/hostname"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from haft.policy.analysis import Ground, analyse
 from haft.policy.analysis.analysing import _parts
 from haft.policy.analysis.program import Program
-from haft.policy.analysis.source import NotUnderstood
+from haft.policy.analysis.text.source import NotUnderstood
 
 TABLE = {"ls": Program(tame=True), "echo": Program(operands="words", tame=True)}
 GROUND = Ground("/nowhere/at/all")

@@ -7,11 +7,11 @@ import subprocess
 
 import pytest
 
-from haft.policy.analysis.listings import Lister
-from haft.policy.analysis.places import Places
+from haft.policy.analysis.command.listings import Lister
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.programs import PROGRAMS
-from haft.policy.analysis.survey import Surveyor
+from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.survey import Surveyor
 from haft.policy.analysis.verdict import Ground
 
 TESTS = [

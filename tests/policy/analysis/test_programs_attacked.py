@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from haft.policy.analysis import Ground, analyse
-from haft.policy.analysis.options import taken_apart
+from haft.policy.analysis.command.options import taken_apart
 from haft.policy.analysis.program import Argument, ByLinks
 from haft.policy.analysis.programs import PROGRAMS, awkscript, delimited, sedscript
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from haft.policy.analysis.options import table
+from haft.policy.analysis.command.options import table
 from haft.policy.analysis.program import Program
 from haft.policy.analysis.programs import PROGRAMS
 

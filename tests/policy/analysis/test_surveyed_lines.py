@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from haft.policy.analysis import Ground, analyse
-from haft.policy.analysis.places import Places
-from haft.policy.analysis.survey import Surveyor
+from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.survey import Surveyor
 
 FOLLOWING = [
     "grep -R x src", "grep -Rn x", "diff -r src src", "rg -L x src", "find -L src -name x", "find src -follow",

@@ -6,19 +6,19 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from haft.policy.analysis.characters import MOST_BYTES, is_too_long, strange_character
-from haft.policy.analysis.commands import Commands
-from haft.policy.analysis.dangers import DangerFinder, Dangers, ordered
+from haft.policy.analysis.command.dangers import DangerFinder, Dangers, ordered
+from haft.policy.analysis.command.judging import Judge
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
-from haft.policy.analysis.judging import Judge
-from haft.policy.analysis.locales import check_locales
-from haft.policy.analysis.places import Places
+from haft.policy.analysis.line.commands import Commands
+from haft.policy.analysis.line.walk import Walk
 from haft.policy.analysis.program import Program
 from haft.policy.analysis.scope import Scope
-from haft.policy.analysis.source import parsed
-from haft.policy.analysis.survey import Surveyor
+from haft.policy.analysis.text.characters import MOST_BYTES, is_too_long, strange_character
+from haft.policy.analysis.text.locales import check_locales
+from haft.policy.analysis.text.source import parsed
+from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.survey import Surveyor
 from haft.policy.analysis.verdict import DANGERS, Analysis, Ground, Part, unread
-from haft.policy.analysis.walk import Walk
 
 _DEEPEST: Final = 3
 """How far lines in lines (`sh -c '…'`) are followed, for their dangers alone."""

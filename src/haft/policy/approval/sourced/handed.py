@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
-from haft.policy.analysis.wrapping import is_interpreter, starts_commands
+from haft.policy.analysis.command.wrapping import is_interpreter, starts_commands
 from haft.policy.approval.sourced.reference import Language, Said, Script
 
 Spoken = Language | Literal["other"]

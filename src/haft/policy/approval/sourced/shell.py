@@ -16,8 +16,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from haft.policy.analysis.command.wrapping import behind, starts_commands
 from haft.policy.analysis.program import Argument
-from haft.policy.analysis.wrapping import behind, starts_commands
 from haft.policy.approval.sourced import handed
 from haft.policy.approval.sourced.reference import Language, Reference, Said, Script, absolute
 from haft.policy.approval.sourced.shellwords import Values, Words, descendants

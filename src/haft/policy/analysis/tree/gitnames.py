@@ -10,7 +10,7 @@ import os
 import struct
 from typing import Final
 
-from haft.policy.analysis.places import Places
+from haft.policy.analysis.tree.places import Places
 
 _MOST_NAMES: Final = 4_000
 _MOST_BYTES: Final = 1_000_000

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from haft.policy.analysis.source import Source, descendants
+from haft.policy.analysis.text.source import Source, descendants
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from haft.policy.analysis.matching import Test, matcher
 from haft.policy.analysis.program import Argument
+from haft.policy.analysis.tree.matching import Test, matcher
 
 _VALUED: Final = frozenset((
     "-type", "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-size", "-mtime", "-mmin", "-ctime",

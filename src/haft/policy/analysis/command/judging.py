@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from haft.policy.analysis.builtin import BUILTINS, why_not_inside, why_not_read
-from haft.policy.analysis.gitfiles import why_not_git
-from haft.policy.analysis.handing import Finding, Xargs, executing, handed
-from haft.policy.analysis.listings import Lister, Listing
-from haft.policy.analysis.naming import lists_names, why_not_named
-from haft.policy.analysis.options import TakenApart, Unlisted, taken_apart
-from haft.policy.analysis.places import Places
+from haft.policy.analysis.command.builtin import BUILTINS, why_not_inside, why_not_read
+from haft.policy.analysis.command.handing import Finding, Xargs, executing, handed
+from haft.policy.analysis.command.listings import Lister, Listing
+from haft.policy.analysis.command.naming import lists_names, why_not_named
+from haft.policy.analysis.command.options import TakenApart, Unlisted, taken_apart
+from haft.policy.analysis.command.wrapping import unwrapped, without_exec
 from haft.policy.analysis.program import Argument, ByLinks, ByLinksHere, Program
 from haft.policy.analysis.scope import Scope
-from haft.policy.analysis.source import RESERVED
-from haft.policy.analysis.survey import Surveyor
-from haft.policy.analysis.wrapping import unwrapped, without_exec
+from haft.policy.analysis.text.source import RESERVED
+from haft.policy.analysis.tree.gitfiles import why_not_git
+from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.survey import Surveyor
 
 _MOST_WRAPPERS: Final = 4
 _NO_PROGRAMS: Final = frozenset(("time", "command", "builtin"))

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from haft.policy.analysis.places import Places
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope, is_harmless_name
+from haft.policy.analysis.tree.places import Places
 
 Builtin = Callable[[list[Argument], Scope, Places], str | None]
 """Answers why not, or None where it is harmless; may change what is known."""

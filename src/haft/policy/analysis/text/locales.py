@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from haft.contracts import is_locale_variable, reads_utf8
 from haft.policy.analysis.deadline import NotUnderstood
-from haft.policy.analysis.source import Source, descendants
+from haft.policy.analysis.text.source import Source, descendants
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from haft.policy.analysis.gitnames import tracked
-from haft.policy.analysis.places import Places
+from haft.policy.analysis.tree.gitnames import tracked
+from haft.policy.analysis.tree.places import Places
 
 _MOST_ENTRIES: Final = 4_000
 _MOST_ANSWERS: Final = 8_000

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from haft.policy.analysis.dangers import DELETES_IN_CODE, DELETING, DangerFinder, deletes_trees
+from haft.policy.analysis.command.dangers import DELETES_IN_CODE, DELETING, DangerFinder, deletes_trees
+from haft.policy.analysis.command.wrapping import SHELLS, behind, is_interpreter, starts_commands
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.verdict import DANGERS, EVALUATED, Danger
-from haft.policy.analysis.wrapping import SHELLS, behind, is_interpreter, starts_commands
 
 EVERY: Final[frozenset[Danger]] = frozenset(DANGERS)
 _MOST_WRAPPERS: Final = 6

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from haft.policy.analysis import findnames
-from haft.policy.analysis.matching import Test
-from haft.policy.analysis.options import Unlisted, taken_apart
+from haft.policy.analysis.command import findnames
+from haft.policy.analysis.command.options import Unlisted, taken_apart
 from haft.policy.analysis.program import Argument, Invocation, Program
-from haft.policy.analysis.survey import Surveyor, is_one_line, is_one_word
+from haft.policy.analysis.tree.matching import Test
+from haft.policy.analysis.tree.survey import Surveyor, is_one_line, is_one_word
 
 _MOST_NAMES: Final = 4_000
 

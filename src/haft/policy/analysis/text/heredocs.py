@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from haft.policy.analysis.deadline import NotUnderstood
-from haft.policy.analysis.source import Source
+from haft.policy.analysis.text.source import Source
 
 if TYPE_CHECKING:
     from tree_sitter import Node

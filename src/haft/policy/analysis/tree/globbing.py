@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from haft.policy.analysis.matching import Test, matcher
-from haft.policy.analysis.places import Places
+from haft.policy.analysis.tree.matching import Test, matcher
+from haft.policy.analysis.tree.places import Places
 
 _MOST_MATCHES: Final = 1_000
 _MOST_ENTRIES: Final = 10_000

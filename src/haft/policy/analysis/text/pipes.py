@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from haft.policy.analysis.source import Source
+from haft.policy.analysis.text.source import Source
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -8,22 +8,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from haft.policy.analysis.dangers import DangerFinder, Dangers, ordered
+from haft.policy.analysis.command.dangers import DangerFinder, Dangers, ordered
+from haft.policy.analysis.command.handing import xargs
+from haft.policy.analysis.command.judging import Judge, Judgement, only
+from haft.policy.analysis.command.listings import Listing
+from haft.policy.analysis.command.possible import (
+    PossibleFinder,
+    evaluates,
+    has_open_subscript,
+    holds_subscript,
+    names_commands,
+)
+from haft.policy.analysis.command.redirections import redirected
+from haft.policy.analysis.command.texts import has_pattern, prints_no_pattern
+from haft.policy.analysis.command.wrapping import SHELLS
 from haft.policy.analysis.deadline import NotUnderstood
-from haft.policy.analysis.expanding import Expander
-from haft.policy.analysis.handing import xargs
-from haft.policy.analysis.judging import Judge, Judgement, only
-from haft.policy.analysis.listings import Listing
-from haft.policy.analysis.pipes import stages_before, stages_of
-from haft.policy.analysis.possible import PossibleFinder, evaluates, has_open_subscript, holds_subscript, names_commands
+from haft.policy.analysis.line.expanding import Expander
 from haft.policy.analysis.program import Argument
-from haft.policy.analysis.redirections import redirected
 from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name, is_numeric
-from haft.policy.analysis.source import RESERVED, Source, shown
-from haft.policy.analysis.texts import has_pattern, prints_no_pattern
+from haft.policy.analysis.text.pipes import stages_before, stages_of
+from haft.policy.analysis.text.source import RESERVED, Source, shown
+from haft.policy.analysis.text.words import Word, WordReader, is_name, outermost, value_of, word_at
 from haft.policy.analysis.verdict import DANGERS, Danger, Part
-from haft.policy.analysis.words import Word, WordReader, is_name, outermost, value_of, word_at
-from haft.policy.analysis.wrapping import SHELLS
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from haft.policy.analysis.builtin import why_not_read
-from haft.policy.analysis.dangers import DangerFinder, ordered
+from haft.policy.analysis.command.builtin import why_not_read
+from haft.policy.analysis.command.dangers import DangerFinder, ordered
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.verdict import Danger, Part

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from haft.policy.analysis.places import Places
+from haft.policy.analysis.command.wrapping import INTERPRETERS, SHELLS, behind, is_interpreter
 from haft.policy.analysis.program import Argument
+from haft.policy.analysis.tree.places import Places
 from haft.policy.analysis.verdict import DANGERS, Danger
-from haft.policy.analysis.wrapping import INTERPRETERS, SHELLS, behind, is_interpreter
 
 _MOST_WRAPPERS: Final = 6
 _FORMATS: Final = re.compile(

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from haft.policy.analysis.builtin import simple_test
-from haft.policy.analysis.commands import Commands, tests_unknown_name
-from haft.policy.analysis.judging import Judgement
+from haft.policy.analysis.command.builtin import simple_test
+from haft.policy.analysis.command.judging import Judgement
+from haft.policy.analysis.line.commands import Commands, tests_unknown_name
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope
-from haft.policy.analysis.source import Source
-from haft.policy.analysis.words import EXPANSIONS, Word, WordReader, outermost
+from haft.policy.analysis.text.source import Source
+from haft.policy.analysis.text.words import EXPANSIONS, Word, WordReader, outermost
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from haft.files.gitconfig import first_line, settings
-from haft.policy.analysis.places import Places
+from haft.policy.analysis.tree.places import Places
 
 _READ: Final = frozenset((
     "blame.ignorerevsfile", "fsck.skiplist", "core.attributesfile", "core.excludesfile", "core.worktree",

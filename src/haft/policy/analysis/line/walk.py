@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from haft.policy.analysis.brackets import double_bracket
-from haft.policy.analysis.commands import Commands
 from haft.policy.analysis.deadline import NotUnderstood
-from haft.policy.analysis.heredocs import heredoc_of
-from haft.policy.analysis.notes import Notes
-from haft.policy.analysis.pipes import cannot_fail, is_input, line_variable
+from haft.policy.analysis.line.brackets import double_bracket
+from haft.policy.analysis.line.commands import Commands
 from haft.policy.analysis.scope import Scope, Values, is_numeric
-from haft.policy.analysis.source import Source, descendants
-from haft.policy.analysis.words import Word, outermost, word_at
+from haft.policy.analysis.text.heredocs import heredoc_of
+from haft.policy.analysis.text.notes import Notes
+from haft.policy.analysis.text.pipes import cannot_fail, is_input, line_variable
+from haft.policy.analysis.text.source import Source, descendants
+from haft.policy.analysis.text.words import Word, outermost, word_at
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from haft.policy.analysis.arithmetic import Reckoning
 from haft.policy.analysis.deadline import NotUnderstood
-from haft.policy.analysis.source import Source, descendants, ends_word, starts_word
+from haft.policy.analysis.text.arithmetic import Reckoning
+from haft.policy.analysis.text.source import Source, descendants, ends_word, starts_word
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from haft.policy.analysis.braces import Characters, without_braces
-from haft.policy.analysis.globbing import Marked, is_pattern, looked_up
-from haft.policy.analysis.places import Places
+from haft.policy.analysis.command.texts import has_pattern, is_set_by_bash, named
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope, Values, is_numeric
-from haft.policy.analysis.source import shown
-from haft.policy.analysis.texts import has_pattern, is_set_by_bash, named
-from haft.policy.analysis.words import Piece, Word, names_in
+from haft.policy.analysis.text.braces import Characters, without_braces
+from haft.policy.analysis.text.source import shown
+from haft.policy.analysis.text.words import Piece, Word, names_in
+from haft.policy.analysis.tree.globbing import Marked, is_pattern, looked_up
+from haft.policy.analysis.tree.places import Places
 
 if TYPE_CHECKING:
     from tree_sitter import Node

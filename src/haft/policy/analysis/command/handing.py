@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from haft.policy.analysis import findnames
-from haft.policy.analysis.listings import Listing
-from haft.policy.analysis.matching import Test
+from haft.policy.analysis.command import findnames
+from haft.policy.analysis.command.listings import Listing
 from haft.policy.analysis.program import Argument
+from haft.policy.analysis.tree.matching import Test
 
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,4}")
 _ATTACHED: Final = re.compile(r"-([nPL])([1-9][0-9]{0,4})")

@@ -1,0 +1,1 @@
+"""What bash reads: a line parsed and held against its rules, words, quotes, braces, here-documents."""

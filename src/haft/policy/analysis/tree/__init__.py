@@ -1,0 +1,1 @@
+"""What lies in the workspace: where paths lead, what patterns find, what a directory holds."""
