@@ -11,7 +11,7 @@ import pytest
 
 from haft.authoring.check import CODES, describing
 from haft.authoring.making import KINDS, make
-from haft.surfaces.cli import check as command
+from haft.surfaces.cli.commands import check as command
 from haft.surfaces.cli.main import run
 from haft.surfaces.cli.words.parameters import LATER, OPTIONS
 

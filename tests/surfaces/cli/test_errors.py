@@ -216,7 +216,8 @@ def test_a_full_disk_behind_stdout_is_said(haft):
 
 
 def test_an_error_nobody_foresaw_is_said_as_a_bug(monkeypatch, capsys):
-    from haft.surfaces.cli import main, tools
+    from haft.surfaces.cli import main
+    from haft.surfaces.cli.commands import tools
 
     monkeypatch.setattr(tools, "listings", lambda _said: 1 / 0)
     assert main.run(["tools", "list"]) == 1
