@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.contracts.failure_line import failure_line, telling_line
+from haft.contracts.failure_lines import failure_line, telling_line
 
 CASES = {
     "node, a missing package": (

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from haft import ToolService
-from haft.sources.surroundings import DEPENDED_ON, surroundings
+from haft.sources.surrounding import DEPENDED_ON, surroundings
 from haft.surfaces.cli.main import run
 
 NEEDY = """#!/bin/sh

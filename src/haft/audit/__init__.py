@@ -5,6 +5,6 @@ Written by the pipeline's outermost stage, refusals included; read by `haft audi
 
 from haft.audit.redact import Redactor, secret_values
 from haft.audit.trail import Trail, entries, last_entries
-from haft.audit.verify import Verdict, verify
+from haft.audit.verifying import Verdict, verify
 
 __all__ = ["Redactor", "Trail", "Verdict", "entries", "last_entries", "secret_values", "verify"]

@@ -22,7 +22,7 @@ from haft.config.settings import ChangesEngine, SandboxMode
 from haft.contracts import BadConfig, HaftError, Limits, Secrets, named_secrets, texts_in
 
 if TYPE_CHECKING:
-    from haft.config.trusted_text import SinceTrusted
+    from haft.config.trusted_texts import SinceTrusted
     from haft.pipeline.stages import Durability
     from haft.policy.enablement import Enablement
     from haft.policy.rules.rule import Rule
@@ -198,7 +198,7 @@ def load_config(
         trusted = is_trusted(trust_home, workspace, file)
     config = configured(workspace, file, env, passed, trusted=trusted)
     if config.ignored and not trusted and file is not None and workspace is not None and trust_home is not None:
-        from haft.config.trusted_text import since_trusted
+        from haft.config.trusted_texts import since_trusted
         from haft.config.trusting import trusted_text
 
         return replace(config, since_trusted=since_trusted(trusted_text(trust_home, workspace, file), file, env))

@@ -6,6 +6,6 @@
 from haft.files.beneath import Root
 from haft.files.digest import digest_of, digest_of_file
 from haft.files.locks import HeldLock, locked, noted, try_take
-from haft.files.shown import shown
+from haft.files.showing import shown
 
 __all__ = ["HeldLock", "Root", "digest_of", "digest_of_file", "locked", "noted", "shown", "try_take"]

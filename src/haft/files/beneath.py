@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final
 from haft.contracts import Replaced, ToolFailed
 from haft.files.failures import identity_of, in_words, require_regular
 from haft.files.replacing import replace_file, require_replaceable
-from haft.files.shown import shown
+from haft.files.showing import shown
 from haft.files.walk import Missing, Walk
 
 # O_NONBLOCK: a pipe put in the file's place between two steps must not hang us.

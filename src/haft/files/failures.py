@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from haft.contracts import CallError, Conflict, ToolFailed
-from haft.files.shown import shown
+from haft.files.showing import shown
 
 _REASONS: Final[dict[int, str]] = {
     errno.ENOSPC: "the disk is full",

@@ -17,7 +17,7 @@ from typing import Any, Final
 from haft.contracts import Conflict
 from haft.files.directories import sync_directory
 from haft.files.failures import identity_of, require_regular
-from haft.files.shown import shown
+from haft.files.showing import shown
 from haft.files.walk import Walk
 
 _TEMPORARY: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

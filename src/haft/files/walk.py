@@ -19,7 +19,7 @@ from typing import Final, Literal, Self
 from haft.contracts import CallError, PathEscapes, ToolFailed, near_miss
 from haft.files.directories import some_names, sync_directory
 from haft.files.failures import failed
-from haft.files.shown import shown
+from haft.files.showing import shown
 
 Missing = Literal["fail", "make", "suppose"]
 """What to do about a directory that is not there: fail, make it, or go on as if it were."""

@@ -28,7 +28,7 @@ MOST_SUGGESTED: Final = 20
 MOST_TRIED: Final = 300
 """Choices that are replayed. Each costs a decision for every past call."""
 
-Answered = Literal["approved", "rejected", "other"]
+HowAnswered = Literal["approved", "rejected", "other"]
 Unit = tuple[int, int]
 """A call by number, and a part of it by number."""
 
@@ -39,7 +39,7 @@ class PastCall:
 
     question: Question
     runs: tuple[str, ...]
-    answered: Answered
+    answered: HowAnswered
     """By a person; `other`: by nobody, or by a rule."""
 
 

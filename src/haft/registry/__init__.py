@@ -5,6 +5,6 @@
 """
 
 from haft.registry.catalogue import Catalogue, unknown_tool
-from haft.registry.search import search
+from haft.registry.searching import search
 
 __all__ = ["Catalogue", "search", "unknown_tool"]

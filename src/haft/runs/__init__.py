@@ -4,7 +4,7 @@ The pipeline writes through `Scribe` and `KeptOutput`; surfaces read through `Hi
 """
 
 from haft.runs.entry import RunRecord, entry_of
-from haft.runs.follow import follow
+from haft.runs.following import follow
 from haft.runs.history import History
 from haft.runs.journal import Journal
 from haft.runs.kept import Frame, KeptOutput

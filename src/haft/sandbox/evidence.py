@@ -116,7 +116,7 @@ def _how_to_show(path: str, walls: Walls) -> str:
 
 def _last(output: str) -> list[str]:
     """The last lines of what was said, each of a bearable length."""
-    from haft.contracts.failure_line import without_progress  # Most calls need none of it.
+    from haft.contracts.failure_lines import without_progress  # Most calls need none of it.
 
     return [
         without_progress(line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE // 2] + line[-LONGEST_LINE // 2 :])

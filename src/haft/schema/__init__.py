@@ -5,7 +5,7 @@ and jsonschema-rs, are imported by the functions that need them, so that listing
 """
 
 from haft.schema.bounds import excess
-from haft.schema.coerce import coerce
+from haft.schema.coercing import coerce
 from haft.schema.compact import from_compact, from_words
 from haft.schema.signature import Signature, problems_of, read_signature
 from haft.schema.text import shortened

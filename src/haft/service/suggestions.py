@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from haft.contracts import MARK, ToolSpec, texts_in
 from haft.policy.candidates import Candidate
 from haft.policy.judge import Judge
-from haft.policy.suggesting import Answered, PastCall, Suggester, Suggestion
+from haft.policy.suggesting import HowAnswered, PastCall, Suggester, Suggestion
 from haft.runs import RunRecord
 from haft.service.permissions import question_of
 from haft.storage import encode
@@ -90,7 +90,7 @@ def past_calls(
     runs: Iterable[RunRecord], specs: Mapping[str, ToolSpec], judge: Judge, *, namespaces: bool, has_network: bool
 ) -> list[PastCall]:
     """Calls of tools that are here, each once with all its runs."""
-    found: dict[tuple[bytes, Answered], tuple[Any, list[str]]] = {}
+    found: dict[tuple[bytes, HowAnswered], tuple[Any, list[str]]] = {}
     for run in runs:
         record = run.record
         spec = specs.get(record["tool"])
@@ -105,7 +105,7 @@ def past_calls(
     return [PastCall(question, tuple(ids), answered) for (_key, answered), (question, ids) in found.items()]
 
 
-def _answered(record: Mapping[str, Any]) -> Answered:
+def _answered(record: Mapping[str, Any]) -> HowAnswered:
     decision = record["decision"]
     by_person = decision["layer"] == "approval" and decision["by"] == "person"
     if by_person and decision["action"] == "allow":

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from haft.contracts import AskingLauncher, Definitions, Found, Grants, Launcher, Provenance, State, ToolSpec
 from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Asked, Claim, Granted, Known, Told, nothing
-from haft.sources.surroundings import surroundings
+from haft.sources.surrounding import surroundings
 
 
 class PluginPart(Asked, Protocol):

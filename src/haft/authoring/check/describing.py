@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from haft.authoring.check.findings import Finding
-from haft.contracts.failure_line import failure_line
+from haft.contracts.failure_lines import failure_line
 from haft.schema import shortened
 from haft.sources.asking import DESCRIBE_SECONDS, MOST_SAID, Said
 

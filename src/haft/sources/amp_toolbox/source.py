@@ -13,7 +13,7 @@ from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, registered_name, spec_of
 from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Claim, Granted, Known, Told, nothing
 from haft.sources.identity import identity_at
-from haft.sources.surroundings import surroundings
+from haft.sources.surrounding import surroundings
 
 if TYPE_CHECKING:
     from haft.sources.amp_toolbox.exports import Export, Origins

@@ -61,7 +61,7 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
     from haft.config.files import workspace_config
     from haft.config.ownership import stranger_in
     from haft.config.standing import WORKSPACE_FILES
-    from haft.config.trusted_text import since_trusted, text_to_keep
+    from haft.config.trusted_texts import since_trusted, text_to_keep
     from haft.config.trusting import is_chosen, is_trusted, trust, trusted_text, was_trusted
     from haft.service import check_workspace, user_name
 
