@@ -29,10 +29,10 @@ def test_a_face_gives_every_name_that_it_lists_and_no_other(path):
         for name in statement.names
     }
     room = import_module(name_of(path))
-    offered = dict(zip(room.__getattr__.__code__.co_freevars, room.__getattr__.__closure__, strict=True))["offered"]
+    homes = dict(zip(room.__getattr__.__code__.co_freevars, room.__getattr__.__closure__, strict=True))["homes"]
     fetched = {
         (name, home if home.startswith("haft.") else f"{name_of(path)}.{home}")
-        for name, home in offered.cell_contents.items()
+        for name, home in homes.cell_contents.items()
     }
     assert typed == fetched
     for name, home in fetched:

@@ -3,8 +3,20 @@
 Written by the pipeline's outermost stage, refusals included; read by `haft audit`. It does not hold outputs.
 """
 
-from haft.audit.redact import Redactor, secret_values
-from haft.audit.trail import Trail, entries, last_entries
-from haft.audit.verifying import Verdict, verify
+from typing import TYPE_CHECKING
 
-__all__ = ["Redactor", "Trail", "Verdict", "entries", "last_entries", "secret_values", "verify"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.audit.redact import Redactor, secret_values
+    from haft.audit.trail import Trail, entries, last_entries
+    from haft.audit.verifying import Verdict, verify
+
+__getattr__ = face(
+    __name__,
+    {
+        "redact": "Redactor secret_values",
+        "trail": "Trail entries last_entries",
+        "verifying": "Verdict verify",
+    },
+)

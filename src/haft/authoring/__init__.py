@@ -4,3 +4,27 @@
 The surfaces call them; below are the sources, whose reading of each format is the one that counts here too. Nothing is
 imported until it is used.
 """
+
+from typing import TYPE_CHECKING
+
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.authoring.making import (
+        DEFAULT_KIND,
+        KINDS,
+        Made,
+        ToolKind,
+        check_name,
+        global_toolbox,
+        make,
+        project_folder,
+        skill_toolbox,
+    )
+
+__getattr__ = face(
+    __name__,
+    {
+        "making": "DEFAULT_KIND KINDS Made ToolKind check_name global_toolbox make project_folder skill_toolbox",
+    },
+)

@@ -7,21 +7,33 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.config.config import Config as Config
-    from haft.config.config import load_config as load_config
-    from haft.config.settings import SETTINGS as SETTINGS
-    from haft.config.settings import Setting as Setting
-    from haft.config.workspace import check_workspace as check_workspace
-    from haft.config.workspace import find_workspace as find_workspace
+    from haft.config.config import Config, configured, kept_secret, load_config, not_trusted_before, working_directory
+    from haft.config.files import ConfigFile, read_config, user_config, workspace_config
+    from haft.config.gathering import Gathered
+    from haft.config.narrowing import Ignored
+    from haft.config.ownership import Stranger, stranger_in
+    from haft.config.placeholders import Unset
+    from haft.config.settings import SETTINGS, Setting
+    from haft.config.standing import WORKSPACE_FILES, is_configured, user_file
+    from haft.config.trusted_texts import since_trusted, text_to_keep
+    from haft.config.trusting import is_chosen, is_trusted, revoke, trust, trusted_text, was_trusted
+    from haft.config.values import UNSET
+    from haft.config.workspace import check_workspace, find_workspace
 
 __getattr__ = face(
     __name__,
     {
-        "SETTINGS": "settings",
-        "Config": "config",
-        "Setting": "settings",
-        "check_workspace": "workspace",
-        "find_workspace": "workspace",
-        "load_config": "config",
+        "config": "Config configured kept_secret load_config not_trusted_before working_directory",
+        "files": "ConfigFile read_config user_config workspace_config",
+        "gathering": "Gathered",
+        "narrowing": "Ignored",
+        "ownership": "Stranger stranger_in",
+        "placeholders": "Unset",
+        "settings": "SETTINGS Setting",
+        "standing": "WORKSPACE_FILES is_configured user_file",
+        "trusted_texts": "since_trusted text_to_keep",
+        "trusting": "is_chosen is_trusted revoke trust trusted_text was_trusted",
+        "values": "UNSET",
+        "workspace": "check_workspace find_workspace",
     },
 )

@@ -3,8 +3,26 @@
 It knows tools as a contract, never their formats; mechanisms of the floor below by what they do, never how.
 """
 
-from haft.pipeline.order import Parts
-from haft.pipeline.pipeline import Pipeline
-from haft.pipeline.run import Run
+from typing import TYPE_CHECKING
 
-__all__ = ["Parts", "Pipeline", "Run"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.pipeline.hooks import preview_of
+    from haft.pipeline.order import Parts
+    from haft.pipeline.pipeline import Pipeline
+    from haft.pipeline.run import Run
+    from haft.pipeline.stages.decide import Decide
+    from haft.pipeline.stages.record import Durability
+
+__getattr__ = face(
+    __name__,
+    {
+        "hooks": "preview_of",
+        "order": "Parts",
+        "pipeline": "Pipeline",
+        "run": "Run",
+        "stages.decide": "Decide",
+        "stages.record": "Durability",
+    },
+)

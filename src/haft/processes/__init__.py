@@ -4,9 +4,22 @@ A command is started by a helper program, streamed from its descriptors, and end
 the tools, which know only the `Launcher` port. This room decides nothing: walls and limits come in as terms.
 """
 
-from haft.processes.handle import Starter
-from haft.processes.helper import Helper
-from haft.processes.launcher import ProcessLauncher, Stale, plain_starter
-from haft.processes.warm import WarmStarter
+from typing import TYPE_CHECKING
 
-__all__ = ["Helper", "ProcessLauncher", "Stale", "Starter", "WarmStarter", "plain_starter"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.processes.handle import Starter
+    from haft.processes.helper import Helper
+    from haft.processes.launcher import ProcessLauncher, Stale, plain_starter
+    from haft.processes.warm import WarmStarter
+
+__getattr__ = face(
+    __name__,
+    {
+        "handle": "Starter",
+        "helper": "Helper",
+        "launcher": "ProcessLauncher Stale plain_starter",
+        "warm": "WarmStarter",
+    },
+)

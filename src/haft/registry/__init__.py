@@ -4,7 +4,18 @@
 `contracts`. It invokes nothing and decides nothing.
 """
 
-from haft.registry.catalogue import Catalogue, unknown_tool
-from haft.registry.searching import search
+from typing import TYPE_CHECKING
 
-__all__ = ["Catalogue", "search", "unknown_tool"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.registry.catalogue import Catalogue, unknown_tool
+    from haft.registry.searching import search
+
+__getattr__ = face(
+    __name__,
+    {
+        "catalogue": "Catalogue unknown_tool",
+        "searching": "search",
+    },
+)

@@ -3,27 +3,34 @@
 The pipeline writes through `Scribe` and `KeptOutput`; surfaces read through `History`. It does not know what a tool is.
 """
 
-from haft.runs.entry import RunRecord, entry_of
-from haft.runs.following import follow
-from haft.runs.history import History
-from haft.runs.journal import Journal
-from haft.runs.kept import Frame, KeptOutput
-from haft.runs.lease import Lease, live_hosts
-from haft.runs.recovery import recover
-from haft.runs.scribe import Scribe
-from haft.runs.table import Filter
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Filter",
-    "Frame",
-    "History",
-    "Journal",
-    "KeptOutput",
-    "Lease",
-    "RunRecord",
-    "Scribe",
-    "entry_of",
-    "follow",
-    "live_hosts",
-    "recover",
-]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.runs.entry import RunRecord, entry_of
+    from haft.runs.following import follow
+    from haft.runs.history import History
+    from haft.runs.journal import Journal
+    from haft.runs.kept import Frame, KeptOutput
+    from haft.runs.lease import Lease, live_hosts
+    from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
+    from haft.runs.recovery import recover
+    from haft.runs.scribe import Scribe
+    from haft.runs.table import Filter
+
+__getattr__ = face(
+    __name__,
+    {
+        "entry": "RunRecord entry_of",
+        "following": "follow",
+        "history": "History",
+        "journal": "Journal",
+        "kept": "Frame KeptOutput",
+        "lease": "Lease live_hosts",
+        "old_outputs": "Outputs outputs_in remove_outputs",
+        "recovery": "recover",
+        "scribe": "Scribe",
+        "table": "Filter",
+    },
+)

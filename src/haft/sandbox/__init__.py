@@ -5,8 +5,37 @@ mounts and namespaces themselves are made by the helper program; this room says 
 grants come with the decision.
 """
 
-from haft.sandbox.abilities import Abilities
-from haft.sandbox.sandbox import IN_PROCESS, Mode, Sandbox
-from haft.sandbox.terms import OWN_PLACES
+from typing import TYPE_CHECKING
 
-__all__ = ["IN_PROCESS", "OWN_PLACES", "Abilities", "Mode", "Sandbox"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.sandbox.abilities import Abilities
+    from haft.sandbox.environment import WITH_NETWORK, safe_path
+    from haft.sandbox.sandbox import IN_PROCESS, Mode, Sandbox
+    from haft.sandbox.site import CACHES, Site, can_be_hidden, home_of, needed
+    from haft.sandbox.terms import OWN_PLACES
+    from haft.sandbox.thread_scratch import (
+        IDLE_SECONDS,
+        Removed,
+        ThreadScratch,
+        not_found,
+        remove_scratch,
+        scratch_in,
+        scratch_root,
+        sweep,
+    )
+    from haft.sandbox.toolchains import is_below
+
+__getattr__ = face(
+    __name__,
+    {
+        "abilities": "Abilities",
+        "environment": "WITH_NETWORK safe_path",
+        "sandbox": "IN_PROCESS Mode Sandbox",
+        "site": "CACHES Site can_be_hidden home_of needed",
+        "terms": "OWN_PLACES",
+        "thread_scratch": "IDLE_SECONDS Removed ThreadScratch not_found remove_scratch scratch_in scratch_root sweep",
+        "toolchains": "is_below",
+    },
+)

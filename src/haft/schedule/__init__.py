@@ -1,5 +1,15 @@
 """When a call happens: admission to a bounded number of places."""
 
-from haft.schedule.admission import Admission
+from typing import TYPE_CHECKING
 
-__all__ = ["Admission"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.schedule.admission import Admission
+
+__getattr__ = face(
+    __name__,
+    {
+        "admission": "Admission",
+    },
+)

@@ -4,23 +4,28 @@ Above it are the registry, the sources and the pipeline; below it only `contract
 and jsonschema-rs, are imported by the functions that need them, so that listing tools stays cheap.
 """
 
-from haft.schema.bounds import excess
-from haft.schema.coercing import coerce
-from haft.schema.compact import from_compact, from_words
-from haft.schema.signature import Signature, problems_of, read_signature
-from haft.schema.text import shortened
-from haft.schema.validate import Validator, validator_for, why_not_json
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Signature",
-    "Validator",
-    "coerce",
-    "excess",
-    "from_compact",
-    "from_words",
-    "problems_of",
-    "read_signature",
-    "shortened",
-    "validator_for",
-    "why_not_json",
-]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.schema.bounds import excess
+    from haft.schema.coercing import coerce
+    from haft.schema.compact import from_compact, from_words
+    from haft.schema.docstring import read_docstring
+    from haft.schema.signature import Signature, problems_of, read_signature
+    from haft.schema.text import shortened
+    from haft.schema.validate import Validator, validator_for, why_not_json
+
+__getattr__ = face(
+    __name__,
+    {
+        "bounds": "excess",
+        "coercing": "coerce",
+        "compact": "from_compact from_words",
+        "docstring": "read_docstring",
+        "signature": "Signature problems_of read_signature",
+        "text": "shortened",
+        "validate": "Validator validator_for why_not_json",
+    },
+)

@@ -3,3 +3,19 @@
 `service` introduces them to the registry and the pipeline, which know nothing of formats. Below are `schema`, `files`
 and `contracts`; a source starts no process and opens no database.
 """
+
+from typing import TYPE_CHECKING
+
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.sources.answers import NOT_ASKED, Claim, Granted, Told, nothing
+    from haft.sources.asking import DESCRIBE_SECONDS, MOST_SAID, Said, ask, tail_of
+
+__getattr__ = face(
+    __name__,
+    {
+        "answers": "Claim Granted NOT_ASKED Told nothing",
+        "asking": "DESCRIBE_SECONDS MOST_SAID Said ask tail_of",
+    },
+)

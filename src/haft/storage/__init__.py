@@ -9,25 +9,19 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.storage.appended import AppendedFile as AppendedFile
-    from haft.storage.database import Database as Database
-    from haft.storage.definitions import KeptDefinitions as KeptDefinitions
-    from haft.storage.encoding import decode as decode
-    from haft.storage.encoding import encode as encode
-    from haft.storage.encoding import fragment as fragment
-    from haft.storage.home import StateHome as StateHome
-    from haft.storage.home import default_home as default_home
+    from haft.storage.appended import AppendedFile
+    from haft.storage.database import Database
+    from haft.storage.definitions import KeptDefinitions
+    from haft.storage.encoding import decode, encode, fragment
+    from haft.storage.home import StateHome, default_home
 
 __getattr__ = face(
     __name__,
     {
-        "AppendedFile": "appended",
-        "Database": "database",
-        "KeptDefinitions": "definitions",
-        "StateHome": "home",
-        "decode": "encoding",
-        "default_home": "home",
-        "encode": "encoding",
-        "fragment": "encoding",
+        "appended": "AppendedFile",
+        "database": "Database",
+        "definitions": "KeptDefinitions",
+        "encoding": "decode encode fragment",
+        "home": "StateHome default_home",
     },
 )

@@ -7,13 +7,31 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.toolsets.catalogue import fill_catalogue as fill_catalogue
-    from haft.toolsets.looking import looking_launcher as looking_launcher
+    from haft.toolsets.catalogue import ToolLike, as_a_tool, fill_catalogue
+    from haft.toolsets.checkouts import NotFetched
+    from haft.toolsets.discovery import Discovery
+    from haft.toolsets.environments import TemplateEnvironments
+    from haft.toolsets.environments.cold import note_cold, why_cold
+    from haft.toolsets.environments.installer import find_uv
+    from haft.toolsets.fetching import Standing, Updated
+    from haft.toolsets.keeping_up import KeepingUp
+    from haft.toolsets.looking import looking_launcher
+    from haft.toolsets.plugins import Plugins
+    from haft.toolsets.sessions import Sessions
 
 __getattr__ = face(
     __name__,
     {
-        "fill_catalogue": "catalogue",
-        "looking_launcher": "looking",
+        "catalogue": "ToolLike as_a_tool fill_catalogue",
+        "checkouts": "NotFetched",
+        "discovery": "Discovery",
+        "environments": "TemplateEnvironments",
+        "environments.cold": "note_cold why_cold",
+        "environments.installer": "find_uv",
+        "fetching": "Standing Updated",
+        "keeping_up": "KeepingUp",
+        "looking": "looking_launcher",
+        "plugins": "Plugins",
+        "sessions": "Sessions",
     },
 )

@@ -6,27 +6,30 @@
 that the caller hands over; Python is read and never imported. `mending` changes files; nothing else here does.
 """
 
-from haft.authoring.check.checking import check_target, check_targets
-from haft.authoring.check.codes import CODES, Code, Level, code_of
-from haft.authoring.check.definition import check_listing
-from haft.authoring.check.findings import Finding, Report
-from haft.authoring.check.mending import Mended, mend
-from haft.authoring.check.targets import Format, Target, target_at, targets_of
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CODES",
-    "Code",
-    "Finding",
-    "Format",
-    "Level",
-    "Mended",
-    "Report",
-    "Target",
-    "check_listing",
-    "check_target",
-    "check_targets",
-    "code_of",
-    "mend",
-    "target_at",
-    "targets_of",
-]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.authoring.check.checking import check_target, check_targets
+    from haft.authoring.check.codes import CODES, code_of
+    from haft.authoring.check.codes.model import Code, Level
+    from haft.authoring.check.definition import check_listing
+    from haft.authoring.check.findings import Finding, Report
+    from haft.authoring.check.mending import Mended, mend
+    from haft.authoring.check.studio import check_template
+    from haft.authoring.check.targets import Format, Target, target_at, targets_of
+
+__getattr__ = face(
+    __name__,
+    {
+        "checking": "check_target check_targets",
+        "codes": "CODES code_of",
+        "codes.model": "Code Level",
+        "definition": "check_listing",
+        "findings": "Finding Report",
+        "mending": "Mended mend",
+        "studio": "check_template",
+        "targets": "Format Target target_at targets_of",
+    },
+)

@@ -1,1 +1,33 @@
 """Agent Studio tool templates: a folder with `tool.py` and `requirements.txt` is one tool."""
+
+from typing import TYPE_CHECKING
+
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.sources.agent_studio.finding import ENTRY, ENVIRONMENT, HASH_FILE, REQUIREMENTS, Place, Wanted
+    from haft.sources.agent_studio.manifest import MANIFEST_FILE, Manifest, read_manifest
+    from haft.sources.agent_studio.names import (
+        check_template_name,
+        is_template_name,
+        name_of_folder,
+        new_folder_name,
+        slug_of,
+    )
+    from haft.sources.agent_studio.reading import read_template
+    from haft.sources.agent_studio.requirements import NAME, Requirements, read_requirements, understood
+    from haft.sources.agent_studio.source import Templates
+    from haft.sources.agent_studio.template import Parameters, Problem
+
+__getattr__ = face(
+    __name__,
+    {
+        "finding": "ENTRY ENVIRONMENT HASH_FILE Place REQUIREMENTS Wanted",
+        "manifest": "MANIFEST_FILE Manifest read_manifest",
+        "names": "check_template_name is_template_name name_of_folder new_folder_name slug_of",
+        "reading": "read_template",
+        "requirements": "NAME Requirements read_requirements understood",
+        "source": "Templates",
+        "template": "Parameters Problem",
+    },
+)

@@ -5,7 +5,34 @@
 imported on use.
 """
 
-from haft.sources.amp_toolbox.finding import Candidate, Place, candidate, standard_places
-from haft.sources.amp_toolbox.source import Separators, Toolboxes, as_found
+from typing import TYPE_CHECKING
 
-__all__ = ["Candidate", "Place", "Separators", "Toolboxes", "as_found", "candidate", "standard_places"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.sources.amp_toolbox.asking import ask
+    from haft.sources.amp_toolbox.describing import fetching_hint, script
+    from haft.sources.amp_toolbox.exports import MARK, Export, as_the_tool, export_at
+    from haft.sources.amp_toolbox.finding import PROJECT, Candidate, Place, candidate, is_data, standard_places
+    from haft.sources.amp_toolbox.interpreters import missing_interpreter
+    from haft.sources.amp_toolbox.reading import NO_DESCRIPTION, Description, Unreadable, read_description
+    from haft.sources.amp_toolbox.separator import shown_by
+    from haft.sources.amp_toolbox.source import Separators, Toolboxes, as_found
+    from haft.sources.amp_toolbox.starting import own_places
+    from haft.sources.amp_toolbox.tool import PREFIX
+
+__getattr__ = face(
+    __name__,
+    {
+        "asking": "ask",
+        "describing": "fetching_hint script",
+        "exports": "Export MARK as_the_tool export_at",
+        "finding": "Candidate PROJECT Place candidate is_data standard_places",
+        "interpreters": "missing_interpreter",
+        "reading": "Description NO_DESCRIPTION Unreadable read_description",
+        "separator": "shown_by",
+        "source": "Separators Toolboxes as_found",
+        "starting": "own_places",
+        "tool": "PREFIX",
+    },
+)

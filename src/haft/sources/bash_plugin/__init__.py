@@ -4,9 +4,22 @@
 arguments reach them; `tool` runs them, and `source` keeps what is known. Importing this room is cheap.
 """
 
-from haft.sources.bash_plugin.finding import PluginFile, files_of
-from haft.sources.bash_plugin.references import PluginReference, read_reference
-from haft.sources.bash_plugin.source import BashPlugins, as_found
-from haft.sources.bash_plugin.tool import Policy
+from typing import TYPE_CHECKING
 
-__all__ = ["BashPlugins", "PluginFile", "PluginReference", "Policy", "as_found", "files_of", "read_reference"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.sources.bash_plugin.finding import DESCRIPTOR, PluginFile, files_of, is_bash_plugin
+    from haft.sources.bash_plugin.references import PluginReference, read_reference
+    from haft.sources.bash_plugin.source import BashPlugins, as_found, describe
+    from haft.sources.bash_plugin.tool import Policy
+
+__getattr__ = face(
+    __name__,
+    {
+        "finding": "DESCRIPTOR PluginFile files_of is_bash_plugin",
+        "references": "PluginReference read_reference",
+        "source": "BashPlugins as_found describe",
+        "tool": "Policy",
+    },
+)

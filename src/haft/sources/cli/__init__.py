@@ -1,1 +1,23 @@
 """Command lines as tools: a program's subcommands, described once, called with arguments instead of words."""
+
+from typing import TYPE_CHECKING
+
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.sources.cli.asking import Form, ask_commands
+    from haft.sources.cli.describing import with_help
+    from haft.sources.cli.source import CommandLines, Line
+    from haft.sources.cli.spec import Command
+    from haft.sources.cli.spec_file import read_spec_file
+
+__getattr__ = face(
+    __name__,
+    {
+        "asking": "Form ask_commands",
+        "describing": "with_help",
+        "source": "CommandLines Line",
+        "spec": "Command",
+        "spec_file": "read_spec_file",
+    },
+)

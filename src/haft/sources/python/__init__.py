@@ -4,9 +4,22 @@ They run in this process, without walls, unless they ask to be isolated. Nothing
 described or called.
 """
 
-from haft.sources.python.decorate import tool
-from haft.sources.python.discover import Broken, installed_tools
-from haft.sources.python.invoke import PythonTool
-from haft.sources.python.workers import abandoned
+from typing import TYPE_CHECKING
 
-__all__ = ["Broken", "PythonTool", "abandoned", "installed_tools", "tool"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.sources.python.decorate import tool
+    from haft.sources.python.discover import Broken, installed_tools
+    from haft.sources.python.invoke import PythonTool
+    from haft.sources.python.workers import abandoned
+
+__getattr__ = face(
+    __name__,
+    {
+        "decorate": "tool",
+        "discover": "Broken installed_tools",
+        "invoke": "PythonTool",
+        "workers": "abandoned",
+    },
+)

@@ -5,7 +5,18 @@ functions have one for each call. `entries` reads what a configuration means, `p
 host's side of it, and `source` keeps what is known. Importing this room is cheap.
 """
 
-from haft.sources.python_plugin.entries import PluginEntry, entries_of
-from haft.sources.python_plugin.source import PythonPlugins
+from typing import TYPE_CHECKING
 
-__all__ = ["PluginEntry", "PythonPlugins", "entries_of"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.sources.python_plugin.entries import PluginEntry, entries_of
+    from haft.sources.python_plugin.source import PythonPlugins
+
+__getattr__ = face(
+    __name__,
+    {
+        "entries": "PluginEntry entries_of",
+        "source": "PythonPlugins",
+    },
+)

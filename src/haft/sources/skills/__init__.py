@@ -4,9 +4,32 @@
 skill's own tools are is not known here: those are a format's.
 """
 
-from haft.sources.skills.activations import Activations
-from haft.sources.skills.discover import Skills
-from haft.sources.skills.invoke import SkillTool
-from haft.sources.skills.skill import Skill
+from typing import TYPE_CHECKING
 
-__all__ = ["Activations", "Skill", "SkillTool", "Skills"]
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.sources.skills.activations import Activations
+    from haft.sources.skills.discover import USER_PLACE, WORKSPACE_PLACE, Skills
+    from haft.sources.skills.front_matter import (
+        LONGEST_DESCRIPTION,
+        MOST_BYTES,
+        FrontMatter,
+        is_skill_name,
+        read_front_matter,
+    )
+    from haft.sources.skills.invoke import SkillTool
+    from haft.sources.skills.reading import server_names
+    from haft.sources.skills.skill import LARGEST_TEXT, REFERENCES, SKILL_FILE, TOOL_FOLDERS, Skill, lies_in
+
+__getattr__ = face(
+    __name__,
+    {
+        "activations": "Activations",
+        "discover": "Skills USER_PLACE WORKSPACE_PLACE",
+        "front_matter": "FrontMatter LONGEST_DESCRIPTION MOST_BYTES is_skill_name read_front_matter",
+        "invoke": "SkillTool",
+        "reading": "server_names",
+        "skill": "LARGEST_TEXT REFERENCES SKILL_FILE Skill TOOL_FOLDERS lies_in",
+    },
+)
