@@ -127,3 +127,29 @@ def test_what_was_approved_is_what_runs_and_is_recorded_whoever_holds_the_values
         assert service.run(outcome.run_id).record["arguments"] == {"items": ["agreed"]}
 
     with_service(tmp_path, body, [take], approver=ask)
+
+
+def test_a_question_about_other_arguments_leaves_the_call_as_it_is(tmp_path):
+    services, seen = [], []
+
+    async def ask(request):
+        asking = asyncio.create_task(request.revise({"text": "other"}))
+        while not asking.done():
+            seen.append(services[0].run(request.run).call.arguments["text"])
+            await asyncio.sleep(0)
+        assert asking.result().arguments == {"text": "OTHER"}
+        return True
+
+    @tool(preprocess=lambda arguments: {"text": arguments["text"].upper()})
+    async def say(text: str) -> str:
+        return text
+
+    async def body(service):
+        services.append(service)
+        return await service.call("say", {"text": "quiet"})
+
+    # The program that is asked again about the other arguments takes long enough for the run to be looked at.
+    rules = [{"tool": "say", "action": "delegate", "to": "/bin/false"}]
+    outcome = with_service(tmp_path, body, [say], approver=ask, settings={"permissions": rules})
+    assert outcome.output == "QUIET"
+    assert set(seen) == {"QUIET"}

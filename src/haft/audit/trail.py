@@ -17,7 +17,7 @@ from haft.audit.chain import Chain
 from haft.audit.lines import parse_line
 from haft.audit.redact import Redactor
 from haft.audit.walk import body_of, raw_lines
-from haft.contracts import Call, Outcome, iso_time, path_to_json
+from haft.contracts import KEPT_APART, Call, Outcome, iso_time, path_to_json
 from haft.storage import decode, encode, fragment
 
 MOST_PATHS: Final = 1000
@@ -33,37 +33,27 @@ class Trail:
         self._chain = Chain(directory)
         self.redactor = redactor
 
-    def entry(self, call: Call, outcome: Outcome, at: float, *, is_end: bool) -> bytes:
-        """What the record says of a call, as far as it is known, secrets taken out."""
-        tool = call.tool
+    def entry(self, call: Call, outcome: Outcome, at: float, *, is_end: bool) -> tuple[bytes, dict[str, Any]]:
+        """What the audit log says of a call, as far as it is known, secrets taken out; and the part of its outcome that
+        only `runs` keeps."""
+        form = outcome.to_json(fragment)
+        apart = {name: form.pop(name) for name in KEPT_APART}
+        del form["startedAt"], form["cached"]
         facts: dict[str, Any] = {
             "type": "end" if is_end else "start",
             "at": iso_time(at),
-            "run": call.run,
-            "tool": call.name,
-            "who": call.who,
-            "thread": call.thread,
-            "parent": call.parent,
+            **form,
+            "durationMs": round(outcome.duration * 1000, 3),
             "workspace": self.workspace,
             "arguments": call.arguments,
             "cwd": call.cwd,
-            "digest": None if tool is None else tool.spec.digest,
-            "status": outcome.status,
-            "decision": None if outcome.decision is None else fragment(outcome.decision),
-            "limits": fragment(outcome.limits),
-            "walls": fragment(outcome.walls),
-            "error": outcome.error,
-            "exitCode": outcome.exit_code,
-            "durationMs": round(outcome.duration * 1000, 3),
-            "changes": outcome.changes.to_json() if outcome.changes.files else fragment(outcome.changes),
-            "outputBytes": outcome.output_bytes,
-            "endedChildren": outcome.ended_children,
+            "digest": None if call.tool is None else call.tool.spec.digest,
         }
         if call.env:
             facts["env"] = sorted(call.env)
         if call.config:
             facts["config"] = sorted(call.config)
-        return self.redactor(encode(facts), call.secrets)
+        return self.redactor(encode(facts), call.secrets), apart
 
     def tell_between(self, run: str, paths: Sequence[str]) -> None:
         """Add what changed after a run whose process outlived it, when no call came any more."""

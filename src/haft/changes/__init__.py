@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from haft.changes.committing.images import Side
     from haft.changes.committing.looking import Stopped
     from haft.changes.committing.manifest import Altered, Manifest
-    from haft.changes.coverage import Coverage, Transaction
+    from haft.changes.coverage import Coverage, Transaction, place_of_layers
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
     from haft.changes.guarding.guard import offences
@@ -38,7 +38,7 @@ __getattr__ = face(
         "committing.images": "Side",
         "committing.looking": "Stopped",
         "committing.manifest": "Altered Manifest",
-        "coverage": "Coverage Transaction",
+        "coverage": "Coverage Transaction place_of_layers",
         "diff.difference": "FileDifference difference differences",
         "diff.diffstat": "stat_lines",
         "guarding.guard": "offences",

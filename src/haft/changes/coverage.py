@@ -70,6 +70,13 @@ class Transaction(Protocol):
         ...
 
 
+def place_of_layers(transactions: Transactions, setting: Setting) -> str | None:
+    """Where the layers of calls lie, if there may be any."""
+    if sys.platform != "linux" or setting in ("snapshot", "off"):
+        return None
+    return transactions.live
+
+
 class Coverage:
     """The choice of an engine for the calls of one host."""
 
@@ -83,13 +90,6 @@ class Coverage:
         self._asking = asyncio.Lock()
         self._left: dict[Session, Left] = {}
         """The workspace as the last call of each process left it that outlives its calls."""
-
-    @property
-    def layers(self) -> str | None:
-        """Where the layers of calls lie, if there may be any."""
-        if sys.platform != "linux" or self._setting in ("snapshot", "off"):
-            return None
-        return self.transactions.live
 
     async def can_try(self, spec: ToolSpec) -> str | None:
         """Why a call of this tool cannot be tried, if it cannot."""

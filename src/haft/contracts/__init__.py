@@ -78,7 +78,7 @@ if TYPE_CHECKING:
         new_run_id,
         new_thread_id,
     )
-    from haft.contracts.outcome import NO_LIMITS, Outcome
+    from haft.contracts.outcome import KEPT_APART, NO_LIMITS, OUTCOME_FORM, Outcome
     from haft.contracts.passed import EVALUATED, PASSED, WITH_NETWORK
     from haft.contracts.ports import (
         AskingLauncher,
@@ -146,7 +146,7 @@ __getattr__ = face(
         "names": (
             "HostId RUN_ID RunId ThreadId ToolName clean_tool_name is_tool_name new_host_id new_run_id new_thread_id"
         ),
-        "outcome": "NO_LIMITS Outcome",
+        "outcome": "KEPT_APART NO_LIMITS OUTCOME_FORM Outcome",
         "passed": "EVALUATED PASSED WITH_NETWORK",
         "ports": (
             "AskingLauncher Command Definitions EndedChild Environment Environments Exit Launcher OutputSink "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from haft.contracts.change import NO_CHANGES, Changes
 from haft.contracts.decision import Decision
@@ -16,6 +17,12 @@ from haft.contracts.states import Status
 from haft.contracts.walls import OPEN_WALLS, Walls
 
 NO_LIMITS = LimitsApplied()
+KEPT_APART: Final = ("output", "stderr", "result", "truncated", "notes")
+"""What of the form the audit log does not hold."""
+
+
+def _own_form(value: Any) -> Any:
+    return value.to_json()
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,9 @@ class Outcome:
         """What `haft tools use` exits with."""
         return 0 if self.error is None else EXIT_CODES.get(self.error.code, 1)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, form: Callable[[Any], Any] = _own_form) -> dict[str, Any]:
+        """The one form of an outcome: what callers print, the audit log holds and runs are read back as. `form` writes
+        the values in it that many outcomes share."""
         return {
             "run": self.run_id,
             "tool": self.tool,
@@ -75,10 +84,14 @@ class Outcome:
             "thread": self.thread,
             "parent": self.parent,
             "cached": False,
-            "changes": self.changes.to_json(),
-            "decision": None if self.decision is None else self.decision.to_json(),
-            "limits": self.limits.to_json(),
-            "walls": self.walls.to_json(),
+            "changes": self.changes.to_json() if self.changes.files else form(self.changes),
+            "decision": None if self.decision is None else form(self.decision),
+            "limits": form(self.limits),
+            "walls": form(self.walls),
             "endedChildren": [child.to_json() for child in self.ended_children],
             "notes": list(self.notes),
         }
+
+
+OUTCOME_FORM: Final = tuple(Outcome(RunId(""), ToolName(""), "done", "", ThreadId("")).to_json())
+"""The names in it, in their order."""

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from haft.contracts import Call, Outcome
+from haft.contracts import Outcome
+from haft.pipeline.run import Run
 
-Proceed = Callable[[Call], Awaitable[Outcome]]
+Proceed = Callable[[Run], Awaitable[Outcome]]
 
 
 class Stage(Protocol):
-    """One reason to stop, change or watch a call."""
+    """One reason to stop, change or watch a call: `run.call`, which a stage that changes it replaces."""
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome: ...
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome: ...
 
 
-async def _nowhere(call: Call) -> Outcome:
-    raise AssertionError(f"no stage ended the call of {call.name}")
+async def _nowhere(run: Run) -> Outcome:
+    raise AssertionError(f"no stage ended the call of {run.call.name}")
 
 
 def fold(stages: Sequence[Stage]) -> Proceed:
@@ -31,4 +32,4 @@ def fold(stages: Sequence[Stage]) -> Proceed:
 def _before(way: Proceed, stage: Stage) -> Proceed:
     """One more stage in front of a way."""
     enter = stage.__call__
-    return lambda call: enter(call, way)
+    return lambda run: enter(run, way)

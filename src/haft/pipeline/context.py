@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from haft.contracts import Call, EndedChild, Launcher, Limits, RunId, Secrets, Stream, ThreadId, Workspace
+from haft.contracts import EndedChild, Launcher, Limits, RunId, Secrets, Stream, ThreadId, Workspace
 from haft.pipeline.run import Run
 
 
@@ -14,9 +14,7 @@ class CallContext:
 
     __slots__ = ("_launcher", "_launcher_for", "_limits", "_run", "_workspace", "cancelled")
 
-    def __init__(
-        self, run: Run, workspace: Workspace, launcher_for: Callable[[Call], Launcher], limits: Limits
-    ) -> None:
+    def __init__(self, run: Run, workspace: Workspace, launcher_for: Callable[[Run], Launcher], limits: Limits) -> None:
         self._run = run
         self._limits = limits
         self._launcher_for = launcher_for
@@ -31,7 +29,7 @@ class CallContext:
     @property
     def launcher(self) -> Launcher:
         if self._launcher is None:
-            self._launcher = self._launcher_for(self._run.call)
+            self._launcher = self._launcher_for(self._run)
         return self._launcher
 
     def cancel(self) -> None:

@@ -30,6 +30,7 @@ from haft.contracts import (
 )
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.masking import as_shown
+from haft.pipeline.run import Run
 from haft.policy.approval import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
 
 T = TypeVar("T")
@@ -300,7 +301,7 @@ def shown_of(request: ApprovalRequest) -> dict[str, Any]:
 
 
 def request_of(
-    call: Call,
+    run: Run,
     walls: Walls,
     reason: str,
     *,
@@ -309,15 +310,14 @@ def request_of(
     withheld: tuple[str, ...] = (),
 ) -> ApprovalRequest:
     """The question about a call. Secrets are masked in it, but for files: a diff shows what they hold."""
-    assert call.tool is not None
-    assert call.decision is not None
+    call = run.call
     # A copy: what was shown cannot be changed behind the person's back.
-    arguments, decision = as_shown(call, call.decision)
+    arguments, decision = as_shown(call, run.decision)
     masked = call.secrets.masked
     return ApprovalRequest(
         run=call.run,
         tool=call.name,
-        description=call.tool.spec.description,
+        description=run.tool.spec.description,
         arguments=arguments,
         reason=masked(reason),
         who=call.who,
@@ -332,8 +332,8 @@ def request_of(
         preview=masked(call.preview),
         parts=decision.parts,
         to_allow=decision.to_allow if diff is None else (),
-        definition_diff=call.decision.definition_diff,
-        pin=call.decision.pin,
+        definition_diff=decision.definition_diff,
+        pin=decision.pin,
         chain=(call.parent,) if call.parent else (),
         id=new_request_id(),
     )

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from haft.contracts import Call, HaftError, Outcome, ToolContext, own_copy, revised
+from haft.pipeline.run import Run
 
 HOOK_SECONDS: Final = 5.0
 LONGEST_PREVIEW: Final = 500
@@ -32,9 +33,10 @@ async def preview_of(call: Call, context: ToolContext) -> str | None:
     return (line if len(line) <= LONGEST_PREVIEW else f"{line[:LONGEST_PREVIEW]}…") or None
 
 
-async def explained(call: Call, outcome: Outcome, context: ToolContext, seconds: float, most: int) -> Outcome:
+async def explained(run: Run, outcome: Outcome, context: ToolContext, seconds: float, most: int) -> Outcome:
     """The outcome of a call that failed or ran out of time, in the words that its tool has for it; `most` bytes."""
-    tool: Any = call.tool
+    call = run.call
+    tool: Any = run.tool
     error = outcome.error
     if not tool.spec.explains or error is None or error.code not in ("tool-failed", "timed-out"):
         return outcome

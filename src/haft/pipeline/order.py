@@ -9,7 +9,9 @@
                   the tool limits  sandbox   changes    the tool
 
 Every call of every tool takes this way, whatever format the tool came in and whichever surface it was called from. A
-stage is a function of the call and of the rest of the way (`proceed`). It may stop the call, change it, or watch it.
+stage is a function of the run and of the rest of the way (`proceed`). It may stop the call, change it, or watch it. The
+call stands in one place, `run.call`: a stage that changes it puts a changed copy there (`run.revise`), and nothing else
+carries one.
 
 The order carries the safety argument:
 
@@ -37,7 +39,7 @@ from dataclasses import dataclass
 
 from haft.audit import Trail
 from haft.changes import Coverage
-from haft.contracts import Approver, Call, Decision, HostId, Launcher, Limits, RunId, Workspace
+from haft.contracts import Approver, Decision, HostId, Launcher, Limits, RunId, Workspace
 from haft.pipeline.chain import Stage
 from haft.pipeline.context import CallContext
 from haft.pipeline.desk import Desk, Questions
@@ -105,9 +107,8 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     """The pipeline, outermost first."""
     holding: set[RunId] = set()
 
-    def launcher(call: Call) -> Launcher:
-        assert call.decision is not None
-        decision = call.decision
+    def launcher(run: Run) -> Launcher:
+        call, decision = run.call, run.decision
         return parts.sandbox.launcher(
             decision.profile,
             granted(call),
@@ -122,9 +123,9 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         return CallContext(run, parts.workspace, launcher, parts.limits)
 
     def previewing(run: Run) -> CallContext:
-        return CallContext(run, parts.workspace, lambda _call: parts.sandbox.asking_launcher(), parts.limits)
+        return CallContext(run, parts.workspace, lambda _run: parts.sandbox.asking_launcher(), parts.limits)
 
-    validate = Validate(live, context, foreign)
+    validate = Validate(context, foreign)
 
     async def is_hidden() -> bool:
         return parts.answers_are_open or (await parts.sandbox.ready()).namespaces
@@ -132,21 +133,20 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     desk = Desk(
         parts.approver, parts.questions, foreign, parts.host, parts.workspace.root, parts.wait_seconds, is_hidden
     )
-    decide = Decide(live, parts.decide, parts.sandbox, parts.coverage)
+    decide = Decide(parts.decide, parts.sandbox, parts.coverage)
     return (
         Record(live, parts.scribe, parts.trail, parts.host, parts.durability),
-        Resolve(live, parts.catalogue, parts.renew),
+        Resolve(parts.catalogue, parts.renew),
         validate,
         decide,
-        Approve(live, desk, parts.agree, parts.hold, validate, decide, parts.sandbox, previewing),
-        Settle(live, desk, parts.coverage),
-        ApproveBuild(live, desk, parts.sandbox),
-        Queue(live, Admission(parts.limits.max_concurrent)),
-        Prepare(live, context),
-        Transact(live, parts.coverage, parts.workspace, parts.sandbox),
-        Confine(live, parts.sandbox, holding),
+        Approve(desk, parts.agree, parts.hold, validate, decide, parts.sandbox, previewing),
+        Settle(desk, parts.coverage),
+        ApproveBuild(desk, parts.sandbox),
+        Queue(Admission(parts.limits.max_concurrent)),
+        Prepare(context),
+        Transact(parts.coverage, parts.workspace, parts.sandbox),
+        Confine(parts.sandbox, holding),
         Shape(
-            live,
             parts.limits,
             parts.tool_seconds,
             parts.keep,
@@ -154,5 +154,5 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
             context,
             cap_is_set=parts.seconds_are_set,
         ),
-        Invoke(live, context, foreign),
+        Invoke(context, foreign),
     )

@@ -47,7 +47,7 @@ class Pipeline:
     async def _carry(self, run: Run) -> None:
         run.carried()
         try:
-            outcome = await self._way(run.call)
+            outcome = await self._way(run)
         finally:
             del self._live[run.id]
         run.finish(outcome)

@@ -15,6 +15,7 @@ from haft.contracts import (
     TERMINAL,
     Call,
     Changes,
+    Decision,
     EndedChild,
     Event,
     EventType,
@@ -22,7 +23,9 @@ from haft.contracts import (
     RunId,
     Status,
     Stream,
+    Tool,
     Workspace,
+    revised,
 )
 from haft.pipeline.observer import Observer
 
@@ -41,6 +44,17 @@ class Keeper(Protocol):
     def heard(self, run: Run, event: Event) -> None: ...
 
 
+class _Nobody:
+    """The keeper of a draft."""
+
+    def turned(self, run: Run) -> None: ...
+
+    def heard(self, run: Run, event: Event) -> None: ...
+
+
+_NOBODY: Final = _Nobody()
+
+
 class Run:
     """Await it for the outcome, iterate it for events, cancel it at any moment."""
 
@@ -52,14 +66,14 @@ class Run:
 
     def __init__(self, call: Call, keeper: Keeper) -> None:
         self.call = call
-        """The call as it now stands: stages that change it put their copy here."""
+        """The call as it now stands, and the only place where it stands: see `revise`."""
         self.status: Status = "queued"
         self.started_at = time.time()
         self.states: list[tuple[int, float, Status]] = [(0, self.started_at, "queued")]
         """Every status so far, with its number and time."""
         self.shown: ShownOutput | None = None
         """Where output is gathered; there from the first piece on."""
-        self.show: Callable[[RunId], ShownOutput] | None = None
+        self.show: Callable[[Run], ShownOutput] | None = None
         """Makes `shown`; set while the tool may write."""
         self.changes: Changes | None = None
         """What became of the files it changed, once that is known."""
@@ -87,6 +101,18 @@ class Run:
     @property
     def id(self) -> RunId:
         return self.call.run
+
+    @property
+    def tool(self) -> Tool:
+        """What is called; known from `resolve` on."""
+        assert self.call.tool is not None
+        return self.call.tool
+
+    @property
+    def decision(self) -> Decision:
+        """Whether it may happen; known from `decide` on."""
+        assert self.call.decision is not None
+        return self.call.decision
 
     @property
     def outcome(self) -> Outcome | None:
@@ -140,10 +166,16 @@ class Run:
         """Its task has taken the first step."""
         self._is_carried = True
 
-    def turn(self, status: Status, call: Call | None = None, facts: dict[str, Any] | None = None) -> None:
+    def revise(self, **changes: Any) -> None:
+        """Change fields of the call."""
+        self.call = revised(self.call, **changes)
+
+    def draft(self, **changes: Any) -> Run:
+        """A run of the same call with other fields, to be judged beside this one: nobody watches it or keeps it."""
+        return Run(revised(self.call, **changes), _NOBODY)
+
+    def turn(self, status: Status, facts: dict[str, Any] | None = None) -> None:
         """Move to another status. `facts` go with it to whoever watches, in other processes too."""
-        if call is not None:
-            self.call = call
         if self._cancel_told and status not in TERMINAL and status != "cancellation-requested":
             return  # A stage that has not noticed yet: who asked for the end keeps seeing that.
         self.status = status
@@ -179,7 +211,7 @@ class Run:
         if self.shown is None:
             if self.show is None or not data:
                 return
-            self.shown = self.show(self.id)
+            self.shown = self.show(self)
         if self._alive is not None:
             self._alive()
         seq, at = self._next_seq, time.time()
@@ -199,7 +231,7 @@ class Run:
         if self.shown is None:
             if self.show is None or not data:
                 return
-            self.shown = self.show(self.id)
+            self.shown = self.show(self)
         if self._alive is not None:
             self._alive()
         seq = self._next_seq

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from haft.contracts import TERMINAL, Event, HostId, RunId, Status, iso_time
+from haft.contracts import KEPT_APART, OUTCOME_FORM, TERMINAL, Event, HostId, RunId, Status, iso_time
 from haft.storage import decode, encode
 
 NOT_ENDED = "the call has not ended: what it changes is known at its end"
@@ -35,11 +35,9 @@ def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes
     return Entry(run, rest["endedAt"] is None, rest["recorded"], record, line)
 
 
-_RECORD = {
-    "run", "tool", "who", "thread", "parent", "workspace", "arguments", "cwd", "digest", "status", "decision", "limits",
-    "walls", "error", "exitCode", "durationMs", "changes", "outputBytes", "endedChildren",
-}  # fmt: skip
-_REST = {"host", "startedAt", "endedAt", "output", "stderr", "result", "truncated", "states", "noted", "recorded"}
+_RECORD = {"workspace", "arguments", "cwd", "digest", *OUTCOME_FORM} - {"startedAt", "cached", *KEPT_APART}
+_REST = {"host", "startedAt", "endedAt", "states", "noted", "recorded", *KEPT_APART} - {"notes"}
+"""Runs of earlier versions have no notes."""
 
 
 def entry_from_line(line: bytes) -> Entry | None:
@@ -116,31 +114,16 @@ class RunRecord:
     @property
     def outcome(self) -> dict[str, Any]:
         """The outcome in its JSON form; of a run that has not ended, as far as it is known."""
-        record, rest = self.record, self.rest
-        return {
-            "run": record["run"],
-            "tool": record["tool"],
-            "status": record["status"],
-            "output": rest["output"],
-            "stderr": rest["stderr"],
-            "exitCode": record["exitCode"],
-            "result": rest["result"],
-            "error": record["error"],
-            "truncated": rest["truncated"],
-            "outputBytes": record["outputBytes"],
+        known = {
+            "notes": [],  # Runs of earlier versions have none.
+            **self.rest,
+            **self.record,
             "startedAt": iso_time(self.started_at),
-            "durationMs": round(record["durationMs"]),
-            "who": record["who"],
-            "thread": record["thread"],
-            "parent": record["parent"],
+            "durationMs": round(self.record["durationMs"]),
             "cached": False,
             "changes": self.changes,
-            "decision": record["decision"],
-            "limits": record["limits"],
-            "walls": record["walls"],
-            "endedChildren": record["endedChildren"],
-            "notes": rest.get("notes", []),  # Runs of earlier versions have none.
         }
+        return {name: known[name] for name in OUTCOME_FORM}
 
     def states(self) -> list[Event]:
         """Every status it had so far."""

@@ -84,9 +84,12 @@ class Sandbox:
         *,
         never_network: bool = False,
         keeps_scratch: bool = False,
+        on_unfit: Callable[[str, str, str], None] = lambda _name, _version, _why: None,
     ) -> None:
-        """`layers` says where the layers of calls will lie, if there will be any. `never_network`: no grant opens the
-        network, and where nothing can close it, nothing runs. `keeps_scratch`: threads keep their `/tmp`."""
+        """`layers` says where the layers of calls will lie, if there will be any; asked when the first call needs to
+        know. `never_network`: no grant opens the network, and where nothing can close it, nothing runs.
+        `keeps_scratch`: threads keep their `/tmp`. `on_unfit` is told which version of a program cannot be kept loaded,
+        and why."""
         self._never_network = never_network
         self._workspace = os.path.realpath(workspace)
         self.scratch = ThreadScratch(state_home, self._workspace) if keeps_scratch else None
@@ -112,8 +115,7 @@ class Sandbox:
         self._abilities: Abilities | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._nursery: Nursery | None = None
-        self.on_unfit: Callable[[str, str, str], None] = lambda _name, _version, _why: None
-        """Is told which version of a program cannot be kept loaded, and why."""
+        self.on_unfit = on_unfit
         self._outside: set[str] = set()
         """Layers of calls that had a command which did not work in them."""
 

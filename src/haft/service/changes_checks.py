@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from haft.changes import Coverage
+from haft.changes import Coverage, place_of_layers
 from haft.changes.committing.area import Area, filesystem, mounts_inside, remove, workspace_key
 from haft.changes.store.measuring import Usage, in_words
 from haft.config.config import Config, load_config
@@ -127,16 +128,22 @@ async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[s
     lease = Lease(home.hosts)
     root = Root(workspace)
     transactions = transactions_of(home, root.root, lease.host, config.limits)
-    coverages: list[Coverage] = []
     # What is required is judged elsewhere: here it must not keep us from finding out.
     mode: Mode = "off" if config.sandbox_mode == "off" else "auto"
     sandbox = Sandbox(
-        workspace, home.path, env, root.open_directory, config.limits, mode, NO_GRANTS, lambda: coverages[0].layers
+        workspace,
+        home.path,
+        env,
+        root.open_directory,
+        config.limits,
+        mode,
+        NO_GRANTS,
+        functools.partial(place_of_layers, transactions, "auto"),
     )
     try:
-        coverages.append(Coverage(transactions, "auto", config.store_bytes, sandbox))
+        coverage = Coverage(transactions, "auto", config.store_bytes, sandbox)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            why = None if config.changes_engine == "snapshot" else await coverages[0].no_overlay()
+            why = None if config.changes_engine == "snapshot" else await coverage.no_overlay()
         return transactions.area, why
     finally:
         sandbox.close()

@@ -146,7 +146,7 @@ async def with_delegates(
     given = await service.as_judged(name, arguments)
     call = Call(new_run_id(), ToolName(name), given, service.who, service.thread)
     # Nothing is tried here, so that no change set is needed.
-    decide = Decide({}, service.judge.decide, service._sandbox, None)  # type: ignore[arg-type]
+    decide = Decide(service.judge.decide, service._sandbox, None)  # type: ignore[arg-type]
     decision = await decide.delegated(call, explained.decision)
     asked = [
         Step("delegate", each.to, f"{decision.action}: {decision.reason}", each.source)

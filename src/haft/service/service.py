@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from haft.audit import Redactor, Trail, secret_values
-from haft.changes import Coverage, Transactions
+from haft.changes import Coverage, Transactions, place_of_layers
 from haft.changes.diff.difference import difference
 from haft.changes.ledger import Row
 from haft.changes.reading import KeptChanges
@@ -205,23 +205,6 @@ class ToolService:
         ending.push_async_callback(asyncio.to_thread, scribe.close)
         self._root = root = Root(self.workspace, masked=secrets_of_root())
         limits = self.config.limits
-        layers: list[Coverage] = []
-        sandbox = Sandbox(
-            self.workspace,
-            home.path,
-            os.environ,
-            root.open_directory,
-            limits,
-            self.config.sandbox_mode,
-            Grants(network=self.config.sandbox_network),
-            lambda: layers[0].layers,
-            never_network=self.config.never_network is not None,
-            keeps_scratch=self.config.keeps_scratch,
-        )
-        sandbox.on_unfit = functools.partial(_note_cold, home.path)
-        if sandbox.scratch is not None and not self._is_named:  # Nobody can come back to it.
-            ending.push_async_callback(asyncio.to_thread, sandbox.scratch.forget, self.thread)
-        ending.callback(sandbox.close)
         transactions = transactions_of(
             home,
             root.root,
@@ -231,9 +214,24 @@ class ToolService:
             closed=self.discovery.closed_to_calls,
         )
         ending.push_async_callback(asyncio.to_thread, transactions.close)
+        sandbox = Sandbox(
+            self.workspace,
+            home.path,
+            os.environ,
+            root.open_directory,
+            limits,
+            self.config.sandbox_mode,
+            Grants(network=self.config.sandbox_network),
+            functools.partial(place_of_layers, transactions, self.config.changes_engine),
+            never_network=self.config.never_network is not None,
+            keeps_scratch=self.config.keeps_scratch,
+            on_unfit=functools.partial(_note_cold, home.path),
+        )
+        if sandbox.scratch is not None and not self._is_named:  # Nobody can come back to it.
+            ending.push_async_callback(asyncio.to_thread, sandbox.scratch.forget, self.thread)
+        ending.callback(sandbox.close)
         ending.callback(Housekeeping(home, bounds_of(self.config, os.environ), transactions, sandbox.scratch).stop)
         coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox)
-        layers.append(coverage)
         self._coverage = coverage
         self._transactions = transactions
         self._sandbox = sandbox

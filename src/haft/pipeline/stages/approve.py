@@ -20,13 +20,11 @@ from haft.contracts import (
     Decision,
     Outcome,
     Rejected,
-    RunId,
     Scope,
     StorageFailed,
     ToolContext,
     Walls,
     grants_from,
-    revised,
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.desk import Desk, request_of, to_answer, told_of
@@ -50,7 +48,6 @@ class Approve:
 
     def __init__(
         self,
-        live: Mapping[RunId, Run],
         desk: Desk,
         agree: Agree,
         hold: Hold,
@@ -61,165 +58,147 @@ class Approve:
     ) -> None:
         self._previewing = previewing
         self._sandbox = sandbox
-        self._live = live
         self._desk = desk
         self._agree = agree
         self._hold = hold
         self._validate = validate
         self._decide = decide
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        assert call.decision is not None
-        assert call.tool is not None
-        if call.decision.action != "reject" and await self._may_preview(call):
-            call = await self._previewed(call)
-        if call.decision is not None and call.decision.action == "ask":
-            call = await self._ask(call)
-        if call.decision is not None and call.decision.action == "reject":
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        if run.decision.action != "reject" and await self._may_preview(run):
+            await self._preview(run)
+            if (preview := run.call.preview) is not None:
+                run.note("progress", {"message": preview, "fraction": None})
+        if run.decision.action == "ask":
+            await self._ask(run)
+        if run.decision.action == "reject":
             raise Rejected(
-                f"`{call.name}` was rejected: {call.decision.message or call.decision.reason}",
-                hint=_how_to_enable(call.decision),
+                f"`{run.call.name}` was rejected: {run.decision.message or run.decision.reason}",
+                hint=_how_to_enable(run.decision),
             )
-        if call.decision is not None and _is_allowed_by_rule(call.decision):
-            await self._hold(call)
-        return await proceed(call)
+        if _is_allowed_by_rule(run.decision):
+            await self._hold(run.call)
+        return await proceed(run)
 
-    async def _may_preview(self, call: Call) -> bool:
+    async def _may_preview(self, run: Run) -> bool:
         """Nobody has agreed to anything yet: where no walls stand, a workspace's own tool is not started."""
-        assert call.tool is not None
-        spec = call.tool.spec
+        spec = run.tool.spec
         return spec.previews and (spec.provenance != "workspace" or (await self._sandbox.ready()).namespaces)
 
-    async def _previewed(self, call: Call) -> Call:
-        """The call with what its tool says that it would do."""
-        run = self._live[call.run]
-        preview = await preview_of(call, self._previewing(run))
-        if preview is not None:
-            call = revised(call, preview=preview)
-            run.call = call
-            run.note("progress", {"message": preview, "fraction": None})
-        return call
+    async def _preview(self, run: Run) -> None:
+        """Let the tool say what the call would do."""
+        run.revise(preview=await preview_of(run.call, self._previewing(run)))
 
-    async def _ask(self, call: Call) -> Call:
-        """The call as a person agreed to it; `Rejected` where nobody did."""
-        run = self._live[call.run]
-        decision = call.decision
-        assert decision is not None
-        walls = await self._walls(call, decision)  # Raises where it could not run anyway: nobody need be asked.
-        kept = await self._desk.kept_yes(call)
+    async def _ask(self, run: Run) -> None:
+        """Let a person settle the decision; `Rejected` where nobody agreed."""
+        decision = run.decision
+        walls = await self._walls(run)  # Raises where it could not run anyway: nobody need be asked.
+        kept = await self._desk.kept_yes(run.call)
         if kept is not None:
-            return await self._agreed(run, call, replace(to_answer(kept), scope="once"))
+            return await self._agreed(run, replace(to_answer(kept), scope="once"))
         if not await self._desk.has_someone():
-            self._settle(run, call, "nobody", "reject", "nobody is there to be asked")
+            self._settle(run, "nobody", "reject", "nobody is there to be asked")
             raise Rejected(
-                f"`{call.name}` needs approval ({decision.reason}), and nobody is there to be asked",
+                f"`{run.call.name}` needs approval ({decision.reason}), and nobody is there to be asked",
                 hint="approve it with --approve, call it from a terminal, wait for an answer in the inbox with --wait, "
                 "or give ToolService an approver",
             )
-        call = revised(call, walls=walls)
-        request = request_of(call, walls, decision.reason, withheld=self._sandbox.withheld(call, walls))
-        run.turn("blocked-on-user", call, told_of(request))
-        given = await self._desk.ask(call, replace(request, revise=functools.partial(self._revised, run, call)))
+        run.revise(walls=walls)
+        request = request_of(run, walls, decision.reason, withheld=self._sandbox.withheld(run.call, walls))
+        run.turn("blocked-on-user", told_of(request))
+        given = await self._desk.ask(run.call, replace(request, revise=functools.partial(self._revised, run)))
         answer = given.answer
         if answer.approved is not True:
             reason = answer.message or "a person said no"
-            self._settle(run, call, given.by, "reject", reason)
-            raise Rejected(f"`{call.name}` was {'rejected' if given.by == 'person' else 'not approved'}: {reason}")
-        return await self._agreed(run, call, answer)
+            self._settle(run, given.by, "reject", reason)
+            said = "rejected" if given.by == "person" else "not approved"
+            raise Rejected(f"`{run.call.name}` was {said}: {reason}")
+        return await self._agreed(run, answer)
 
-    async def _revised(self, run: Run, call: Call, arguments: Mapping[str, Any]) -> ApprovalRequest:
+    async def _revised(self, run: Run, arguments: Mapping[str, Any]) -> ApprovalRequest:
         """The question that other arguments would raise. The call itself stays what it is."""
-        try:
-            other = await self._validate.judge(revised(call, arguments=as_meant(call, arguments)))
-            other = await self._decide.judge(other)
-            if await self._may_preview(other):
-                other = revised(other, preview=await preview_of(other, self._previewing(run)))
-        finally:
-            run.call = call
-        assert other.decision is not None
+        other = run.draft(arguments=as_meant(run.call, arguments))
+        await self._validate.judge(other)
+        await self._decide.judge(other)
+        if await self._may_preview(other):
+            await self._preview(other)
         decision = other.decision
         reason = f"a rule rejects it: {decision.reason}" if decision.action == "reject" else decision.reason
-        walls = await self._walls(other, decision)
-        return request_of(other, walls, reason, withheld=self._sandbox.withheld(other, walls))
+        walls = await self._walls(other)
+        return request_of(other, walls, reason, withheld=self._sandbox.withheld(other.call, walls))
 
-    async def _agreed(self, run: Run, call: Call, answer: ApprovalAnswer) -> Call:
-        """The call as it was agreed to."""
-        assert call.decision is not None
+    async def _agreed(self, run: Run, answer: ApprovalAnswer) -> None:
+        """Make it the call that was agreed to."""
+        call = run.call
         try:
             _check(answer)
             grants = grants_from(answer.grants)
-            if grants.network and (await self._walls(call, call.decision)).never_network:
+            if grants.network and (await self._walls(run)).never_network:
                 raise ValueError("it grants the network, and `sandbox.network` is `never`")
             for name in self._sandbox.unset(grants.env):
                 raise ValueError(f"it grants {name}, which is not set where the call runs: set {name} there")
-            secrets = call.secrets | self._sandbox.granted_secrets(grants)
-            call = revised(call, grants=call.grants | grants, secrets=secrets)
+            run.revise(grants=call.grants | grants, secrets=call.secrets | self._sandbox.granted_secrets(grants))
         except ValueError as error:
             reason = f"the approver's answer cannot be followed: {error}"
-            self._settle(run, call, "nobody", "reject", reason)
+            self._settle(run, "nobody", "reject", reason)
             raise Rejected(f"`{call.name}` was not approved: {reason}") from error
         said = answer.message or "the approver said yes"
-        wanted = call.arguments if answer.arguments is None else as_meant(call, answer.arguments)
+        wanted = call.arguments if answer.arguments is None else as_meant(run.call, answer.arguments)
         if wanted == call.arguments:
-            said = await self._remembered(call, answer, said)
-            return self._settle(run, call, "person", "allow", said)
-        edited = revised(call, arguments=wanted)
-        edited = await self._decide.judge(await self._validate.judge(edited))
-        if edited.decision is not None and edited.decision.action == "reject":
-            return edited
+            self._settle(run, "person", "allow", await self._remembered(run, answer, said))
+            return
+        run.revise(arguments=wanted)
+        await self._validate.judge(run)
+        await self._decide.judge(run)
+        if run.decision.action == "reject":
+            return
         # Who wrote these arguments has agreed to them.
-        said = await self._remembered(edited, replace(answer, scope="once"), f"{said}, to other arguments")
-        action: Action = "try" if edited.decision is not None and edited.decision.action == "try" else "allow"
-        return self._settle(run, edited, "person", action, said)
+        said = await self._remembered(run, replace(answer, scope="once"), f"{said}, to other arguments")
+        self._settle(run, "person", "try" if run.decision.action == "try" else "allow", said)
 
-    async def _remembered(self, call: Call, answer: ApprovalAnswer, said: str) -> str:
+    async def _remembered(self, run: Run, answer: ApprovalAnswer, said: str) -> str:
         """Keep what was agreed to. Where it cannot be kept, the yes still holds for this call, and says so."""
-        assert call.decision is not None
-        rule, label, offered = None, "", call.decision.to_allow
+        rule, label, offered = None, "", run.decision.to_allow
         if answer.scope != "once":
             if not 0 <= answer.allow < len(offered):
                 return f"{said}, this once: nothing like it can be allowed beforehand"
             kept = with_variables(offered[answer.allow], grants_from(answer.grants).env)
             rule, label = kept.rule, kept.label
         try:
-            await self._agree(call, rule, answer.scope)
+            await self._agree(run.call, rule, answer.scope)
         except StorageFailed as error:
             return f"{said}, this once: {error.message}"
         if rule is None:
             return said
         return f"{said}, {'in this thread' if answer.scope == 'thread' else 'always'}: {label}"
 
-    async def _walls(self, call: Call, decision: Decision) -> Walls:
+    async def _walls(self, run: Run) -> Walls:
         """What will confine it."""
-        assert call.tool is not None
-        if call.tool.spec.hosting == "in-process":
+        spec, decision = run.tool.spec, run.decision
+        if spec.hosting == "in-process":
             return IN_PROCESS
-        if call.tool.spec.hosting == "session":
-            return await self._sandbox.confine_session(call.tool.spec.grants)
+        if spec.hosting == "session":
+            return await self._sandbox.confine_session(spec.grants)
         return await self._sandbox.confine(
             decision.profile,
-            granted(call),
+            granted(run.call),
             neutral=decision.neutral,
             unasked=decision.unasked,
             activated=decision.activated,
-            thread=thread_of(call),
+            thread=thread_of(run.call),
         )
 
     @staticmethod
-    def _settle(run: Run, call: Call, by: str, action: Action, reason: str) -> Call:
-        asked = call.decision
-        assert asked is not None
+    def _settle(run: Run, by: str, action: Action, reason: str) -> None:
         decision = replace(
-            asked,
+            run.decision,
             action=action,
             layer="approval",
             by="person" if by == "person" else "expiry" if by == "expiry" else "nobody",
             reason=reason,
             unasked=False,
         )
-        call = revised(call, decision=decision)
-        run.call = call
-        return call
+        run.revise(decision=decision)
 
 
 def _is_allowed_by_rule(decision: Decision) -> bool:

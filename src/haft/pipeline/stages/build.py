@@ -7,11 +7,10 @@ something must be built, so the rest of the way is tried first, and taken again 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from haft.contracts import Call, Grants, NeedsBuild, Outcome, Rejected, RunId
+from haft.contracts import Grants, NeedsBuild, Outcome, Rejected
 from haft.pipeline.chain import Proceed
 from haft.pipeline.desk import Desk, request_of
 from haft.pipeline.run import Run
@@ -22,23 +21,20 @@ class ApproveBuild:
     """For tools whose `prepare` raises `NeedsBuild`: they have `allow_build`. The yes holds for the requirements that
     were asked about: where the file says something else by then, that is not built."""
 
-    def __init__(self, live: Mapping[RunId, Run], desk: Desk, sandbox: Sandbox) -> None:
-        self._live = live
+    def __init__(self, desk: Desk, sandbox: Sandbox) -> None:
         self._desk = desk
         self._sandbox = sandbox
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         try:
-            return await proceed(call)
+            return await proceed(run)
         except NeedsBuild as needed:
             if not await self._desk.has_someone():
                 raise
-            await self._ask(call, needed)
-        return await proceed(call)
+            await self._ask(run, needed)
+        return await proceed(run)
 
-    async def _ask(self, call: Call, needed: NeedsBuild) -> None:
-        tool, run = call.tool, self._live[call.run]
-        assert tool is not None
+    async def _ask(self, run: Run, needed: NeedsBuild) -> None:
         packages = ", ".join(f"`{package}`" for package in needed.packages)
         walls = await self._sandbox.confine("read-only", Grants(network=True), unasked=True, closed=True)
         walls = replace(walls, network=True)  # Whatever calls may: packages are fetched.
@@ -47,12 +43,12 @@ class ApproveBuild:
             f"its environment needs {packages}, which has no wheel for this Python. Building it, and whatever else it "
             f"requires that has none, runs code of its authors: {where if walls.layers else 'without a sandbox'}"
         )
-        request = request_of(call, walls, reason)
+        request = request_of(run, walls, reason)
         request = replace(request, to_allow=(), parts=(), pin=needed.requirements, build=needed.command)
-        run.turn("blocked-on-user", run.call)
-        given = await self._desk.ask(call, request)
+        run.turn("blocked-on-user")
+        given = await self._desk.ask(run.call, request)
         if given.answer.approved is not True:
             said = given.answer.message or "a person said no"
-            raise Rejected(f"`{call.name}` was not called: building {packages} was not approved: {said}")
-        builder: Any = tool
+            raise Rejected(f"`{run.call.name}` was not called: building {packages} was not approved: {said}")
+        builder: Any = run.tool
         await asyncio.to_thread(builder.allow_build, needed.requirements)

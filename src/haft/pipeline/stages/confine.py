@@ -6,7 +6,6 @@ host's own process has no walls, and its run says so; the commands that it start
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from haft.contracts import (
@@ -14,7 +13,6 @@ from haft.contracts import (
     BadUsage,
     Call,
     Conflict,
-    Decision,
     Grants,
     LimitsApplied,
     Outcome,
@@ -31,22 +29,19 @@ from haft.sandbox import IN_PROCESS, Sandbox
 class Confine:
     """Next to the tool: nothing comes between the walls and what they hold."""
 
-    def __init__(self, live: Mapping[RunId, Run], sandbox: Sandbox, holding: set[RunId]) -> None:
+    def __init__(self, sandbox: Sandbox, holding: set[RunId]) -> None:
         """`holding` are the runs that have the `/tmp` of their thread right now."""
-        self._live = live
         self._sandbox = sandbox
         self._holding = holding
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        tool, decision = call.tool, call.decision
-        assert tool is not None
-        assert decision is not None
-        if tool.spec.hosting == "in-process":
-            call = revised(call, walls=IN_PROCESS)
-            self._live[call.run].call = call
-            return await proceed(call)
-        if tool.spec.hosting == "session":
-            return await self._in_session(call, proceed)
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        call, decision = run.call, run.decision
+        hosting = run.tool.spec.hosting
+        if hosting == "in-process":
+            run.revise(walls=IN_PROCESS)
+            return await proceed(run)
+        if hosting == "session":
+            return await self._in_session(run, proceed)
         walls = await self._sandbox.confine(
             decision.profile,
             granted(call),
@@ -62,21 +57,20 @@ class Confine:
             )
         with self._sandbox.scratch_for(walls) as walls:
             if walls.scratch is not None:
-                self._holding.add(call.run)
+                self._holding.add(run.id)
+            run.revise(walls=walls)
             try:
-                return await self._behind(walls, revised(call, walls=walls), decision, proceed)
+                return await self._behind(walls, run, proceed)
             finally:
-                self._holding.discard(call.run)
+                self._holding.discard(run.id)
 
-    async def _behind(self, walls: Walls, call: Call, decision: Decision, proceed: Proceed) -> Outcome:
-        self._live[call.run].call = call
-        assert call.tool is not None
-        may_find = not decision.unasked and finds_environment(call.tool.spec)
+    async def _behind(self, walls: Walls, run: Run, proceed: Proceed) -> Outcome:
+        may_find = not run.decision.unasked and finds_environment(run.tool.spec)
         if walls.activated is None and may_find and (place := self._sandbox.activated) is not None:
-            self._live[call.run].add_note(f"the activated environment {place} was not on PATH: {_why_not(call)}")
-        outcome = await proceed(call)
-        if missed := self._sandbox.missed_scratch(call.thread, f"{outcome.output}\n{outcome.stderr}", walls):
-            self._live[call.run].add_note(missed)
+            run.add_note(f"the activated environment {place} was not on PATH: {_why_not(run)}")
+        outcome = await proceed(run)
+        if missed := self._sandbox.missed_scratch(run.call.thread, f"{outcome.output}\n{outcome.stderr}", walls):
+            run.add_note(missed)
         error = outcome.error
         if (
             error is not None
@@ -84,14 +78,13 @@ class Confine:
             and (more := self._sandbox.without_network(outcome.output, walls))
         ):
             return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}"))
-        return self._explained(outcome, f"{outcome.output}\n{outcome.stderr}", walls)
+        return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}", walls)
 
-    def _explained(self, outcome: Outcome, said: str, walls: Walls) -> Outcome:
+    def _explained(self, run: Run, outcome: Outcome, said: str, walls: Walls) -> Outcome:
         """An outcome that says so where a wall or a limit was in the way."""
         failed = outcome.error is not None
         if outcome.error is not None and outcome.error.code != "tool-failed":
             return outcome
-        run = self._live[outcome.run_id]
         found = self._sandbox.explain(run.call, said, walls, outcome.exit_code) if failed else None
         for note in self._sandbox.notes(run.call, said, walls, failed=failed, explained=found is not None):
             run.add_note(note)
@@ -101,31 +94,29 @@ class Confine:
         limits = LimitsApplied(outcome.limits.applied, hit, outcome.limits.enforced) if hit else outcome.limits
         return revised(outcome, error=found.failure(), limits=limits)
 
-    async def _in_session(self, call: Call, proceed: Proceed) -> Outcome:
+    async def _in_session(self, run: Run, proceed: Proceed) -> Outcome:
         """Its process has stood behind its walls since before the call, and none of them can be opened for one."""
-        assert call.tool is not None
-        if granted(call) != NO_GRANTS:
+        if granted(run.call) != NO_GRANTS:
             raise BadUsage(
-                f"nothing can be granted to a single call of `{call.name}`: its process outlives its calls",
+                f"nothing can be granted to a single call of `{run.call.name}`: its process outlives its calls",
                 hint="call it without, or grant it to the process: `grant` on the plugin's entry in `plugins`",
             )
-        walls = await self._sandbox.confine_session(call.tool.spec.grants)
-        call = revised(call, walls=walls)
-        self._live[call.run].call = call
-        outcome = await proceed(call)
+        walls = await self._sandbox.confine_session(run.tool.spec.grants)
+        run.revise(walls=walls)
+        outcome = await proceed(run)
         # What its code raised is not part of what it wrote.
         raised = "" if outcome.error is None else outcome.error.message
-        return self._explained(outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", walls)
+        return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", walls)
 
 
-def _why_not(call: Call) -> str:
+def _why_not(run: Run) -> str:
     """Why a call did not find the activated environment."""
     asks = "a call that names one of them asks"
-    if call.decision is not None and call.decision.action == "try":
+    if run.decision.action == "try":
         return "the call was tried before anyone approved it"
-    if call.decision is not None and call.decision.by == "person":
+    if run.decision.by == "person":
         return "its files cannot be looked at, or a link there leads to where calls find files of their own"
-    if granted(call) != NO_GRANTS:
+    if granted(run.call) != NO_GRANTS:
         return f"a rule allowed the call, and gives it more than the programs there may have; {asks}"
     return f"a rule allowed the call, and nobody has agreed to the programs there as they are; {asks}"
 

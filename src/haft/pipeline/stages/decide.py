@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -26,9 +26,7 @@ from haft.contracts import (
     HaftError,
     MaskedStream,
     Outcome,
-    RunId,
     Stream,
-    revised,
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
@@ -45,44 +43,38 @@ class Decide:
 
     def __init__(
         self,
-        live: Mapping[RunId, Run],
         decide: Callable[[Question], Decision],
         sandbox: Sandbox,
         coverage: Coverage,
     ) -> None:
-        self._live = live
         self._decide = decide
         self._sandbox = sandbox
         self._coverage = coverage
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        if call.decision is not None:
-            return await proceed(call)  # A person called it by its own name: undo and its like.
-        return await proceed(await self.judge(call))
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        if run.call.decision is None:  # Else a person called it by its own name: undo and its like.
+            await self.judge(run)
+        return await proceed(run)
 
-    async def judge(self, call: Call) -> Call:
-        """The call with its decision. What nothing holds to its word may have to ask, so the walls are looked at."""
-        assert call.tool is not None
-        spec = call.tool.spec
-        decision = self._decide(await self.question(call))
+    async def judge(self, run: Run) -> None:
+        """Write the decision on the call. What no sandbox holds to its word may need approval."""
+        call, spec = run.call, run.tool.spec
+        decision = self._decide(await self.question(run))
         if decision.action == "delegate":
             decision = await self.delegated(call, decision)
         if (call.trial or decision.action == "try") and not spec.effects.readonly and decision.action != "reject":
-            decision = await self._tried(call, decision)
+            decision = await self._tried(run, decision)
         elif decision.action == "try":
             decision = replace(decision, action="allow")
         secrets = call.secrets | self._sandbox.granted_secrets(call.grants, decision.grants, spec.grants)
         if secrets:  # A rule that is remembered is written down as it is.
             offered = tuple(one for one in decision.to_allow if secrets.masked(one.to_json()) == one.to_json())
             decision = replace(decision, to_allow=offered)
-        call = revised(call, decision=decision, secrets=secrets)
-        self._live[call.run].call = call
-        return call
+        run.revise(decision=decision, secrets=secrets)
 
-    async def question(self, call: Call) -> Question:
+    async def question(self, run: Run) -> Question:
         """What policy is asked about a call."""
-        assert call.tool is not None
-        spec = call.tool.spec
+        call, spec = run.call, run.tool.spec
         walled = spec.hosting != "in-process" and (await self._sandbox.ready()).namespaces
         return Question(
             spec,
@@ -128,16 +120,16 @@ class Decide:
             return "ask", f"{to.to} wants a person to be asked" + (f": {said}" if said else "")
         return "reject", said or f"{to.to} rejected it (exit {end.code})"
 
-    async def _tried(self, call: Call, decision: Decision) -> Decision:
+    async def _tried(self, run: Run, decision: Decision) -> Decision:
         """What can be tried is tried, and asks afterwards; what cannot asks before."""
-        assert call.tool is not None
+        call, spec = run.call, run.tool.spec
         if call.grants.network or decision.grants.network:
             raise BadUsage(
                 f"`{call.name}` cannot be tried with network: what it does there cannot be taken back",
                 hint="call it without --try, or without --network",
             )
         grants = call.grants | decision.grants
-        if grants.write and call.tool.spec.hosting != "in-process":
+        if grants.write and spec.hosting != "in-process":
             walls = await self._sandbox.confine("workspace", grants)
             inside = walls.writable[0].rstrip("/") + "/" if walls.writable else "/"
             if any(not path.startswith(inside) for path in walls.writable[1:]):
@@ -145,7 +137,7 @@ class Decide:
                     f"`{call.name}` cannot be tried with writing outside the workspace: that cannot be taken back",
                     hint="call it without --try, or without that --write",
                 )
-        why_not = await self._coverage.can_try(call.tool.spec)
+        why_not = await self._coverage.can_try(spec)
         if why_not is None:
             # A person is asked afterwards, and programs that nobody has agreed to have run then.
             is_open = decision.environment is not None or grants != NO_GRANTS

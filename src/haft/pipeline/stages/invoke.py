@@ -7,20 +7,18 @@ its late answer dropped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from haft.contracts import (
     NO_CHANGES,
     UNTRACKED,
     Answer,
-    Call,
     Failure,
     HaftError,
     LimitsApplied,
     Outcome,
     RunId,
     ThreadId,
-    Tool,
     ToolName,
     own_copy,
     revised,
@@ -36,22 +34,19 @@ _BLANK = Outcome(RunId(""), ToolName(""), "done", "", ThreadId(""))
 class Invoke:
     """Where the call reaches its tool."""
 
-    def __init__(self, live: Mapping[RunId, Run], context: Callable[[Run], CallContext], foreign: Foreign) -> None:
-        self._live = live
+    def __init__(self, context: Callable[[Run], CallContext], foreign: Foreign) -> None:
         self._context = context
         self._foreign = foreign
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        tool = call.tool
-        assert tool is not None
-        context = self._context(self._live[call.run])
-        answer = await self._foreign.held(self._work(tool, call, context), context.cancel)
-        return self._outcome(call, tool, answer)
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        context = self._context(run)
+        answer = await self._foreign.held(self._work(run, context), context.cancel)
+        return self._outcome(run, answer)
 
     @staticmethod
-    async def _work(tool: Tool, call: Call, context: CallContext) -> Answer:
+    async def _work(run: Run, context: CallContext) -> Answer:
         try:
-            return await tool.invoke(own_copy(call.arguments), context)
+            return await run.tool.invoke(own_copy(run.call.arguments), context)
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except HaftError as error:
@@ -61,13 +56,14 @@ class Invoke:
             return Answer(failure=Failure("tool-failed", f"{type(error).__name__}: {error}"))
 
     @staticmethod
-    def _outcome(call: Call, tool: Tool, answer: Answer) -> Outcome:
+    def _outcome(run: Run, answer: Answer) -> Outcome:
+        call = run.call
         limits = call.limits
         if answer.hit is not None and limits is not None:
             limits = LimitsApplied(limits.applied, answer.hit, limits.enforced)
         changes = answer.changes
         if changes is None:
-            changes = NO_CHANGES if tool.spec.effects.readonly else UNTRACKED
+            changes = NO_CHANGES if run.tool.spec.effects.readonly else UNTRACKED
         return revised(
             _BLANK,
             run_id=call.run,

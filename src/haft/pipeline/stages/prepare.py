@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from haft.contracts import Call, Outcome, RunId
+from haft.contracts import Outcome
 from haft.pipeline.chain import Proceed
 from haft.pipeline.context import CallContext
 from haft.pipeline.run import Run
@@ -14,13 +14,11 @@ from haft.pipeline.run import Run
 class Prepare:
     """For tools that say `prepares`."""
 
-    def __init__(self, live: Mapping[RunId, Run], context: Callable[[Run], CallContext]) -> None:
-        self._live = live
+    def __init__(self, context: Callable[[Run], CallContext]) -> None:
         self._context = context
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        tool: Any = call.tool
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        tool: Any = run.tool
         if tool.spec.prepares:
-            context = self._context(self._live[call.run])
-            await tool.prepare(context.progress)
-        return await proceed(call)
+            await tool.prepare(self._context(run).progress)
+        return await proceed(run)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from haft.contracts import Call, Outcome, RunId
+from haft.contracts import Outcome
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.schedule import Admission
@@ -13,17 +11,15 @@ from haft.schedule import Admission
 class Queue:
     """The way to one of the places of this host."""
 
-    def __init__(self, live: Mapping[RunId, Run], admission: Admission) -> None:
-        self._live = live
+    def __init__(self, admission: Admission) -> None:
         self._admission = admission
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if not self._admission.take():
-            run = self._live[call.run]
             if run.status != "queued":
-                run.turn("queued", call)
+                run.turn("queued")
             await self._admission.wait()
         try:
-            return await proceed(call)
+            return await proceed(run)
         finally:
             self._admission.release()

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from haft.audit import Trail
-from haft.contracts import Bug, Call, Event, HaftError, HostId, Outcome, RunId, StorageFailed, revised
+from haft.contracts import Bug, Event, HaftError, HostId, Outcome, RunId, StorageFailed, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.ended import broken, cancelled, ended, failed
 from haft.pipeline.masking import masked_outcome
@@ -47,12 +47,11 @@ class Record:
         self._durability = durability
         self._pulse: asyncio.TimerHandle | None = None
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        run = self._live[call.run]
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if self._pulse is None:
             self._pulse = asyncio.get_running_loop().call_later(PULSE_SECONDS, self._beat)
         try:
-            outcome = cancelled(run) if run.cancel_requested else await proceed(call)
+            outcome = cancelled(run) if run.cancel_requested else await proceed(run)
         except asyncio.CancelledError:
             outcome = cancelled(run)
         except HaftError as error:
@@ -145,18 +144,14 @@ class Record:
         """The run as it now stands, to the disk; `outcome` when it has ended."""
         at = run.states[-1][1]
         known = outcome if outcome is not None else ended(run, run.status, None)
-        record = self._trail.entry(run.call, known, at, is_end=outcome is not None)
+        record, apart = self._trail.entry(run.call, known, at, is_end=outcome is not None)
         if record_now and outcome is None:
             self._trail.append([record])
         rest = {
             "host": self._host,
             "startedAt": run.started_at,
             "endedAt": None if outcome is None else at,
-            "output": known.output,
-            "stderr": known.stderr,
-            "result": known.result,
-            "truncated": known.truncated,
-            "notes": known.notes,
+            **apart,
             "states": run.states,
             "noted": [(event.seq, event.at, event.type, event.status, event.facts) for event in run.noted],
             "recorded": record_now,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
-from haft.contracts import NO_SECRETS, Call, Outcome, RunId, configured, revised
+from haft.contracts import NO_SECRETS, Outcome, configured
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.registry import Catalogue
@@ -14,20 +14,17 @@ class Resolve:
     """From a name to a tool. What lies on disk may have changed since it was found: `renew` looks again, where a tool
     is not there or not what it was."""
 
-    def __init__(
-        self, live: Mapping[RunId, Run], catalogue: Catalogue, renew: Callable[[str], Awaitable[None]] | None
-    ) -> None:
-        self._live = live
+    def __init__(self, catalogue: Catalogue, renew: Callable[[str], Awaitable[None]] | None) -> None:
         self._catalogue = catalogue
         self._renew = renew
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        call = run.call
         if call.tool is None:  # Undo and its like bring their own: nobody can name them.
             if self._renew is not None:
                 tool = self._catalogue.peek(call.name)
                 if tool is None or (tool.spec.hosting != "in-process" and tool.spec.files):
                     await self._renew(call.name)
             tool = configured(self._catalogue.get(call.name, call.thread), call.config)
-            call = revised(call, tool=tool, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))
-            self._live[call.run].call = call
-        return await proceed(call)
+            run.revise(tool=tool, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))
+        return await proceed(run)

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
 from dataclasses import replace
 
 from haft.changes import Coverage, to_the_end
 from haft.contracts import (
     BadUsage,
-    Call,
     ChangesState,
     Outcome,
     Rejected,
-    RunId,
     revised,
 )
 from haft.pipeline.chain import Proceed
@@ -32,29 +29,25 @@ class Settle:
 
     def __init__(
         self,
-        live: Mapping[RunId, Run],
         desk: Desk,
         coverage: Coverage,
     ) -> None:
-        self._live = live
         self._desk = desk
         self._coverage = coverage
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        outcome = await proceed(call)
-        assert call.decision is not None
-        if call.decision.action != "try" or outcome.changes.state != "held":
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        outcome = await proceed(run)
+        if run.decision.action != "try" or outcome.changes.state != "held":
             return outcome
         if not await self._desk.has_someone():
             return outcome
-        run = self._live[call.run]
         try:
             given = await self._ask(run, outcome)
         except asyncio.CancelledError:
             with contextlib.suppress(BadUsage):  # Someone else settled it meanwhile.
-                run.changes = await to_the_end(lambda: self._coverage.drop(call.run))
+                run.changes = await to_the_end(lambda: self._coverage.drop(run.id))
             raise
-        became = self._coverage.state(call.run)
+        became = self._coverage.state(run.id)
         if became != "held":
             return self._settled_elsewhere(run, outcome, became)
         answer = given.answer
@@ -62,26 +55,25 @@ class Settle:
             return self._expired(run, outcome, answer.message or "nobody answered")
         if answer.approved is not True:
             reason = answer.message or "a person said no"
-            changes = await to_the_end(lambda: self._coverage.drop(call.run))
+            changes = await to_the_end(lambda: self._coverage.drop(run.id))
             run.changes = changes
-            decision = replace(call.decision, action="reject", layer="approval", by="person", reason=reason)
-            failure = Rejected(f"`{call.name}` was tried, and its changes were thrown away: {reason}").failure()
+            decision = replace(run.decision, action="reject", layer="approval", by="person", reason=reason)
+            failure = Rejected(f"`{run.call.name}` was tried, and its changes were thrown away: {reason}").failure()
             return revised(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
-        run.turn("in-progress", run.call)
-        settled = await to_the_end(lambda: self._coverage.apply(call.run, outcome.walls.writable))
+        run.turn("in-progress")
+        settled = await to_the_end(lambda: self._coverage.apply(run.id, outcome.walls.writable))
         run.changes = settled.changes
         reason = answer.message or "the approver said yes, having seen the changes"
-        decision = replace(call.decision, action="allow", layer="approval", by="person", reason=reason)
+        decision = replace(run.decision, action="allow", layer="approval", by="person", reason=reason)
         outcome = revised(outcome, changes=settled.changes, decision=decision)
         if settled.error is not None:
-            outcome = revised(outcome, status="error", error=named(settled.error.failure(), call.run))
+            outcome = revised(outcome, status="error", error=named(settled.error.failure(), run.id))
         return outcome
 
     @staticmethod
     def _settled_elsewhere(run: Run, outcome: Outcome, became: ChangesState) -> Outcome:
         """Another process was faster than the answer: what it did is done."""
-        asked = run.call.decision
-        assert asked is not None
+        asked = run.decision
         dropped = became == "discarded"
         reason = f"another process {'threw its changes away' if dropped else 'committed its changes'} meanwhile"
         run.changes = changes = replace(outcome.changes, state=became, reason=None)
@@ -95,9 +87,7 @@ class Settle:
     @staticmethod
     def _expired(run: Run, outcome: Outcome, reason: str) -> Outcome:
         """Nobody looked at it in time. What was tried is not thrown away: it stays held."""
-        asked = run.call.decision
-        assert asked is not None
-        decision = replace(asked, action="reject", layer="approval", by="expiry", reason=reason)
+        decision = replace(run.decision, action="reject", layer="approval", by="expiry", reason=reason)
         failure = Rejected(
             f"`{run.call.name}` was tried, and {reason}: its changes are held",
             hint=f"`haft changes apply {run.id}` commits them, `haft changes drop {run.id}` throws them away",
@@ -105,10 +95,8 @@ class Settle:
         return revised(outcome, status="rejected-by-user", error=failure, decision=decision)
 
     async def _ask(self, run: Run, outcome: Outcome) -> Given:
-        call = run.call
-        assert call.decision is not None
-        diff = await asyncio.to_thread(self._coverage.diff_text, call.run)
-        reason = f"it was tried: this is what it changed ({call.decision.reason})"
-        request = request_of(call, outcome.walls, reason, diff=diff, output=outcome.output)
-        run.turn("blocked-on-user", call, told_of(request))
-        return await self._desk.ask(call, request)
+        diff = await asyncio.to_thread(self._coverage.diff_text, run.id)
+        reason = f"it was tried: this is what it changed ({run.decision.reason})"
+        request = request_of(run, outcome.walls, reason, diff=diff, output=outcome.output)
+        run.turn("blocked-on-user", told_of(request))
+        return await self._desk.ask(run.call, request)

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from haft.contracts import (
     PROCESS_LIMITS,
-    Call,
     Limits,
     LimitsApplied,
     Outcome,
@@ -42,7 +41,6 @@ class Shape:
 
     def __init__(
         self,
-        live: Mapping[RunId, Run],
         limits: Limits,
         tool_seconds: Mapping[str, float],
         keep: Keep,
@@ -53,7 +51,6 @@ class Shape:
     ) -> None:
         self._context = context
         self._sandbox = sandbox
-        self._live = live
         self._limits = limits
         self._tool_seconds = tool_seconds
         self._keep = keep
@@ -62,20 +59,18 @@ class Shape:
         self._cap = limits.max_seconds if cap_is_set else None
         self._nothing_is_set = not tool_seconds and not cap_is_set
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        run = self._live[call.run]
-        seconds = self._seconds(call)
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        seconds = self._seconds(run)
         idle = self._limits.max_idle_seconds
-        assert call.tool is not None
-        explains = call.tool.spec.explains
-        call = revised(call, limits=self._applied(seconds, in_process=call.tool.spec.hosting == "in-process"))
+        spec = run.tool.spec
+        run.revise(limits=self._applied(seconds, in_process=spec.hosting == "in-process"))
         run.show = self._show
-        run.turn("in-progress", call)
+        run.turn("in-progress")
         deadline = self._clocks.start(seconds, idle)
         if idle:
             run.signs_of_life(deadline.alive)
         try:
-            outcome = await proceed(call)
+            outcome = await proceed(run)
         except asyncio.CancelledError:
             if deadline.passed is None or run.cancel_requested:
                 raise
@@ -83,18 +78,18 @@ class Shape:
             assert task is not None
             task.uncancel()
             late = seconds if deadline.passed == "max_seconds" else idle
-            outcome = self._timed_out(run, call, deadline.passed, late)
+            outcome = self._timed_out(run, deadline.passed, late)
         else:
             late = 0.0
             outcome = _told(self._shaped(run, outcome))
         finally:
             self._clocks.stop(deadline)
-        if outcome.error is None or not explains:
+        if outcome.error is None or not spec.explains:
             return outcome
-        return await explained(call, outcome, self._context(run), late, self._limits.max_output_bytes)
+        return await explained(run, outcome, self._context(run), late, self._limits.max_output_bytes)
 
-    def _show(self, run: RunId) -> ShownOutput:
-        return ShownOutput(self._limits.max_output_bytes, self._keep(run), self._live[run].call.secrets)
+    def _show(self, run: Run) -> ShownOutput:
+        return ShownOutput(self._limits.max_output_bytes, self._keep(run.id), run.call.secrets)
 
     def _applied(self, seconds: float, *, in_process: bool) -> LimitsApplied:
         """The limits as the outcome shows them; most calls share one. Those on processes hold where there are any, and
@@ -114,10 +109,9 @@ class Shape:
                 self._known[seconds, in_process] = known
         return known
 
-    def _deadlines(self, call: Call) -> list[tuple[float, str]]:
+    def _deadlines(self, run: Run) -> list[tuple[float, str]]:
         """The deadlines that apply, each with what sets it."""
-        assert call.tool is not None
-        spec = call.tool.spec
+        call, spec = run.call, run.tool.spec
         found: list[tuple[float | None, str]] = [(call.timeout, "the call's own timeout")]
         if "timeoutArgument" in spec.meta:
             argument = spec.meta["timeoutArgument"]
@@ -130,20 +124,20 @@ class Shape:
         applying = [(seconds, source) for seconds, source in found if seconds is not None]
         return applying or [(self._limits.max_seconds, f"limits.max_seconds, or tools.timeout.{call.name}")]
 
-    def _seconds(self, call: Call) -> float:
-        assert call.tool is not None
-        spec = call.tool.spec
-        if self._nothing_is_set and call.timeout is None and spec.timeout is None and not spec.meta:
+    def _seconds(self, run: Run) -> float:
+        spec = run.tool.spec
+        if self._nothing_is_set and run.call.timeout is None and spec.timeout is None and not spec.meta:
             return self._limits.max_seconds  # As for most calls.
-        return float(min(min(self._deadlines(call))[0], LONGEST_SECONDS))
+        return float(min(min(self._deadlines(run))[0], LONGEST_SECONDS))
 
-    def _timed_out(self, run: Run, call: Call, limit: str, seconds: float) -> Outcome:
+    def _timed_out(self, run: Run, limit: str, seconds: float) -> Outcome:
+        call = run.call
         assert call.limits is not None
-        run.call = revised(call, limits=LimitsApplied(call.limits.applied, limit, call.limits.enforced))
+        run.revise(limits=LimitsApplied(call.limits.applied, limit, call.limits.enforced))
         if limit == "max_idle_seconds":
             what, setter = f"`{call.name}` gave no sign of life for {seconds:g} s", "limits.max_idle_seconds"
         else:
-            what, setter = f"`{call.name}` did not end within {seconds:g} s", min(self._deadlines(call))[1]
+            what, setter = f"`{call.name}` did not end within {seconds:g} s", min(self._deadlines(run))[1]
         return failed(run, TimedOut(what, hint=f"the deadline is set by {setter}"))
 
     def _shaped(self, run: Run, outcome: Outcome) -> Outcome:

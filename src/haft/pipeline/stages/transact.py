@@ -7,11 +7,10 @@ is held until someone has seen it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
 
 from haft.changes import ChangesTool, Coverage, Fate, Owner, Settled, Stopped, Transaction, to_the_end
-from haft.contracts import NO_CHANGES, Call, Changes, Failure, Outcome, RunId, Session, Workspace, revised
+from haft.contracts import NO_CHANGES, Changes, Failure, Outcome, RunId, Session, Workspace, revised
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.pipeline.stages.confine import granted
@@ -24,83 +23,77 @@ _STOPPED = ("timed-out", "limit-exceeded")
 class Transact:
     """Under a place of the queue, around the walls."""
 
-    def __init__(self, live: Mapping[RunId, Run], coverage: Coverage, workspace: Workspace, sandbox: Sandbox) -> None:
+    def __init__(self, coverage: Coverage, workspace: Workspace, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._live = live
         self._coverage = coverage
         self._workspace = workspace
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        assert call.tool is not None
-        assert call.decision is not None
-        if call.tool.spec.effects.readonly or isinstance(call.tool, ChangesTool):
-            return await proceed(call)  # Nothing to cover, or undo and its like: transactions themselves.
-        if await self._cannot_write(call):
-            return revised(await proceed(call), changes=NO_CHANGES)
-        run = self._live[call.run]
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        call, spec = run.call, run.tool.spec
+        if spec.effects.readonly or isinstance(run.tool, ChangesTool):
+            return await proceed(run)  # Nothing to cover, or undo and its like: transactions themselves.
+        if await self._cannot_write(run):
+            return revised(await proceed(run), changes=NO_CHANGES)
         owner = Owner(call.run, call.who, call.thread, call.parent)
 
         def tell(message: str) -> None:
             run.note("progress", {"message": message, "fraction": None})
 
-        transaction = await self._coverage.begin(call.tool.spec, owner, self._workspace, tell, lambda: _session(call))
+        transaction = await self._coverage.begin(spec, owner, self._workspace, tell, lambda: _session(run))
         if isinstance(transaction, Changes):
-            outcome = await proceed(call)
+            outcome = await proceed(run)
             return revised(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
         run.workspace = transaction.workspace
-        outlives = call.tool.spec.hosting == "session"
-        call = revised(call, layer=transaction.layer)
-        run.call = call
+        run.revise(layer=transaction.layer)
         try:
-            outcome = await proceed(call)
+            outcome = await proceed(run)
         except BaseException:  # Cancelled, or it could not begin.
             # A process that outlives its call was covered by looking at everything: what a person did meanwhile is in
             # there too, and is not thrown away.
-            fate: Fate = "hold" if outlives else "discard"
-            run.changes = (await self._end(run, transaction, fate, call, "the call was cancelled")).changes
+            fate: Fate = "hold" if spec.hosting == "session" else "discard"
+            run.changes = (await self._end(run, transaction, fate, "the call was cancelled")).changes
             raise
-        return await self._ended(run, transaction, call, outcome)
+        return await self._ended(run, transaction, outcome)
 
-    async def _cannot_write(self, call: Call) -> bool:
+    async def _cannot_write(self, run: Run) -> bool:
         """Whether walls keep it from every file that could be tracked: then there is nothing to cover."""
-        assert call.tool is not None
-        assert call.decision is not None
-        if call.tool.spec.hosting == "session":
-            walls = await self._sandbox.confine_session(call.tool.spec.grants)
+        spec, decision = run.tool.spec, run.decision
+        if spec.hosting == "session":
+            walls = await self._sandbox.confine_session(spec.grants)
             return "namespaces" in walls.layers and not walls.writable
-        if call.decision.profile != "read-only" or call.tool.spec.hosting != "per-call":
+        if decision.profile != "read-only" or spec.hosting != "per-call":
             return False
         walls = await self._sandbox.confine(
-            "read-only", granted(call), neutral=call.decision.neutral, unasked=call.decision.unasked
+            "read-only", granted(run.call), neutral=decision.neutral, unasked=decision.unasked
         )
         return "namespaces" in walls.layers and not walls.writable
 
-    async def _ended(self, run: Run, transaction: Transaction, call: Call, outcome: Outcome) -> Outcome:
+    async def _ended(self, run: Run, transaction: Transaction, outcome: Outcome) -> Outcome:
         code = None if outcome.error is None else outcome.error.code
         fate: Fate = "commit"
         why = None
-        if call.decision is not None and call.decision.action == "try":
+        if run.decision.action == "try":
             fate, why = "hold", "it was only tried"
         elif code in _STOPPED:
             fate, why = "hold", "the call was stopped before it came to its end"
         elif code == "cancelled":
             fate = "discard"
-        settled = await self._end(run, transaction, fate, call, why)
+        settled = await self._end(run, transaction, fate, why)
         run.changes = settled.changes
         if settled.error is not None:
-            failure = named(settled.error.failure(), call.run)
+            failure = named(settled.error.failure(), run.id)
             return revised(outcome, status="error", error=failure, changes=settled.changes)
         if settled.changes.state == "held" and outcome.error is not None and code in _STOPPED:
-            more = f"what it had changed is held: `haft diff {call.run}`, `haft changes apply|drop {call.run}`"
+            more = f"what it had changed is held: `haft diff {run.id}`, `haft changes apply|drop {run.id}`"
             hint = f"{outcome.error.hint}; {more}" if outcome.error.hint else more
             outcome = revised(outcome, error=replace(outcome.error, hint=hint))
         return self._hinted(revised(outcome, changes=settled.changes))
 
-    async def _end(self, run: Run, transaction: Transaction, fate: Fate, call: Call, why: str | None = None) -> Settled:
+    async def _end(self, run: Run, transaction: Transaction, fate: Fate, why: str | None = None) -> Settled:
         """See it to its end in a thread. A cancellation is heard until the first file is touched, and from then on only
         after the last."""
         stop: list[bool] = []
-        spared = await self._spared(call)
+        spared = await self._spared(run)
         is_outside = transaction.layer is not None and self._sandbox.ran_outside(transaction.layer)
         doubt = OUTSIDE if is_outside else None
 
@@ -115,12 +108,12 @@ class Transact:
             run.changes = Changes(reason="cancelled before its changes were taken in", state="discarded")
             raise asyncio.CancelledError from None
 
-    async def _spared(self, call: Call) -> tuple[str, ...]:
+    async def _spared(self, run: Run) -> tuple[str, ...]:
         """What was granted to be written. What runs in this process has no walls, and its changes are judged all the
         same."""
-        assert call.tool is not None
-        if call.tool.spec.hosting == "session":
-            return (await self._sandbox.confine_session(call.tool.spec.grants)).writable
+        call, spec = run.call, run.tool.spec
+        if spec.hosting == "session":
+            return (await self._sandbox.confine_session(spec.grants)).writable
         if call.walls is not None and call.walls.writable:
             return call.walls.writable
         grants = granted(call)
@@ -147,10 +140,9 @@ class Transact:
         return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}" if error.hint else more))
 
 
-def _session(call: Call) -> Session | None:
+def _session(run: Run) -> Session | None:
     """The process that the call goes to, where that outlives calls and was started."""
-    assert call.tool is not None
-    found: Session | None = getattr(call.tool, "session", None) if call.tool.spec.hosting == "session" else None
+    found: Session | None = getattr(run.tool, "session", None) if run.tool.spec.hosting == "session" else None
     return found
 
 

@@ -5,9 +5,9 @@ What is judged, shown, recorded and run are the same arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from haft.contracts import Call, InvalidArguments, Outcome, RunId, ToolContext, own_copy, revised
+from haft.contracts import InvalidArguments, Outcome, ToolContext, own_copy
 from haft.pipeline.chain import Proceed
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
@@ -17,27 +17,23 @@ from haft.schema import validator_for, why_not_json
 class Validate:
     """Are these arguments that the tool can be called with?"""
 
-    def __init__(self, live: Mapping[RunId, Run], context: Callable[[Run], ToolContext], foreign: Foreign) -> None:
-        self._live = live
+    def __init__(self, context: Callable[[Run], ToolContext], foreign: Foreign) -> None:
         self._context = context
         self._foreign = foreign
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        return await proceed(await self.judge(call))
+    async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        await self.judge(run)
+        return await proceed(run)
 
-    async def judge(self, call: Call) -> Call:
-        """The call with arguments as they shall run; `InvalidArguments` where they cannot."""
-        tool = call.tool
-        assert tool is not None
-        run = self._live[call.run]
+    async def judge(self, run: Run) -> None:
+        """Gives the call the arguments that shall run; `InvalidArguments` where they cannot."""
+        tool = run.tool
         if tool.spec.preprocesses:
-            given = await self._foreign.held(tool.preprocess(own_copy(call.arguments), self._context(run)))
-            call = revised(call, arguments=own_copy(given))
-            run.call = call
-        arguments = call.arguments
+            given = await self._foreign.held(tool.preprocess(own_copy(run.call.arguments), self._context(run)))
+            run.revise(arguments=own_copy(given))
+        arguments = run.call.arguments
         validator = validator_for(tool.spec.input_schema)
         if not validator.is_valid(arguments):
-            raise InvalidArguments(call.name, validator.problems(arguments))
+            raise InvalidArguments(run.call.name, validator.problems(arguments))
         if (problem := why_not_json(arguments)) is not None:
-            raise InvalidArguments(call.name, [problem], hint="name the file or the text in another way")
-        return call
+            raise InvalidArguments(run.call.name, [problem], hint="name the file or the text in another way")
