@@ -527,7 +527,7 @@ def test_a_list_that_lost_its_last_lines_with_the_power_is_completed(lives, capl
     case = CASES["undo"]
     life = lives(case, MANY, unsynced=True)
     changes = open_changes(life.home)
-    database = changes.ledger._database
+    database = changes.ledger._connection.database
     with database.transaction():
         database.execute("DELETE FROM change_sets WHERE run = ?", [life.run])
         database.execute("UPDATE change_sets SET state = 'committed'", [])

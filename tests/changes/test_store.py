@@ -15,13 +15,12 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
-from haft.changes.ledger import Ledger
 from haft.changes.store.bounds import Bounds, is_due
 from haft.changes.store.keeping import Store
 from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
 from haft.service import load_config
 from haft.service.housekeeping import Housekeeping, bounds_of
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
@@ -58,7 +57,7 @@ def service_at(base, **settings):
 @contextlib.contextmanager
 def store_at(base, *, budget=PLENTY, days=90.0, rest_days=0.0):
     home = StateHome(str(base / "home"))
-    store = Store(home.changes, home.database, home.blobs, Bounds(budget, days, rest_days))
+    store = Store(home.changes, open_stores(home), home.blobs, Bounds(budget, days, rest_days))
     try:
         yield store
     finally:
@@ -76,7 +75,7 @@ def used(base):
 
 
 def row_of(base, run):
-    ledger = Ledger(str(base / "home" / "haft.db"))
+    ledger = open_stores(StateHome(str(base / "home"))).connect().ledger
     try:
         return ledger.get(run)
     finally:
@@ -374,9 +373,9 @@ def test_contents_stay_while_a_workspace_that_needs_them_may_come_back(base):
         async with service_at(base) as service:
             run = await shell(service, "rm f")
         prune(base)
-        database = Ledger(str(base / "home" / "haft.db"))
+        database = open_stores(StateHome(str(base / "home"))).connect().ledger
         elsewhere = base / "disk" / "area"
-        database._database.execute(
+        database._connection.database.execute(
             "UPDATE change_sets SET area = ?, workspace = ? WHERE run = ?", [str(elsewhere), str(base / "disk/w"), run]
         )
         database.close()
@@ -413,10 +412,10 @@ def test_snapshots_find_their_memory_again_or_do_without_it(base):
 
 KILLED = """
 import os, signal, sys
-from haft.changes import ledger
 from haft.changes.store import bounds
 from haft.changes.store import keeping as store
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
+from haft.storage.sqlite.change_sets import SqliteLedger
 home, at, budget = StateHome(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 count = 0
 def counted(function):
@@ -429,8 +428,8 @@ def counted(function):
     return step
 for name in ("unlink", "rmdir", "rename", "mkdir", "open", "write", "pwrite", "utime"):
     setattr(os, name, counted(getattr(os, name)))
-ledger.Ledger.forget_images = counted(ledger.Ledger.forget_images)
-one = store.Store(home.changes, home.database, home.blobs, bounds.Bounds(budget, 90, 0))
+SqliteLedger.forget_images = counted(SqliteLedger.forget_images)
+one = store.Store(home.changes, open_stores(home), home.blobs, bounds.Bounds(budget, 90, 0))
 one.prune()
 one.close()
 print(count)

@@ -10,7 +10,7 @@ import pytest
 
 from haft.contracts import BadConfig, StorageFailed
 from haft.storage import Database, StateHome
-from haft.storage.migrations import MIGRATIONS
+from haft.storage.sqlite.migrations import MIGRATIONS
 
 
 def test_a_database_of_a_newer_format_is_refused_and_left_alone(tmp_path):

@@ -37,7 +37,7 @@ from haft.changes.committing.opened import OPENED, Opened
 from haft.changes.committing.places import Tree
 from haft.changes.committing.plan import Sources, steps_for
 from haft.changes.committing.steps import INSIDE, as_latin
-from haft.changes.ledger import Ledger, Row, Verb
+from haft.changes.ledger import Row, Verb
 from haft.changes.store.blobs import Blobs
 from haft.contracts import (
     Changes,
@@ -51,6 +51,7 @@ from haft.contracts import (
     ToolFailed,
 )
 from haft.files import shown
+from haft.storage import Stores
 
 Fate = Literal["commit", "hold", "discard"]
 
@@ -89,7 +90,7 @@ class Transactions:
     def __init__(
         self,
         home: str,
-        database_path: str,
+        stores: Stores,
         blobs: str,
         workspace: str,
         host: str,
@@ -102,12 +103,12 @@ class Transactions:
         survives power loss; else it does so a moment later."""
         self._synced = synced
         self._unsynced: list[str] = []
-        self._stores = (home, database_path, blobs)
+        self._made_of = (home, stores, blobs)
         self.mend: Callable[[Transactions], None] = lambda _left: None
         """Sees to commits that were left half done. Called under the lock, with whoever's they are."""
         self.workspace = workspace
         self.blobs = Blobs(blobs)
-        self.ledger = Ledger(database_path)
+        self.ledger = stores.connect().ledger
         self.limits = limits
         self._home = home
         self._host = host
@@ -216,7 +217,7 @@ class Transactions:
                 if host == self._host:
                     self.mend(self)
                     continue
-                dead = Transactions(*self._stores, self.workspace, host, self.limits, self.guard)
+                dead = Transactions(*self._made_of, self.workspace, host, self.limits, self.guard)
                 dead._mounts = self._mounts
                 try:
                     self.mend(dead)

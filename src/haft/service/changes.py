@@ -26,7 +26,7 @@ from haft.files import shown
 from haft.files.protected import elsewhere
 from haft.runs import RunRecord
 from haft.sandbox import OWN_PLACES
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
 
 _log = logging.getLogger("haft")
 
@@ -42,7 +42,8 @@ def transactions_of(
 ) -> Transactions:
     """The change sets of a workspace, made in the name of a host. What is `closed` is protected besides."""
     guard = guard_of(workspace, closed)
-    transactions = Transactions(home.changes, home.database, home.blobs, workspace, host, limits, guard, synced=synced)
+    stores = open_stores(home)
+    transactions = Transactions(home.changes, stores, home.blobs, workspace, host, limits, guard, synced=synced)
     transactions.mend = lambda left: recover_left(left, _tell)
     return transactions
 
@@ -94,7 +95,7 @@ class ChangesFacade:
     """The change sets of a state home, to be looked at."""
 
     def __init__(self, home: StateHome) -> None:
-        self.ledger = Ledger(home.database)
+        self.ledger = open_stores(home).connect().ledger
         self._kept = KeptChanges(self.ledger, Blobs(home.blobs))
 
     def find(self, run: str) -> ChangeSet:

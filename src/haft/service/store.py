@@ -16,7 +16,7 @@ from haft.changes.store.keeping import Pruned, Store
 from haft.changes.store.measuring import Usage
 from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
 from haft.sandbox.thread_scratch import IDLE_SECONDS, Removed, remove_scratch, scratch_in, scratch_root
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
 
 DAY: Final = 86_400.0
 
@@ -45,7 +45,7 @@ class StoreFacade:
         self._home = home
         self._bounds = bounds
         self._scratch = scratch_root(home.path)
-        self._store = Store(home.changes, home.database, home.blobs, self._bounds)
+        self._store = Store(home.changes, open_stores(home), home.blobs, self._bounds)
 
     def close(self) -> None:
         self._store.close()

@@ -1,7 +1,8 @@
-"""Storage: the only room with a database, and the files that only grow.
+"""Storage: ports for everything that is kept, the SQLite implementation, and the files that only grow.
 
-`runs` and `audit` stand on it. It knows tables and bytes, not what they mean. Names are fetched when they are first
-used: whoever only asks where the state home lies must not pay for a database.
+`open_stores` gives the packages above an implementation; none of them sees which. It knows tables and bytes, not what
+they mean. Names are fetched when they are first used: whoever only asks where the state home lies must not pay for a
+database.
 """
 
 from typing import TYPE_CHECKING
@@ -10,18 +11,24 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.storage.appended import AppendedFile
-    from haft.storage.database import Database
     from haft.storage.definitions import KeptDefinitions
     from haft.storage.encoding import decode, encode, fragment
     from haft.storage.home import StateHome, default_home
+    from haft.storage.opening import open_stores
+    from haft.storage.ports.change_sets import Ledger, Row, Verb
+    from haft.storage.ports.stores import Connection, Stores
+    from haft.storage.sqlite.database import Database
 
 __getattr__ = face(
     __name__,
     {
         "appended": "AppendedFile",
-        "database": "Database",
         "definitions": "KeptDefinitions",
         "encoding": "decode encode fragment",
         "home": "StateHome default_home",
+        "opening": "open_stores",
+        "ports.change_sets": "Ledger Row Verb",
+        "ports.stores": "Connection Stores",
+        "sqlite.database": "Database",
     },
 )

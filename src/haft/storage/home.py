@@ -18,10 +18,14 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from haft.contracts import BadConfig, StorageFailed
+
+if TYPE_CHECKING:
+    from haft.storage.ports.stores import Stores
 
 
 def default_home(env: Mapping[str, str]) -> str:
@@ -40,6 +44,11 @@ class StateHome:
     """The state home's paths. `prepare` makes them; nothing else here touches the disk."""
 
     path: str
+    opener: Callable[[StateHome], Stores] | None = field(default=None, compare=False)
+    """What opens the storage of this state home; None stands for SQLite. See `open_stores`."""
+
+    def __fspath__(self) -> str:
+        return self.path
 
     @property
     def database(self) -> str:

@@ -10,13 +10,13 @@ import os
 from collections.abc import Callable
 
 from haft.changes.committing.area import known_areas
-from haft.changes.ledger import Ledger
 from haft.changes.store.alone import Busy, one_at_a_time
 from haft.changes.store.blobs import Blobs
 from haft.changes.store.bounds import LOCK, Bounds
 from haft.changes.store.measuring import Usage, held_in, use_of
 from haft.changes.store.tidying import Pass, Pruned
 from haft.contracts import MachineError
+from haft.storage import Stores
 
 __all__ = ["Pruned", "Store"]
 
@@ -24,9 +24,9 @@ __all__ = ["Pruned", "Store"]
 class Store:
     """What is kept in a state home. `home` is its directory for all workspaces."""
 
-    def __init__(self, home: str, database: str, blobs: str, bounds: Bounds) -> None:
+    def __init__(self, home: str, stores: Stores, blobs: str, bounds: Bounds) -> None:
         self._home = home
-        self._ledger = Ledger(database)
+        self._ledger = stores.connect().ledger
         self._blobs = Blobs(blobs)
         self._bounds = bounds
 

@@ -1,8 +1,7 @@
 """The database: the one place that opens it, shapes it and makes transactions.
 
 SQLite in WAL mode, many processes at once. A commit survives the death of the process at once, and power loss from the
-next `sync` on; who needs more asks for it. Rooms above write SQL through the connection they are handed; none imports
-`sqlite3` itself.
+next `sync` on. Only the modules beside this one write SQL.
 """
 
 from __future__ import annotations
@@ -10,21 +9,23 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from haft.contracts import BadConfig, StorageFailed
-from haft.storage.migrations import MIGRATIONS
+from haft.storage.sqlite.migrations import MIGRATIONS
 
 BUSY_SECONDS = 10.0
 
 
 class Database:
-    """One connection. Use it from one thread at a time."""
+    """One connection. Threads take turns; a transaction is one turn."""
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._turn = threading.RLock()
         with contextlib.ExitStack() as undo:
             try:
                 self._connection = self._connect()
@@ -87,28 +88,31 @@ class Database:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing, and alone among writers."""
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
+        with self._turn:
             try:
-                yield
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise StorageFailed("the database cannot be written", error) from error
+                self._connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield
+                except BaseException:
+                    self._connection.execute("ROLLBACK")
+                    raise
+                self._connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise StorageFailed("the database cannot be written", error) from error
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Change something; the number of rows it changed."""
         try:
-            return self._connection.execute(statement, values).rowcount
+            with self._turn:
+                return self._connection.execute(statement, values).rowcount
         except sqlite3.Error as error:
             raise StorageFailed("the database cannot be written", error) from error
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Everything a query answers."""
         try:
-            return self._connection.execute(query, values).fetchall()
+            with self._turn:
+                return self._connection.execute(query, values).fetchall()
         except (sqlite3.Error, UnicodeError, OverflowError) as error:
             raise StorageFailed("the database cannot be read", error) from error
 

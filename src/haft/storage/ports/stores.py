@@ -1,0 +1,30 @@
+"""The port of a whole storage: everything that a state home keeps but the files of its workspaces and outputs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from haft.storage.ports.change_sets import Ledger
+
+
+class Connection(Protocol):
+    """One line to what is kept, opened by its first use. Any thread may use it: they take turns."""
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    def close(self) -> None:
+        """Let go. The next use opens it again."""
+        ...
+
+
+class Stores(Protocol):
+    """The storage of one state home. Making it touches nothing."""
+
+    def connect(self) -> Connection:
+        """A new line. Who waits for nobody has one of its own."""
+        ...
+
+    def exists(self) -> bool:
+        """Whether anything was ever kept here."""
+        ...

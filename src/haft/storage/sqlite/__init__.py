@@ -1,0 +1,5 @@
+"""The storage that ships: one SQLite database in the state home."""
+
+from haft.storage.sqlite.stores import SqliteStores
+
+__all__ = ["SqliteStores"]

@@ -1,0 +1,20 @@
+"""SQLite as a whole storage."""
+
+from __future__ import annotations
+
+import os
+
+from haft.storage.home import StateHome
+from haft.storage.ports.stores import Stores
+from haft.storage.sqlite.connection import SqliteConnection
+
+
+class SqliteStores(Stores):
+    def __init__(self, home: StateHome) -> None:
+        self._home = home
+
+    def connect(self) -> SqliteConnection:
+        return SqliteConnection(self._home.database)
+
+    def exists(self) -> bool:
+        return os.path.exists(self._home.database)
