@@ -7,19 +7,19 @@ import pytest
 
 from haft.contracts import BadUsage, HostId, RunId, ThreadId, UnknownRequest, new_run_id
 from haft.policy.approval import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
-from haft.storage import Database
+from haft.storage.sqlite.connection import SqliteConnection
 
 
 @pytest.fixture
-def database(tmp_path):
-    database = Database(str(tmp_path / "haft.db"))
-    yield database
-    database.close()
+def connection(tmp_path):
+    connection = SqliteConnection(str(tmp_path / "haft.db"))
+    yield connection
+    connection.close()
 
 
 @pytest.fixture
-def inbox(database):
-    return Inbox(database)
+def inbox(connection):
+    return Inbox(connection)
 
 
 def question(**changed) -> Waiting:
@@ -69,14 +69,14 @@ def test_what_has_expired_cannot_be_answered(inbox):
     assert inbox.waiting() == []
 
 
-def test_what_was_taken_or_closed_forgets_what_it_showed(inbox, database):
+def test_what_was_taken_or_closed_forgets_what_it_showed(inbox, connection):
     taken, closed = question(), question()
     for each in (taken, closed):
         inbox.put(each)
     inbox.answer(taken, yes(taken))
     assert inbox.end(taken.id, "taken")
     assert inbox.end(closed.id)
-    assert database.rows("SELECT shown FROM approvals") == [("{}",), ("{}",)]
+    assert connection.database.rows("SELECT shown FROM approvals") == [("{}",), ("{}",)]
     assert not inbox.answer(closed, yes(closed))
 
 

@@ -17,7 +17,7 @@ from haft.policy.approval import Inbox, Memory, Pin, Pins
 from haft.policy.approval.environments import ENVIRONMENT
 from haft.policy.approval.pins import pin_of
 from haft.policy.rules.rule import Rule
-from haft.storage import Database, StateHome
+from haft.storage import Connection, StateHome, open_stores
 
 T = TypeVar("T")
 
@@ -28,24 +28,24 @@ class Answers:
     def __init__(self, home: StateHome, workspace: str) -> None:
         self._home = home
         self._workspace = workspace
-        self._reading: Database | None = None
-        self._writing: Database | None = None
+        stores = open_stores(home)
+        self._reading = stores.connect()
+        self._writing = stores.connect()
         self._turn = asyncio.Lock()
-        self._version: int | None = None
+        self._version: object = None
         self._rules: tuple[Rule, ...] = ()
 
     # For the desk.
 
     async def use(self, work: Callable[[Inbox], T]) -> T:
         """Do something with the inbox, in a thread."""
-        return await self._written(lambda database: work(Inbox(database)))
+        return await self._written(lambda connection: work(Inbox(connection)))
 
     def is_alive(self, host: HostId) -> bool:
         return noted(os.path.join(self._home.hosts, f"{host}.lock")) is not None
 
     def may_have_kept(self, fingerprint: str) -> bool:
-        query = "SELECT 1 FROM approvals WHERE fingerprint = ? AND state = 'answered' LIMIT 1"
-        return bool(self._read().rows(query, [fingerprint]))
+        return self._reading.approvals.has_answered(fingerprint)
 
     async def agree(self, call: Call, rule: Mapping[str, Any] | None, scope: str) -> None:
         """A person agreed to a call of this tool; `rule` holds from now on, if there is one."""
@@ -57,14 +57,14 @@ class Answers:
 
         environment = call.decision.environment
 
-        def keep(database: Database) -> None:
+        def keep(connection: Connection) -> None:
             if environment is not None:
                 digest, programs = environment
-                Pins(database, self._workspace).agree(ENVIRONMENT, Pin(digest, dict(programs)), call.who)
+                Pins(connection, self._workspace).agree(ENVIRONMENT, Pin(digest, dict(programs)), call.who)
             if shown is not None and definition is not None:
-                Pins(database, self._workspace).agree(call.name, Pin(shown, dict(definition)), call.who)
+                Pins(connection, self._workspace).agree(call.name, Pin(shown, dict(definition)), call.who)
             if rule is not None:
-                Memory(database, self._workspace).remember(rule, pin=shown, thread=thread, who=call.who)
+                Memory(connection, self._workspace).remember(rule, pin=shown, thread=thread, who=call.who)
 
         if rule is not None or definition is not None or environment is not None:
             await self._written(keep)
@@ -77,7 +77,7 @@ class Answers:
         pin = _as_decided(call, "decided about")
         if pin is None:
             return
-        kept = await self._written(lambda database: Pins(database, self._workspace).hold(call.name, pin, call.who))
+        kept = await self._written(lambda connection: Pins(connection, self._workspace).hold(call.name, pin, call.who))
         if kept != pin.digest:
             raise _changed(call, "decided about")  # Another process ran it first, as it was then.
 
@@ -85,35 +85,22 @@ class Answers:
 
     def remembered(self) -> Sequence[Rule]:
         """The rules that answers made; read again when any process has written."""
-        database = self._read()
-        version = database.rows("PRAGMA data_version")[0][0]
+        version = self._reading.version()
         if version != self._version:
-            self._rules = tuple(each.rule for each in Memory(database, self._workspace).all())
+            self._rules = tuple(each.rule for each in Memory(self._reading, self._workspace).all())
             self._version = version
         return self._rules
 
     def pinned(self, tool: str) -> Pin | None:
-        return Pins(self._read(), self._workspace).of(tool)
+        return Pins(self._reading, self._workspace).of(tool)
 
-    def _read(self) -> Database:
-        if self._reading is None:
-            self._reading = Database(self._home.database)
-        return self._reading
-
-    async def _written(self, work: Callable[[Database], T]) -> T:
-        def do() -> T:
-            if self._writing is None:
-                self._writing = Database(self._home.database)
-            return work(self._writing)
-
+    async def _written(self, work: Callable[[Connection], T]) -> T:
         async with self._turn:
-            return await asyncio.shield(asyncio.to_thread(do))
+            return await asyncio.shield(asyncio.to_thread(work, self._writing))
 
     def close(self) -> None:
-        for database in (self._reading, self._writing):
-            if database is not None:
-                database.close()
-        self._reading = self._writing = None
+        self._reading.close()
+        self._writing.close()
 
 
 def _as_decided(call: Call, when: str) -> Pin | None:

@@ -17,7 +17,7 @@ from haft.contracts import NO_GRANTS, Allowable, BadUsage, Conflict, Grants, Haf
 from haft.files import noted
 from haft.policy.allowable import with_variables
 from haft.policy.approval import Answered, Inbox, Memory, Waiting
-from haft.storage import Database, StateHome
+from haft.storage import StateHome, open_stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class InboxFacade:
 
     def __init__(self, home: StateHome) -> None:
         self._home = home
-        self._database = Database(home.database)
-        self._inbox = Inbox(self._database)
+        self._connection = open_stores(home).connect()
+        self._inbox = Inbox(self._connection)
 
     def waiting(self, workspace: str | None = None) -> list[Waiting]:
         """What can be answered, oldest first."""
@@ -121,7 +121,7 @@ class InboxFacade:
             offered = Allowable(**waiting.shown["toAllow"][given.allow])
             rule = with_variables(offered, grants_from(given.grants).env).rule
             thread = waiting.thread if given.scope == "thread" else None
-            memory = Memory(self._database, waiting.workspace)
+            memory = Memory(self._connection, waiting.workspace)
             memory.remember(rule, pin=waiting.shown.get("pin"), thread=thread, who=given.who)
 
     @staticmethod
@@ -159,7 +159,7 @@ class InboxFacade:
             )
 
     def close(self) -> None:
-        self._database.close()
+        self._connection.close()
 
 
 def to_json(waiting: Waiting) -> dict[str, Any]:
@@ -194,8 +194,8 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
 def answered_by(home: StateHome, name: str) -> str | None:
     """Who has answered a request, and what; None where nobody has, or it cannot be told."""
     try:
-        with contextlib.closing(Database(home.database)) as database:
-            answer = Inbox(database).find(name).answer
+        with contextlib.closing(open_stores(home).connect()) as connection:
+            answer = Inbox(connection).find(name).answer
     except HaftError:
         return None
     return None if answer is None else f"{answer.who} said {'yes' if answer.approved else 'no'}"

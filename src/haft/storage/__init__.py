@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from haft.storage.encoding import decode, encode, fragment
     from haft.storage.home import StateHome, default_home
     from haft.storage.opening import open_stores
+    from haft.storage.ports.approvals import Answered, ApprovalStore, Waiting, digest_of
     from haft.storage.ports.change_sets import Ledger, Row, Verb
+    from haft.storage.ports.remembered import KeptPin, KeptRule, PinStore, RuleStore
     from haft.storage.ports.stores import Connection, Stores
     from haft.storage.sqlite.database import Database
 
@@ -27,7 +29,9 @@ __getattr__ = face(
         "encoding": "decode encode fragment",
         "home": "StateHome default_home",
         "opening": "open_stores",
+        "ports.approvals": "Answered ApprovalStore Waiting digest_of",
         "ports.change_sets": "Ledger Row Verb",
+        "ports.remembered": "KeptPin KeptRule PinStore RuleStore",
         "ports.stores": "Connection Stores",
         "sqlite.database": "Database",
     },

@@ -8,19 +8,17 @@ name; what a workspace brings is given nothing.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from haft.contracts import NO_GRANTS, Grants
 from haft.files.links import leads_inside
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
 
 if TYPE_CHECKING:
     from haft.config.config import Config
     from haft.policy.approval import Pins
     from haft.policy.rules.rule import Rule
     from haft.sources.answers import Claim
-    from haft.storage import Database
 
 
 def _of_describing(grants: Grants) -> Grants:
@@ -33,10 +31,10 @@ class DescribeGrants:
 
     def __init__(self, config: Config, home: StateHome, workspace: str) -> None:
         self._config = config
-        self._home = home
         self._workspace = workspace
         self._rules: tuple[Rule, ...] | None = None
-        self._database: Database | None = None
+        self._stores = open_stores(home)
+        self._connection = self._stores.connect()
 
     def __call__(self, claim: Claim) -> Grants:
         """What a file is given, under the one name that it has, or was agreed to by, or will have by its own."""
@@ -73,15 +71,8 @@ class DescribeGrants:
 
     def _pins(self) -> Pins | None:
         from haft.policy.approval import Pins
-        from haft.storage import Database
 
-        if self._database is None:
-            if not os.path.exists(self._home.database):
-                return None
-            self._database = Database(self._home.database)
-        return Pins(self._database, self._workspace)
+        return Pins(self._connection, self._workspace) if self._stores.exists() else None
 
     def close(self) -> None:
-        if self._database is not None:
-            self._database.close()
-            self._database = None
+        self._connection.close()

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from haft.contracts import ToolSpec
 from haft.policy.approval.sourced import Loaded, loaded_by
-from haft.storage import Database, decode, encode
+from haft.storage import Connection, KeptPin, encode
 
 LARGEST_SHOWN: Final = 256_000
 """Bytes of one file whose text is kept."""
@@ -89,40 +89,27 @@ def held_file(path: str) -> dict[str, Any]:
 
 
 class Pins:
-    """What was agreed to in one workspace. Use it from one thread at a time."""
+    """What was agreed to in one workspace."""
 
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self._store = connection.pins
         self._workspace = workspace
 
     def of(self, tool: str) -> Pin | None:
-        rows = self._database.rows(
-            "SELECT pin, definition FROM pins WHERE workspace = ? AND tool = ?", [self._workspace, tool]
-        )
-        return Pin(rows[0][0], decode(rows[0][1])) if rows else None
+        kept = self._store.of(self._workspace, tool)
+        return None if kept is None else Pin(kept.digest, kept.definition)
 
     def holding(self, path: str) -> list[tuple[str, Pin]]:
         """Every tool that a file is part of, with its definition."""
-        rows = self._database.rows(
-            "SELECT tool, pin, definition FROM pins WHERE workspace = ? AND instr(definition, ?)",
-            [self._workspace, encode(path).decode()],
-        )
-        found = ((tool, Pin(digest, decode(definition))) for tool, digest, definition in rows)
-        return [(tool, pin) for tool, pin in found if path in pin.definition["files"]]
+        found = self._store.holding(self._workspace, path)
+        return [(kept.tool, Pin(kept.digest, kept.definition)) for kept in found if path in kept.definition["files"]]
 
     def hold(self, tool: str, pin: Pin, who: str) -> str:
         """Keep a definition where none is kept; the digest of the one that is kept then."""
-        with self._database.transaction():
-            self._database.execute("INSERT OR IGNORE INTO pins VALUES (?, ?, ?, ?, ?, ?)", self._row(tool, pin, who))
-            rows = self._database.rows("SELECT pin FROM pins WHERE workspace = ? AND tool = ?", [self._workspace, tool])
-        return str(rows[0][0])
+        return self._store.hold(self._workspace, KeptPin(tool, pin.digest, pin.definition), who, time.time())
 
     def agree(self, tool: str, pin: Pin, who: str) -> None:
-        with self._database.transaction():
-            self._database.execute("INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?, ?)", self._row(tool, pin, who))
-
-    def _row(self, tool: str, pin: Pin, who: str) -> list[Any]:
-        return [self._workspace, tool, pin.digest, encode(pin.definition).decode(), who, time.time()]
+        self._store.agree(self._workspace, KeptPin(tool, pin.digest, pin.definition), who, time.time())
 
 
 def difference(before: Pin, after: Pin) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from haft.storage.ports.approvals import ApprovalStore
 from haft.storage.ports.change_sets import Ledger
+from haft.storage.ports.remembered import PinStore, RuleStore
 
 
 class Connection(Protocol):
@@ -12,6 +14,19 @@ class Connection(Protocol):
 
     @property
     def ledger(self) -> Ledger: ...
+
+    @property
+    def approvals(self) -> ApprovalStore: ...
+
+    @property
+    def rules(self) -> RuleStore: ...
+
+    @property
+    def pins(self) -> PinStore: ...
+
+    def version(self) -> object:
+        """A value that is another one after anything was written through another connection. It costs little."""
+        ...
 
     def close(self) -> None:
         """Let go. The next use opens it again."""

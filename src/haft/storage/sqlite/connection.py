@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import threading
 
-from haft.storage.ports.change_sets import Ledger
 from haft.storage.ports.stores import Connection
+from haft.storage.sqlite.approvals import SqliteApprovals
 from haft.storage.sqlite.change_sets import SqliteLedger
 from haft.storage.sqlite.database import Database
+from haft.storage.sqlite.remembered import SqlitePins, SqliteRules
 
 
 class SqliteConnection(Connection):
@@ -25,8 +26,23 @@ class SqliteConnection(Connection):
             return self._opened
 
     @functools.cached_property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> SqliteLedger:
         return SqliteLedger(self)
+
+    @functools.cached_property
+    def approvals(self) -> SqliteApprovals:
+        return SqliteApprovals(self)
+
+    @functools.cached_property
+    def rules(self) -> SqliteRules:
+        return SqliteRules(self)
+
+    @functools.cached_property
+    def pins(self) -> SqlitePins:
+        return SqlitePins(self)
+
+    def version(self) -> object:
+        return self.database.rows("PRAGMA data_version")[0][0]
 
     def close(self) -> None:
         with self._opening:

@@ -200,16 +200,9 @@ def _require_fitting(rule: Mapping[str, Any], specs: Iterable[ToolSpec], source:
 
 
 def _forget(number: int, workspace: str) -> None:
-    from haft.policy.approval import Memory
-    from haft.service.reading import has_state
-    from haft.storage import Database
+    from haft.service.remembered import forget_rule
 
-    home = state_home()
-    gone = False
-    if has_state(home):
-        with contextlib.closing(Database(home.database)) as database:
-            gone = Memory(database, os.path.realpath(workspace)).forget(number)
-    if not gone:
+    if not forget_rule(state_home(), workspace, number):
         raise BadUsage(f"nothing is remembered as number {number} in {workspace}", hint="`haft permissions list`")
 
 

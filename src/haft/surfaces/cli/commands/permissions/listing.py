@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -96,16 +95,11 @@ def _specs(said: Globals, rules: Sequence[Rule]) -> list[ToolSpec]:
 
 
 def _remembered(workspace: str | None, specs: Sequence[ToolSpec]) -> Iterator[dict[str, Any]]:
-    from haft.policy.approval import Memory
-    from haft.service.reading import has_state
-    from haft.storage import Database
+    from haft.service.remembered import remembered_rules
 
-    home = state_home()
-    if workspace is None or not has_state(home):
-        return
-    with contextlib.closing(Database(home.database)) as database:
-        for each in Memory(database, os.path.realpath(workspace)).all():
-            yield _shape(each.rule, specs)
+    if workspace is not None:
+        for rule in remembered_rules(state_home(), workspace):
+            yield _shape(rule, specs)
 
 
 def _written(config: Config, specs: Sequence[ToolSpec]) -> Iterator[dict[str, Any]]:
