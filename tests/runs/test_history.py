@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from haft.contracts import BadUsage, HostId, UnknownRun
 from haft.runs import Filter, History, Journal, KeptOutput, RunRecord, follow
-from haft.runs.table import put
-from haft.storage import Database, StateHome
+from haft.storage import StateHome, open_stores
 
 STATUSES = ["done", "error", "in-progress", "cancelled"]
 few = {
@@ -37,10 +36,9 @@ filters = st.builds(
 
 
 def put_in(home, entries):
-    database = Database(home.database)
-    with database.transaction():
-        put(database, entries)
-    database.close()
+    connection = open_stores(home).connect()
+    connection.runs.put([one.line for one in entries])
+    connection.close()
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

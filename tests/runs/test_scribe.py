@@ -8,6 +8,7 @@ import pytest
 from haft.contracts import HostId, StorageFailed
 from haft.runs import Filter, History, Journal, Lease, Scribe, recover
 from haft.runs.journal import journal_paths
+from haft.storage import open_stores
 
 
 class Bench:
@@ -16,7 +17,7 @@ class Bench:
         self.told = []
         self.fail_telling = None
         self.lease = Lease(home.hosts)
-        self.scribe = Scribe(Journal(home.hosts, self.lease.host), home.database, self.tell, lambda: None)
+        self.scribe = Scribe(Journal(home.hosts, self.lease.host), open_stores(home).connect(), self.tell, lambda: None)
 
     def tell(self, records):
         if self.fail_telling is not None:

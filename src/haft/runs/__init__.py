@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
     from haft.runs.recovery import recover
     from haft.runs.scribe import Scribe
-    from haft.runs.table import Filter
+    from haft.storage import Filter
 
 __getattr__ = face(
     __name__,
@@ -31,6 +31,6 @@ __getattr__ = face(
         "old_outputs": "Outputs outputs_in remove_outputs",
         "recovery": "recover",
         "scribe": "Scribe",
-        "table": "Filter",
+        "haft.storage": "Filter",
     },
 )

@@ -17,10 +17,11 @@ from haft.files import shown
 from haft.runs.entry import RunRecord
 from haft.runs.journal import journal_paths, journalled
 from haft.runs.kept import Frame, KeptReader, has_kept, kept_frames
-from haft.runs.table import Filter, by_prefix, events_of, neighbours, select
-from haft.storage import Database, StateHome
+from haft.storage import Filter, StateHome, open_stores
 
 SHORTEST_NAME = 4
+MOST_NAMED = 6
+"""Runs that are named to whoever has to choose."""
 LEAST_SHOWN = 13
 """`r_` and the eleven characters of a name that are its time."""
 
@@ -33,7 +34,8 @@ class History:
 
     def __init__(self, home: StateHome) -> None:
         self._home = home
-        self._database = Database(home.database)
+        self._connection = open_stores(home).connect()
+        self._store = self._connection.runs
 
     def find(self, name: str) -> RunRecord:
         """One run, by its name or the beginning of it that only one has; `r_` may be left out."""
@@ -41,7 +43,7 @@ class History:
             name = f"r_{name}"
         found = {run.id: run for run in self._journalled() if run.id.startswith(name)}
         if len(name) >= SHORTEST_NAME:
-            _merge(found, by_prefix(self._database, name))
+            _merge(found, map(RunRecord.from_text, self._store.named(name, MOST_NAMED)))
         if name in found:
             return found[RunId(name)]
         if not found or len(name) < SHORTEST_NAME:
@@ -56,7 +58,7 @@ class History:
         journalled = {run.id for run in self._journalled()}
         found = {}
         for name in names:
-            near = {*journalled, *neighbours(self._database, name)}
+            near = {*journalled, *self._store.neighbours(name)}
             if name in near:
                 found[name] = next(
                     name[:length]
@@ -68,9 +70,10 @@ class History:
     def runs(self, wanted: Filter) -> list[RunRecord]:
         """The runs that fit, newest first."""
         latest = {run.id: run for run in self._journalled()}
-        found = {name: run for name, run in latest.items() if wanted.fits(run)}
+        found = {name: run for name, run in latest.items() if wanted.fits(run.record, run.rest)}
         # One more for each that may be passed over below.
-        for run in select(self._database, replace(wanted, limit=wanted.limit + len(latest))):
+        for text in self._store.select(replace(wanted, limit=wanted.limit + len(latest))):
+            run = RunRecord.from_text(text)
             if run.id not in latest or not run.is_open:
                 found[run.id] = run
         return [found[name] for name in sorted(found, reverse=True)[: wanted.limit]]
@@ -80,7 +83,7 @@ class History:
         happened = {event.seq: event for event in run.states()}
         noted = [event for journalled in self._journalled() if journalled.id == run.id for event in journalled.noted()]
         # What was noted of a status says more than the status alone.
-        happened.update({event.seq: event for event in (*noted, *events_of(self._database, run.id, after))})
+        happened.update({event.seq: event for event in (*noted, *self._store.events_of(run.id, after))})
         return [happened[seq] for seq in sorted(happened) if seq > after]
 
     def reader(self, run: RunRecord) -> KeptReader:
@@ -97,8 +100,7 @@ class History:
 
     def request_cancel(self, run: RunId, who: str) -> None:
         """Ask the run's host to cancel it. The host looks several times a second."""
-        with self._database.transaction():
-            self._database.execute("INSERT OR REPLACE INTO cancels VALUES (?, ?, ?)", [run, time.time(), who])
+        self._store.request_cancel(run, who, time.time())
 
     def _journalled(self) -> Iterator[RunRecord]:
         for path in journal_paths(self._home.hosts):
@@ -108,7 +110,7 @@ class History:
                 raise StorageFailed(f"{path} cannot be read", error) from error
 
     def close(self) -> None:
-        self._database.close()
+        self._connection.close()
 
 
 def _words(run: RunRecord) -> str:
@@ -116,7 +118,7 @@ def _words(run: RunRecord) -> str:
     return f"{run.id} ({shown(run.tool)}, {when})"
 
 
-def _merge(found: dict[RunId, RunRecord], kept: list[RunRecord]) -> None:
+def _merge(found: dict[RunId, RunRecord], kept: Iterable[RunRecord]) -> None:
     """Add what the table has. A journal is ahead of the table, but for a run that the table knows to be over."""
     for run in kept:
         if run.id not in found or not run.is_open:

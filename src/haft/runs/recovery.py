@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from haft.contracts import Failure, HostId
+from haft.runs.entry import RunRecord
 from haft.runs.journal import is_damaged, journal_paths, journalled
 from haft.runs.lease import dead_hosts
-from haft.runs.table import open_runs, put
-from haft.storage import Database, StateHome
+from haft.storage import RunStore, StateHome, open_stores
 
 INTERRUPTED = Failure(
     "interrupted",
@@ -34,37 +34,34 @@ def recover(
     """Clean up after every dead host; how many runs were interrupted. `before` is told of each first, under its
     lock."""
     interrupted = 0
-    database: Database | None = None
+    connection = open_stores(home).connect()
     try:
         for host, lock in dead_hosts(home.hosts, own):
             done = False
             try:
-                database = database or Database(home.database)
                 with contextlib.suppress(OSError):  # One host's broken files keep nobody from the others.
                     before(host)
-                    interrupted += _recover_host(home, database, host, tell)
+                    interrupted += _recover_host(home, connection.runs, host, tell)
                     done = True
             finally:
                 lock.release(unlink=done)  # Where it failed, the next one may try.
     finally:
-        if database is not None:
-            database.close()
+        connection.close()
     return interrupted
 
 
-def _recover_host(home: StateHome, database: Database, host: HostId, tell: Tell) -> int:
+def _recover_host(home: StateHome, store: RunStore, host: HostId, tell: Tell) -> int:
     paths = journal_paths(home.hosts, host)
     entries = [entry for path in paths for entry in journalled(path)]
     if entries:
         tell([entry.record for entry in entries if not entry.is_open])
-        with database.transaction():
-            put(database, entries)
+        store.put([entry.line for entry in entries])
     now = time.time()
-    interrupted = [run.ended("error", INTERRUPTED.to_json(), now).to_entry() for run in open_runs(database, host)]
+    left = map(RunRecord.from_text, store.open_runs(host))
+    interrupted = [run.ended("error", INTERRUPTED.to_json(), now).to_entry() for run in left]
     if interrupted:
         tell([entry.record for entry in interrupted])
-        with database.transaction():
-            put(database, interrupted)
+        store.put([entry.line for entry in interrupted])
     for path in paths:
         if is_damaged(path):
             os.rename(path, f"{path}.damaged")  # What could be read was; nothing is thrown away.

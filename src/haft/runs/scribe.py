@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from haft.contracts import RunId, StorageFailed
 from haft.runs.entry import Entry
 from haft.runs.journal import Journal
-from haft.runs.table import put
-from haft.storage import Database
+from haft.storage import Connection
 
 GROUP_SECONDS = 0.05
 """How long entries are gathered: also how soon other processes see a run in the table."""
@@ -29,11 +28,11 @@ Tell = Callable[[Sequence[bytes]], None]
 
 
 class Scribe:
-    """Owns the database connection of a host. Public methods are called from the event loop."""
+    """Owns a connection to the storage. Public methods are called from the event loop."""
 
-    def __init__(self, journal: Journal, database_path: str, tell: Tell, sync_others: Callable[[], None]) -> None:
+    def __init__(self, journal: Journal, connection: Connection, tell: Tell, sync_others: Callable[[], None]) -> None:
         self._journal = journal
-        self._database_path = database_path
+        self._connection = connection
         self._tell = tell
         self._sync_others = sync_others
         self._lock = threading.Lock()
@@ -89,7 +88,7 @@ class Scribe:
             self._journal.leave()
 
     def _work(self) -> None:
-        group = _Group(self._database_path, self._tell, self._sync_others)
+        group = _Group(self._connection, self._tell, self._sync_others)
         while True:
             busy = self._entries or group.is_unfinished or self._live
             self._wanted.wait(GROUP_SECONDS * 2 if busy else None)
@@ -101,7 +100,7 @@ class Scribe:
                 self._hand_over(group)
                 group.carry_over(at_once=closing)
                 if self._live:
-                    self._look_for_cancels(group.database)
+                    self._look_for_cancels()
                 self.trouble = None
             except (StorageFailed, OSError) as error:
                 # This thread must not die of it: nothing else carries over, and nobody would notice.
@@ -122,19 +121,16 @@ class Scribe:
             group.take(self._entries, self._untold, path)
             self._entries, self._untold = [], []
 
-    def _look_for_cancels(self, database: Database) -> None:
-        for run, who in database.rows("SELECT run, who FROM cancels"):
-            if run in self._live:
-                database.execute("DELETE FROM cancels WHERE run = ?", [run])
-                self._cancel(RunId(run), who)
+    def _look_for_cancels(self) -> None:
+        for run, who in self._connection.runs.take_cancels(self._live):
+            self._cancel(run, who)
 
 
 class _Group:
     """Entries on their way from journals to the record and the table. A step that failed is done again."""
 
-    def __init__(self, database_path: str, tell: Tell, sync_others: Callable[[], None]) -> None:
-        self._database_path = database_path
-        self._database: Database | None = None
+    def __init__(self, connection: Connection, tell: Tell, sync_others: Callable[[], None]) -> None:
+        self._connection = connection
         self._tell = tell
         self._sync_others = sync_others
         self._untold: list[bytes] = []
@@ -146,12 +142,6 @@ class _Group:
     @property
     def is_unfinished(self) -> bool:
         return bool(self._untold or self._unput or self._journals) or self._unsynced
-
-    @property
-    def database(self) -> Database:
-        if self._database is None:
-            self._database = Database(self._database_path)
-        return self._database
 
     def take(self, entries: Sequence[Entry], untold: Sequence[bytes], journal: str | None) -> None:
         self._untold += untold
@@ -165,14 +155,12 @@ class _Group:
             self._tell(self._untold)
             self._untold = []
         if self._unput:
-            database = self.database
-            with database.transaction():
-                put(database, self._unput)
+            self._connection.runs.put([entry.line for entry in self._unput])
             self._unput = []
             self._unsynced = True
         if self._unsynced and (at_once or time.monotonic() - self._synced >= SYNC_SECONDS):
             self._sync_others()
-            self.database.sync()
+            self._connection.runs.sync()
             self._synced, self._unsynced = time.monotonic(), False
             # Only now: a journal may have been synced for a caller who asked for that.
             while self._journals:
@@ -181,5 +169,4 @@ class _Group:
                 self._journals.pop()
 
     def close(self) -> None:
-        if self._database is not None:
-            self._database.close()
+        self._connection.close()

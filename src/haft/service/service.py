@@ -69,7 +69,7 @@ from haft.service.previewing import Nobody, preview
 from haft.service.record import RecordFacade
 from haft.service.recovering import recover_into
 from haft.service.sync import SyncToolService
-from haft.storage import StateHome, default_home
+from haft.storage import StateHome, default_home, open_stores
 from haft.toolsets.catalogue import ToolLike as ToolLike
 from haft.toolsets.catalogue import as_a_tool, fill_catalogue
 from haft.toolsets.discovery import Discovery
@@ -201,7 +201,7 @@ class ToolService:
         ending.callback(lease.release)
         recover_into(home, lease, trail)
         journal = Journal(home.hosts, lease.host, synced=self.config.durability == "full")
-        scribe = Scribe(journal, home.database, trail.append, trail.sync)
+        scribe = Scribe(journal, open_stores(home).connect(), trail.append, trail.sync)
         ending.push_async_callback(asyncio.to_thread, scribe.close)
         self._root = root = Root(self.workspace, masked=secrets_of_root())
         limits = self.config.limits

@@ -7,10 +7,14 @@ from typing import Protocol
 from haft.storage.ports.approvals import ApprovalStore
 from haft.storage.ports.change_sets import Ledger
 from haft.storage.ports.remembered import PinStore, RuleStore
+from haft.storage.ports.runs import RunStore
 
 
 class Connection(Protocol):
     """One line to what is kept, opened by its first use. Any thread may use it: they take turns."""
+
+    @property
+    def runs(self) -> RunStore: ...
 
     @property
     def ledger(self) -> Ledger: ...

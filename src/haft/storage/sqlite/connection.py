@@ -10,6 +10,7 @@ from haft.storage.sqlite.approvals import SqliteApprovals
 from haft.storage.sqlite.change_sets import SqliteLedger
 from haft.storage.sqlite.database import Database
 from haft.storage.sqlite.remembered import SqlitePins, SqliteRules
+from haft.storage.sqlite.runs import SqliteRuns
 
 
 class SqliteConnection(Connection):
@@ -24,6 +25,10 @@ class SqliteConnection(Connection):
             if self._opened is None:
                 self._opened = Database(self._path)
             return self._opened
+
+    @functools.cached_property
+    def runs(self) -> SqliteRuns:
+        return SqliteRuns(self)
 
     @functools.cached_property
     def ledger(self) -> SqliteLedger:

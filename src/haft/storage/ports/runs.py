@@ -1,0 +1,82 @@
+"""The port of runs: each is one document, written whole each time, with its events and the requests to cancel it.
+
+A document is `{"record": …, "rest": …}`, one line of JSON; `runs/entry.py` says what stands in it. The port needs
+`run`, `tool`, `status`, `who`, `thread`, `parent`, `workspace` and `changes.files` of the record, and `host`,
+`startedAt`, `endedAt` and `noted` (events) of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from haft.contracts import Event, HostId, RunId
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which runs. Every field that is set must fit."""
+
+    tool: str | None = None
+    status: str | None = None
+    who: str | None = None
+    thread: str | None = None
+    parent: str | None = None
+    workspace: str | None = None
+    path: str | None = None
+    since: float | None = None
+    limit: int = 50
+
+    def exact(self) -> list[tuple[str, str]]:
+        """The names that must have a value, with it."""
+        names = ("tool", "status", "who", "thread", "parent", "workspace")
+        return [(name, value) for name in names if (value := getattr(self, name)) is not None]
+
+    def fits(self, record: Mapping[str, Any], rest: Mapping[str, Any]) -> bool:
+        return (
+            all(record[name] == value for name, value in self.exact())
+            and (self.since is None or rest["startedAt"] >= self.since)
+            and (self.path is None or any(change["path"] == self.path for change in record["changes"]["files"]))
+        )
+
+
+class RunStore(Protocol):
+    """The runs of a state home. Any thread may use it."""
+
+    def put(self, documents: Sequence[bytes]) -> None:
+        """Write runs, all or none. One that has ended never reopens, whatever is written again in whatever order; its
+        events are added to those there are."""
+        ...
+
+    def sync(self) -> None:
+        """What was put survives power loss from here on."""
+        ...
+
+    def select(self, wanted: Filter) -> list[str]:
+        """The documents that fit, newest first."""
+        ...
+
+    def named(self, prefix: str, limit: int) -> list[str]:
+        """The newest documents of runs whose name begins so."""
+        ...
+
+    def neighbours(self, name: str) -> list[str]:
+        """The name of a run, where there is one, and those before and after it in the order of names."""
+        ...
+
+    def open_runs(self, host: HostId) -> list[str]:
+        """The documents of a host's runs that have not ended."""
+        ...
+
+    def events_of(self, run: RunId, after: int = -1) -> list[Event]:
+        """The events of a run beyond a number, in their order."""
+        ...
+
+    def request_cancel(self, run: RunId, who: str, at: float) -> None:
+        """Leave a request for the run's host. Of several, the last one counts."""
+        ...
+
+    def take_cancels(self, runs: Collection[RunId]) -> list[tuple[RunId, str]]:
+        """The requests for any of these runs, each with who wants it. Each is taken once."""
+        ...

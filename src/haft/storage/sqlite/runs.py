@@ -1,0 +1,113 @@
+"""Runs in SQLite.
+
+Documents go in as JSON and are taken apart by the database itself: one statement for a whole group, which does not hold
+the interpreter's lock and so leaves the event loop alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from haft.contracts import Event, HostId, RunId
+from haft.storage.encoding import decode
+from haft.storage.ports.runs import Filter, RunStore
+
+if TYPE_CHECKING:
+    from haft.storage.sqlite.connection import SqliteConnection
+
+MOST_RUNS: Final = 1 << 40
+"""More than there will be: what a person types may be longer than the database counts."""
+
+_RUNS = """
+    INSERT INTO runs (id, host, tool, status, who, thread, parent, workspace, started_at, ended_at, document)
+    SELECT value ->> '$.record.run', value ->> '$.rest.host', coalesce(value ->> '$.record.tool', ''),
+           value ->> '$.record.status', coalesce(value ->> '$.record.who', ''),
+           coalesce(value ->> '$.record.thread', ''), value ->> '$.record.parent',
+           coalesce(value ->> '$.record.workspace', ''), value ->> '$.rest.startedAt', value ->> '$.rest.endedAt', value
+    FROM json_each(?) WHERE true
+    ON CONFLICT (id) DO UPDATE
+    SET status = excluded.status, ended_at = excluded.ended_at, document = excluded.document
+    WHERE runs.ended_at IS NULL  -- A run that has ended never reopens, whatever is replayed in whatever order.
+"""
+_EVENTS = """
+    WITH one AS MATERIALIZED (
+        SELECT value ->> '$.record.run' AS run, value -> '$.rest.noted' AS noted FROM json_each(?)
+    )
+    INSERT OR REPLACE INTO events (run, seq, at, type, status, facts)
+    SELECT one.run, noted.value ->> 0, noted.value ->> 1, noted.value ->> 2, noted.value ->> 3, noted.value -> 4
+    FROM one, json_each(one.noted) AS noted
+"""
+_PATHS = """
+    WITH one AS MATERIALIZED (  -- Or the whole entry would be parsed again for every path of it.
+        SELECT value ->> '$.record.run' AS run, value -> '$.record.changes.files' AS files FROM json_each(?)
+    )
+    INSERT OR IGNORE INTO run_paths (path, run)
+    SELECT changed.value ->> 'path', one.run FROM one, json_each(one.files) AS changed
+"""
+
+
+class SqliteRuns(RunStore):
+    def __init__(self, connection: SqliteConnection) -> None:
+        self._connection = connection
+
+    def put(self, documents: Sequence[bytes]) -> None:
+        database = self._connection.database
+        with database.transaction():
+            database.execute(_RUNS, [_array(documents)])
+            # Most have neither: they are told by their own letters, which cannot stand inside a JSON string unescaped.
+            for statement, empty in ((_EVENTS, b'"noted":[]'), (_PATHS, b'"files":[]')):
+                some = [document for document in documents if empty not in document]
+                if some:
+                    database.execute(statement, [_array(some)])
+
+    def sync(self) -> None:
+        self._connection.database.sync()
+
+    def select(self, wanted: Filter) -> list[str]:
+        conditions = [f"{name} = ?" for name, _ in wanted.exact()]
+        values: list[Any] = [value for _, value in wanted.exact()]
+        if wanted.since is not None:
+            conditions.append("started_at >= ?")
+            values.append(wanted.since)
+        if wanted.path is not None:
+            conditions.append("id IN (SELECT run FROM run_paths WHERE path = ?)")
+            values.append(wanted.path)
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        return self._documents(f"{where} ORDER BY id DESC LIMIT ?", *values, min(wanted.limit, MOST_RUNS))
+
+    def named(self, prefix: str, limit: int) -> list[str]:
+        return self._documents("WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?", prefix, prefix + "\x7f", limit)
+
+    def neighbours(self, name: str) -> list[str]:
+        query = """
+            SELECT * FROM (SELECT id FROM runs WHERE id <= ? ORDER BY id DESC LIMIT 2)
+            UNION ALL SELECT * FROM (SELECT id FROM runs WHERE id > ? ORDER BY id LIMIT 1)
+        """
+        return [row[0] for row in self._connection.database.rows(query, [name, name])]
+
+    def open_runs(self, host: HostId) -> list[str]:
+        return self._documents("WHERE host = ? AND ended_at IS NULL", host)
+
+    def events_of(self, run: RunId, after: int = -1) -> list[Event]:
+        query = "SELECT seq, at, type, status, facts FROM events WHERE run = ? AND seq > ? ORDER BY seq"
+        rows = self._connection.database.rows(query, [run, after])
+        return [Event(run, seq, at, type_, status, decode(facts)) for seq, at, type_, status, facts in rows]
+
+    def request_cancel(self, run: RunId, who: str, at: float) -> None:
+        database = self._connection.database
+        with database.transaction():
+            database.execute("INSERT OR REPLACE INTO cancels VALUES (?, ?, ?)", [run, at, who])
+
+    def take_cancels(self, runs: Collection[RunId]) -> list[tuple[RunId, str]]:
+        database = self._connection.database
+        found = [(RunId(run), who) for run, who in database.rows("SELECT run, who FROM cancels") if run in runs]
+        return [each for each in found if database.execute("DELETE FROM cancels WHERE run = ?", [each[0]])]
+
+    def _documents(self, where: str, *values: Any) -> list[str]:
+        query = f"SELECT document FROM runs {where}"  # noqa: S608  values are bound
+        return [row[0] for row in self._connection.database.rows(query, values)]
+
+
+def _array(documents: Sequence[bytes]) -> str:
+    return f"[{b','.join(documents).decode()}]"
