@@ -150,7 +150,7 @@ def test_a_slow_approver_that_answers_closes_the_question(tmp_path):
 
 
 def test_an_answer_to_something_else_than_was_asked_is_no_answer(tmp_path):
-    from haft.storage import Database
+    from haft.storage.sqlite.database import Database
 
     async def body(service):
         run = service.call("shell", {"command": "touch made"})

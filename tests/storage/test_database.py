@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from haft.contracts import BadConfig, StorageFailed
-from haft.storage import Database, StateHome
+from haft.storage import StateHome
+from haft.storage.sqlite.database import Database
 from haft.storage.sqlite.migrations import MIGRATIONS
 
 
@@ -68,7 +69,8 @@ def test_a_transaction_that_fails_leaves_nothing(tmp_path):
 
 OPENING = """
 import sys
-from haft.storage import Database, StateHome
+from haft.storage import StateHome
+from haft.storage.sqlite.database import Database
 sys.stdin.readline()
 home = StateHome(sys.argv[1])
 home.prepare()

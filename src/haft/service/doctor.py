@@ -31,7 +31,7 @@ from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
 from haft.service.permissions import missing_of
 from haft.service.reading import has_state, recover_dead_hosts
-from haft.storage import Database, StateHome, default_home
+from haft.storage import StateHome, default_home, open_stores
 from haft.toolsets.catalogue import fill_catalogue
 
 LEAST_PYTHON: Final = (3, 11)
@@ -117,21 +117,8 @@ def _state_home(home: StateHome) -> Check:
 
 
 def _database(home: StateHome) -> Check:
-    """Of the state home where there is one, else of a temporary one: what is asked is whether SQLite can do it."""
-    with tempfile.TemporaryDirectory() as directory:
-        database = Database(home.database if home.exists() else os.path.join(directory, "haft.db"))
-        try:
-            version = database.rows("SELECT sqlite_version()")[0][0]
-            mode = database.rows("PRAGMA journal_mode")[0][0]
-            sound = database.rows("PRAGMA quick_check(1)")[0][0]
-        finally:
-            database.close()
-    if sound != "ok":
-        return Check("database", "broken", f"{home.database} is damaged: {sound}", "move it away; the record stays")
-    if mode != "wal":
-        hint = "put HAFT_HOME on a local disk: WAL needs shared memory"
-        return Check("database", "broken", f"SQLite {version} cannot use WAL here but {mode}", hint)
-    return Check("database", "ok", f"SQLite {version}, WAL")
+    found = open_stores(home).health()
+    return Check("database", "ok" if found.is_sound else "broken", found.words, found.hint)
 
 
 def _program(name: str, hint: str, missing: CheckState) -> Check:

@@ -8,7 +8,7 @@ from typing import Any
 
 from haft.audit import Verdict, entries, last_entries, verify
 from haft.runs import Filter, History
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
 
 
 class RecordFacade:
@@ -26,7 +26,7 @@ class RecordFacade:
         return verdict
 
     def _has_ended_runs(self) -> bool:
-        if not self._home.exists():
+        if not open_stores(self._home).exists():
             return False
         history = History(self._home)
         try:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from haft.storage.ports.change_sets import Ledger, Row, Verb
     from haft.storage.ports.remembered import KeptPin, KeptRule, PinStore, RuleStore
     from haft.storage.ports.runs import Filter, RunStore
-    from haft.storage.ports.stores import Connection, Stores
-    from haft.storage.sqlite.database import Database
+    from haft.storage.ports.stores import Connection, Health, Stores
 
 __getattr__ = face(
     __name__,
@@ -34,7 +33,6 @@ __getattr__ = face(
         "ports.change_sets": "Ledger Row Verb",
         "ports.remembered": "KeptPin KeptRule PinStore RuleStore",
         "ports.runs": "Filter RunStore",
-        "ports.stores": "Connection Stores",
-        "sqlite.database": "Database",
+        "ports.stores": "Connection Health Stores",
     },
 )

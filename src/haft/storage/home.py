@@ -92,7 +92,3 @@ class StateHome:
             raise BadConfig(f"the state home {self.path} is not a directory", hint="set HAFT_HOME") from error
         except OSError as error:
             raise StorageFailed(f"the state home {self.path} cannot be used", error) from error
-
-    def exists(self) -> bool:
-        """Whether anything was ever written here."""
-        return os.path.exists(self.database)

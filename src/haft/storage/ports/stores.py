@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from haft.storage.ports.approvals import ApprovalStore
 from haft.storage.ports.change_sets import Ledger
 from haft.storage.ports.remembered import PinStore, RuleStore
 from haft.storage.ports.runs import RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What `haft doctor` says of a storage."""
+
+    words: str
+    is_sound: bool = True
+    hint: str | None = None
 
 
 class Connection(Protocol):
@@ -46,4 +56,8 @@ class Stores(Protocol):
 
     def exists(self) -> bool:
         """Whether anything was ever kept here."""
+        ...
+
+    def health(self) -> Health:
+        """Whether this machine can do what the storage needs, and whether what is kept is sound."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from haft.storage.home import StateHome
-from haft.storage.ports.stores import Stores
+from haft.storage.ports.stores import Health, Stores
 from haft.storage.sqlite.connection import SqliteConnection
 
 
@@ -18,3 +18,8 @@ class SqliteStores(Stores):
 
     def exists(self) -> bool:
         return os.path.exists(self._home.database)
+
+    def health(self) -> Health:
+        from haft.storage.sqlite.health import health_of
+
+        return health_of(self._home.database)
