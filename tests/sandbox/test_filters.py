@@ -2,11 +2,11 @@
 
 import errno
 import os
-import platform
 import struct
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -176,7 +176,7 @@ def test_the_numbers_follow_the_width_of_the_process_and_not_the_name_of_the_ker
         "armv7l": (219, 311),
     }
     for machine, numbers in known.items():
-        monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
+        monkeypatch.setattr(os, "uname", lambda machine=machine: SimpleNamespace(machine=machine))
         for width, number in zip((8, 4), numbers, strict=True):
             monkeypatch.setattr(struct, "calcsize", lambda _format, width=width: width)
             assert abi.own_number("keyctl") == number, (machine, width)
@@ -184,7 +184,7 @@ def test_the_numbers_follow_the_width_of_the_process_and_not_the_name_of_the_ker
 
 
 def test_filters_are_there_under_the_32_bit_name_of_a_64_bit_kernel():
-    code = "import platform; from haft.helper import seccomp; print(platform.machine(), seccomp.problem())"
+    code = "import os; from haft.helper import seccomp; print(os.uname().machine, seccomp.problem())"
     done = subprocess.run(["setarch", "linux32", sys.executable, "-c", code], capture_output=True, text=True)
     machine, _, problem = done.stdout.strip().partition(" ")
     assert machine != os.uname().machine or struct.calcsize("P") == 4, done.stderr

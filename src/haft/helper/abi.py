@@ -6,7 +6,7 @@ this process itself uses follow its own width, not the kernel's name: a 32-bit P
 
 from __future__ import annotations
 
-import platform
+import os
 import re
 import struct
 from typing import NamedTuple
@@ -67,7 +67,7 @@ def family(machine: str) -> str | None:
 
 def ways_in() -> tuple[Abi, ...]:
     """Every way into this machine's kernel; none where they are not known."""
-    found = family(platform.machine())
+    found = family(os.uname().machine)
     return FAMILIES[found] if found else ()
 
 

@@ -15,7 +15,6 @@ import os
 import re
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from haft.helper.sockets import Held, Sockets
 
@@ -35,31 +34,31 @@ _MAPPED = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ \S+ \S+ (\S+) (\d+) *(.*)$|^Pss: +(
 _IN_FLIGHT = re.compile(rb"^scm_fds:\s+(\d+)", re.MULTILINE)
 
 
-@dataclass(slots=True)
 class Process:
     """What the kernel says of one process, in bytes."""
 
-    private: int
-    """Not shared memory: its own, and files."""
-    shared: int
-    kernel: int
-    """Page tables and stacks."""
-    descriptors: int
+    def __init__(self, private: int, shared: int, kernel: int, descriptors: int) -> None:
+        self.private = private
+        """Not shared memory: its own, and files."""
+        self.shared = shared
+        self.kernel = kernel
+        """Page tables and stacks."""
+        self.descriptors = descriptors
 
 
-@dataclass(slots=True)
 class Descriptors:
     """What descriptors hold."""
 
-    files: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Bytes of files in memory that have no name, by device and inode."""
-    pipes: set[int] = field(default_factory=set)
-    sockets: dict[int, str] = field(default_factory=dict)
-    """By inode: where more is said of one."""
-    more: int = 0
-    """How many were not looked at."""
-    are_secret: bool = False
-    """Whether some may not be looked at."""
+    def __init__(self) -> None:
+        self.files: dict[tuple[int, int], int] = {}
+        """Bytes of files in memory that have no name, by device and inode."""
+        self.pipes: set[int] = set()
+        self.sockets: dict[int, str] = {}
+        """By inode: where more is said of one."""
+        self.more = 0
+        """How many were not looked at."""
+        self.are_secret = False
+        """Whether some may not be looked at."""
 
     def are_on_their_way(self) -> bool:
         """Whether a socket has descriptors to be received: any number of others may lie in it, and files in memory."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 from typing import Any
 
 from haft.helper.kernel import checked, libc
 
-NUMBERS = {"x86_64": (315, 252), "aarch64": (275, 31), "riscv64": (275, 31)}.get(platform.machine())
+NUMBERS = {"x86_64": (315, 252), "aarch64": (275, 31), "riscv64": (275, 31)}.get(os.uname().machine)
 """Of sched_getattr and ioprio_get."""
 ATTRIBUTES_SIZE = 56
 WHO_PROCESS = 1

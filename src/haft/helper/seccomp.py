@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import platform
+import os
 import struct
 from collections.abc import Iterable, Sequence
 
@@ -65,7 +65,7 @@ Step = tuple[int, int, int, int]
 def problem() -> str | None:
     """Why system calls cannot be filtered here, if they cannot."""
     if not ways_in():
-        return f"haft does not know the system calls of {platform.machine()}"
+        return f"haft does not know the system calls of {os.uname().machine}"
     libc.prctl(PR_SET_SECCOMP, MODE_FILTER, None, 0, 0)  # Refused either way: EFAULT says that it would have looked.
     return None if ctypes.get_errno() == errno.EFAULT else "this kernel filters no system calls"
 

@@ -12,7 +12,6 @@ import os
 import socket
 import struct
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, REQUEST_DUMP = 4, 20, 0x301
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -45,13 +44,13 @@ def _setting(name: str) -> int:
     return USUAL_BUFFER
 
 
-@dataclass(slots=True)
 class Held:
     """Bytes that sockets hold for certain, and how many more they may hold."""
 
-    certain: int = 0
-    possible: int = 0
-    seen: int = 0
+    def __init__(self) -> None:
+        self.certain = 0
+        self.possible = 0
+        self.seen = 0
 
 
 class Sockets:
