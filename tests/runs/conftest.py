@@ -11,7 +11,8 @@ from haft.storage import StateHome, encode
 _clock = itertools.count(1_700_000_000)
 
 
-def _entry(run=None, *, host="h_test", status="done", at=None, noted=(), recorded=True, output="", **record):
+def _entry(run=None, *, host="h_test", status="done", at=None, noted=(), recorded=True, output="", seq=1, **record):
+    """`seq` numbers its last status: the higher one is the later."""
     at = next(_clock) if at is None else at
     is_open = status in ("queued", "blocked-on-user", "in-progress", "cancellation-requested")
     facts = {
@@ -24,8 +25,8 @@ def _entry(run=None, *, host="h_test", status="done", at=None, noted=(), recorde
     }  # fmt: skip
     rest = {
         "host": host, "startedAt": float(at), "endedAt": None if is_open else float(at + 1), "output": output,
-        "stderr": "", "result": None, "truncated": False, "states": [(0, float(at), "queued"), (1, float(at), status)],
-        "noted": list(noted), "recorded": recorded,
+        "stderr": "", "result": None, "truncated": False, "noted": list(noted), "recorded": recorded,
+        "states": [(0, float(at), "queued"), (seq, float(at), status)],
     }  # fmt: skip
     return entry_of(facts["run"], encode(facts), rest)
 

@@ -104,6 +104,34 @@ def test_a_run_that_has_ended_never_reopens_whatever_is_replayed(home, entry):
     history.close()
 
 
+def test_a_journal_that_is_behind_the_table_hides_nothing(home, entry):
+    # A host removes carried journals one by one: who reads meanwhile may meet an older one alone.
+    run, later = "r_aaaa00000000000000000000", "r_bbbb00000000000000000000"
+    journal = Journal(home.hosts, HostId("h_test"))
+    for each in (run, later):
+        journal.append(entry(each, status="queued").line)
+    put_in(home, [entry(run, status="in-progress", seq=3), entry(later, status="blocked-on-user", seq=2)])
+    history = History(home)
+    assert [history.find(each).status for each in (run, later)] == ["in-progress", "blocked-on-user"]
+    assert [each.id for each in history.runs(Filter(status="in-progress"))] == [run]
+    assert history.runs(Filter(status="queued")) == []
+    history.close()
+    journal.rotate()
+
+
+def test_runs_that_have_not_ended_are_asked_for_at_once(home, entry):
+    ended, waiting, begun = "r_aaaa00000000000000000000", "r_bbbb00000000000000000000", "r_cccc00000000000000000000"
+    journal = Journal(home.hosts, HostId("h_test"))
+    journal.append(entry(ended, status="in-progress").line)
+    journal.append(entry(begun, status="queued").line)
+    put_in(home, [entry(ended, status="done", seq=2), entry(waiting, status="blocked-on-user")])
+    history = History(home)
+    assert [run.id for run in history.runs(Filter(is_open=True))] == [begun, waiting]
+    assert [run.id for run in history.runs(Filter(is_open=False))] == [ended]
+    history.close()
+    journal.rotate()
+
+
 def test_events_are_those_of_table_journal_and_output_in_their_order(home, entry):
     run = "r_aaaa00000000000000000000"
     first = entry(run, status="in-progress", noted=[(3, 0.0, "progress", "in-progress", {"message": "half"})])

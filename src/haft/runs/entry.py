@@ -99,6 +99,11 @@ class RunRecord:
         return self.status not in TERMINAL
 
     @property
+    def last_seq(self) -> int:
+        """The number of its latest status: of two records of one run, the higher is the later."""
+        return int(self.rest["states"][-1][0])
+
+    @property
     def changed_paths(self) -> list[str]:
         return [change["path"] for change in self.record["changes"]["files"]]
 

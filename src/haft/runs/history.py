@@ -1,7 +1,8 @@
 """Reading runs back, from any process, while their hosts are still at work.
 
 What a host acknowledged may lie in its journal for a moment before the database has it: both are read, the journals
-first, so that nothing falls between.
+first, so that nothing falls between. A journal may be gone when an older one has just been read: of two records of a
+run the later counts, wherever it lies.
 """
 
 from __future__ import annotations
@@ -70,11 +71,12 @@ class History:
     def runs(self, wanted: Filter) -> list[RunRecord]:
         """The runs that fit, newest first."""
         latest = {run.id: run for run in self._journalled()}
+        _merge(latest, (RunRecord.from_text(text) for name in [*latest] for text in self._store.named(name, 1)))
         found = {name: run for name, run in latest.items() if wanted.fits(run.record, run.rest)}
         # One more for each that may be passed over below.
         for text in self._store.select(replace(wanted, limit=wanted.limit + len(latest))):
             run = RunRecord.from_text(text)
-            if run.id not in latest or not run.is_open:
+            if run.id not in latest:
                 found[run.id] = run
         return [found[name] for name in sorted(found, reverse=True)[: wanted.limit]]
 
@@ -119,7 +121,7 @@ def _words(run: RunRecord) -> str:
 
 
 def _merge(found: dict[RunId, RunRecord], kept: Iterable[RunRecord]) -> None:
-    """Add what the table has. A journal is ahead of the table, but for a run that the table knows to be over."""
+    """Add what the table has, where it is ahead of the journals: a run that has ended there stays ended."""
     for run in kept:
-        if run.id not in found or not run.is_open:
+        if run.id not in found or not run.is_open or run.last_seq > found[run.id].last_seq:
             found[run.id] = run

@@ -26,6 +26,8 @@ class Filter:
     workspace: str | None = None
     path: str | None = None
     since: float | None = None
+    is_open: bool | None = None
+    """Only runs that have not ended, or only those that have."""
     limit: int = 50
 
     def exact(self) -> list[tuple[str, str]]:
@@ -38,6 +40,7 @@ class Filter:
             all(record[name] == value for name, value in self.exact())
             and (self.since is None or rest["startedAt"] >= self.since)
             and (self.path is None or any(change["path"] == self.path for change in record["changes"]["files"]))
+            and self.is_open in (None, rest["endedAt"] is None)
         )
 
 

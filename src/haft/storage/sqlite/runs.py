@@ -73,6 +73,8 @@ class SqliteRuns(RunStore):
         if wanted.path is not None:
             conditions.append("id IN (SELECT run FROM run_paths WHERE path = ?)")
             values.append(wanted.path)
+        if wanted.is_open is not None:
+            conditions.append("ended_at IS NULL" if wanted.is_open else "ended_at IS NOT NULL")
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         return self._documents(f"{where} ORDER BY id DESC LIMIT ?", *values, min(wanted.limit, MOST_RUNS))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.contracts import STATUSES, TERMINAL, BadUsage, RunId
+from haft.contracts import BadUsage, RunId
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import history, history_with, recover
@@ -51,9 +51,8 @@ def cancel_runs(context: click.Context, run: str | None, everything: bool) -> No
 def _open_runs(kept: History, workspace: str | None) -> list[RunRecord]:
     from haft.runs import Filter
 
-    waiting = [status for status in STATUSES if status not in TERMINAL]
-    found = [run for status in waiting for run in kept.runs(Filter(status=status, workspace=workspace, limit=_MOST))]
-    return list({run.id: run for run in found}.values())
+    # In one question: a run may change its status between two.
+    return kept.runs(Filter(is_open=True, workspace=workspace, limit=_MOST))
 
 
 def _cancel(kept: History, runs: Sequence[RunRecord], said: Globals) -> list[dict[str, Any]]:
