@@ -33,10 +33,10 @@ toolbox: setup  ## put CDD's executables into TOOLBOX_DIR, for AMP_TOOLBOX
 	@test -n "$(TOOLBOX_DIR)" || { echo "say where to: make toolbox TOOLBOX_DIR=DIR" >&2; exit 2; }
 	@$(BIN)/cdd-toolbox --pin --to "$(TOOLBOX_DIR)"
 
-test: setup  ## run all tests
+test: setup  ## run all tests; of jail runs and kill points those of the day
 	@$(BIN)/python -m compileall -q src
 	@scripts/test-programs
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-more: setup  ## run every step, every size, and many times over what uses chance (long)
 	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto --dist worksteal -q tests

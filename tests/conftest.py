@@ -4,6 +4,7 @@ and a way to find what is left of it.
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 import uuid
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+sys.path.append(str(Path(__file__).parent))
+import sampling
 
 # How long an example takes says nothing: the machine may be busy.
 settings.register_profile("haft", deadline=None)
@@ -23,10 +27,14 @@ os.environ.setdefault("HAFT_APPROVAL_EXPIRES_SECONDS", "0")
 os.environ["AMP_TOOLBOX"] = ""
 
 
+def pytest_report_header():
+    return sampling.words()
+
+
 def pytest_collection_modifyitems(config, items):
     """What takes longest begins first, so that others run beside it. With HAFT_FEWER, where everything runs a second
     time, not every combination of parameters is tried again, but each of them in one, and some of many."""
-    if "HAFT_FEWER" in os.environ and "HAFT_MORE" not in os.environ:
+    if sampling.IS_AGAIN:
         kept = {id(item) for group in _by_test(items) for item in _covering(group)}
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
         items[:] = [item for item in items if id(item) in kept]

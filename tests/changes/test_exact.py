@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sampling import IS_AGAIN, IS_WHOLE, MORE
+
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
 from fingerprint import difference
@@ -22,11 +24,9 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="names and sockets are made as Linux has them"),
 ]
 
-MORE = int(os.environ.get("HAFT_MORE", "1"))
-FEWER = "HAFT_FEWER" in os.environ
-CHAINS = 18 * MORE if MORE > 1 else 3 if FEWER else 6
+CHAINS = 18 * MORE if IS_WHOLE else 3 if IS_AGAIN else 6
 """Of each kind: there are three kinds, and ten runs in each chain."""
-AT_ONCE = CHAINS // 3 if MORE == 1 else 6
+AT_ONCE = 6 if IS_WHOLE else CHAINS // 3
 IS_ROOT = os.geteuid() == 0
 HERE = Path(__file__).parent
 WITHOUT = HERE.parent / "sandbox" / "without.py"
@@ -184,9 +184,9 @@ def test_thousands_of_files_in_one_call(engine, tmp_path):
         some_files(tree)
         nasty.make_files(os.fsencode(tree / "many"), many)
 
-    many = made = 300 if FEWER else 1500
+    many = made = 300 if IS_AGAIN else 1500
     script = f"for n in $(seq {many}); do echo $n > $n; done"
-    if MORE > 1:
+    if IS_WHOLE:
         many, made, script = 2000, 10_000, nasty.sequence(1, 1, only=HEAVY).command(PYTHON)
     outcome = prove(engine, tmp_path, fill, f"rm -rf many; {script}")
     assert len(outcome.changes.files) >= many + made

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from haft.service import ToolService
+from sampling import IS_AGAIN, IS_WHOLE
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
@@ -242,7 +243,7 @@ def git_of(found):
     return {path: each for path, each in found.items() if path.startswith(b".git/") and each.kind == "file"}
 
 
-PACKAGES = 500 if "HAFT_MORE" in os.environ else 20 if "HAFT_FEWER" in os.environ else 80
+PACKAGES = 500 if IS_WHOLE else 20 if IS_AGAIN else 80
 """Of a hundred files each."""
 
 

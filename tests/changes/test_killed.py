@@ -24,6 +24,7 @@ from haft.contracts import TERMINAL
 from haft.runs import Filter, History
 from haft.service import ToolService, open_changes, recover_dead_hosts
 from haft.storage import StateHome
+from sampling import IS_AGAIN, IS_WHOLE, steps
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
@@ -93,19 +94,18 @@ CORE = ("a call above the workspace", "undo", "redo")
 
 
 NAMES = [*CASES]
-if "HAFT_FEWER" in os.environ and "HAFT_MORE" not in os.environ:
+if IS_AGAIN:
     # What an ordinary user's layer does otherwise, and what goes another way than a layer.
     NAMES = [*CORE, "undo of several", "a call that is copied in"]
 
 
 def every(name, few):
     """How many steps to go on from one death to the next."""
-    if "HAFT_MORE" in os.environ:
+    if IS_WHOLE:
         return 1
-    fewer = "HAFT_FEWER" in os.environ
     if name in CORE and few == 9:
-        return 14 if fewer else 5
-    return few * (9 if fewer else 5)
+        return 14 if IS_AGAIN else 5
+    return few * (9 if IS_AGAIN else 5)
 
 
 @pytest.fixture(scope="module")
@@ -349,7 +349,7 @@ def test_killed_at_every_step_it_is_finished_or_taken_back(name, lives, caplog):
     assert not same(before, after)
     found = []
     stride = every(name, 9)
-    for at in range(1, MANY, stride):
+    for at in steps(MANY, stride, f"killed: {name}"):
         caplog.clear()
         life = lives(case, at)
         if life.survived:
@@ -359,7 +359,7 @@ def test_killed_at_every_step_it_is_finished_or_taken_back(name, lives, caplog):
         found.append(judged(life, before, after, caplog))
         goes_on(life, before, after)
         life.erase()
-    assert len(found) >= (ops - 3) // stride
+    assert len(found) >= len(steps(ops - 3, stride, f"killed: {name}"))
     if case.get("engine") != "snapshot":
         assert found == sorted(found, reverse=True), "once it is finished, it stays so"
         if stride == 1:
@@ -370,9 +370,9 @@ def test_killed_at_every_step_it_is_finished_or_taken_back(name, lives, caplog):
 def test_who_cleans_up_may_be_killed_at_every_step_too(name, lives, caplog):
     case = CASES[name]
     before, after, ops = both(lives, case)
-    for at in range(1 + len(name) % 5, ops + 1, every(name, 17) * 2):
+    for at in steps(ops, every(name, 17) * 2, f"killed before: {name}"):
         life = lives(case, at)
-        for deadline in range(1, MANY, every(name, 6)):
+        for deadline in steps(MANY, every(name, 6), f"killed cleaning up: {name} {at}"):
             caplog.clear()
             said = life.order(do=["recover"], at=deadline)
             assert not any("failed" in words for words in said), said
@@ -387,7 +387,7 @@ def test_who_cleans_up_may_be_killed_at_every_step_too(name, lives, caplog):
 def test_who_cleans_up_may_find_the_disk_full_at_every_step(name, lives, caplog):
     case = CASES[name]
     before, after, ops = both(lives, case)
-    for at in range(1, MANY, every(name, 7)):
+    for at in steps(MANY, every(name, 7), f"full while cleaning up: {name}"):
         caplog.clear()
         life = lives(case, ops * 2 // 3)
         said = life.order(do=["recover"], at=at, how="full-on")
@@ -406,7 +406,7 @@ def test_who_cleans_up_may_find_the_disk_full_at_every_step(name, lives, caplog)
 def test_a_full_disk_at_every_step_leaves_everything_as_it_was(name, how, lives, caplog):
     case = CASES[name]
     before, after, _ops = both(lives, case)
-    for at in range(1 + len(name) % 7, MANY, every(name, 10 if how == "full" else 19)):
+    for at in steps(MANY, every(name, 10 if how == "full" else 19), f"{how}: {name}"):
         caplog.clear()
         life = lives(case, at, how=how)
         assert life.survived
@@ -433,7 +433,7 @@ def test_what_an_outcome_says_of_a_disk_that_fails_at_any_step_holds_once_it_wor
     verb, exact = case["do"][0], case["do"][0] != "write"
     in_place = case.get("engine") == "snapshot" and verb == "shell"
     stride = every(name, 13)
-    for number, at in enumerate(range(1 + len(name) % 5, 2 * MANY, stride)):
+    for number, at in enumerate(steps(2 * MANY, stride, f"failing: {name}")):
         caplog.clear()
         # For good, or now and then: some of what was done can then be taken back, and some cannot.
         life = lives(case, (at + 1) // 2 if stride == 1 else at, how=("failing", "faltering")[number % 2])

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sampling import IS_AGAIN, IS_WHOLE
+
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
 from fingerprint import difference, fingerprint
@@ -21,7 +23,6 @@ pytestmark = [
 
 PYTHON = next(path for path in ("/usr/bin/python3", sys.executable) if os.access(path, os.X_OK))
 HEAVY = ["make_ten_thousand_files"]
-MORE, FEWER = "HAFT_MORE" in os.environ, "HAFT_FEWER" in os.environ
 LACKING = [] if shutil.which("git") else ["make_repository", "make_repository_with_commit"]
 
 
@@ -37,7 +38,7 @@ def tree(tmp_path):
 
 
 def seeds(count):
-    return range(count * 2 if MORE else count // 5 if FEWER else count)
+    return range(count * 2 if IS_WHOLE else count // 5 if IS_AGAIN else count)
 
 
 def emptied(tree):
@@ -61,7 +62,7 @@ def test_every_kind_of_mutation_happens_and_changes_the_tree(tree):
         if not difference(before, fingerprint(tree)):
             without_effect.append(seed)
         emptied(tree)
-    assert FEWER or nasty.KINDS.keys() - done.keys() == {*HEAVY, *LACKING}
+    assert IS_AGAIN or nasty.KINDS.keys() - done.keys() == {*HEAVY, *LACKING}
     assert without_effect == []
 
 

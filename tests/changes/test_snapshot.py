@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sampling import IS_AGAIN, IS_WHOLE, MORE
+
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
 from fingerprint import fingerprint
@@ -30,7 +32,6 @@ pytestmark = [
 ]
 
 PLENTY = 10**12
-MORE = int(os.environ.get("HAFT_MORE", "1"))
 LACKING = () if shutil.which("git") else ("make_repository", "make_repository_with_commit")
 bound_by_modes = pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 
@@ -135,7 +136,7 @@ def assert_kept(blobs, altered) -> None:
                 assert hashlib.sha256(blobs.read(entry.content)).hexdigest() == entry.content
 
 
-@pytest.mark.parametrize("seed", range(40 * MORE if MORE > 1 else 6 if "HAFT_FEWER" in os.environ else 8))
+@pytest.mark.parametrize("seed", range(40 * MORE if IS_WHOLE else 6 if IS_AGAIN else 8))
 def test_whatever_is_done_to_a_tree_is_told_exactly(workspace, seed, monkeypatch):
     if seed % 2:  # The index is written only where that pays: here always, so that it is put to the test.
         monkeypatch.setattr("haft.changes.snapshots.snapshot._FEW_FILES", 0)

@@ -21,6 +21,7 @@ from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
 from haft.service import load_config
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.storage import StateHome, open_stores
+from sampling import IS_AGAIN, IS_WHOLE, steps
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
@@ -482,8 +483,8 @@ def test_killed_at_any_moment_a_pass_leaves_a_sound_store(base):
                     assert left.after == used(base) <= budget
 
     total = int(killed(0).stdout)
-    tries = total if "HAFT_MORE" in os.environ else 4 if "HAFT_FEWER" in os.environ else 10
-    for at in range(1, total + 1, max(1, total // tries)):
+    tries = total if IS_WHOLE else 4 if IS_AGAIN else 10
+    for at in steps(total, max(1, total // tries), "killed while pruning"):
         assert killed(at).returncode == -9
         asyncio.run(check(at))
 

@@ -6,7 +6,6 @@ The oracle is independent of haft: the list of outcomes that the host was handed
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from haft.contracts import TERMINAL
 from haft.runs import Filter, History
 from haft.service import recover_dead_hosts
 from haft.storage import StateHome
+from sampling import chance
 
 HOST = str(Path(__file__).with_name("host.py"))
 CHUNKS = 5
@@ -46,12 +46,12 @@ def live_and_die(forge, workspace, home, seed: int, moment: float) -> list[list]
 def test_after_every_kill_each_run_has_ended_the_record_is_intact_and_nothing_acknowledged_is_missing(tmp_path, chunk):
     workspace, home = tmp_path / "workspace", StateHome(str(tmp_path / "home"))
     workspace.mkdir()
-    chance = random.Random(chunk)
+    moments = chance(f"moments {chunk}")
     acknowledged: dict[str, tuple[str, str | None]] = {}
     interrupted = 0
     with subprocess.Popen([sys.executable, HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forge:
         for round_ in range(ROUNDS):
-            words = live_and_die(forge, workspace, home.path, chunk * 1000 + round_, chance.uniform(0.0, 0.4))
+            words = live_and_die(forge, workspace, home.path, chunk * 1000 + round_, moments.uniform(0.0, 0.4))
             acknowledged.update({run: (status, path) for run, status, path in words})
             interrupted += recovered(home)
             check(home, workspace, acknowledged)

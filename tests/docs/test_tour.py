@@ -1,12 +1,13 @@
 """`make tour`: with HAFT_MORE all of it; each time the steps that depend on how tools and options are named."""
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from sampling import IS_WHOLE
 
 TOUR = Path(__file__).resolve().parents[2] / "scripts" / "tour.py"
 
@@ -44,7 +45,7 @@ def test_the_deadline_of_the_tour_ends_its_call(tour, capsys):
     assert "`shell` did not end within 0.5 s" in capsys.readouterr().out
 
 
-@pytest.mark.skipif("HAFT_MORE" not in os.environ, reason="it takes most of a minute")
+@pytest.mark.skipif(not IS_WHOLE, reason="it takes most of a minute")
 def test_the_tour_runs_to_its_end():
     done = subprocess.run([sys.executable, str(TOUR)], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "That was haft" in done.stdout, done.stdout[-3000:] + done.stderr

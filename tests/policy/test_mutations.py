@@ -1,18 +1,17 @@
 """A sample of what `make mutations` does at length: mutated lines that pass do nothing but read when bash runs them."""
 
-import os
-import random
 import sys
 from pathlib import Path
 
 import pytest
+
+from sampling import MORE, SEED, chance
 
 sys.path.insert(0, str(Path(__file__).parent))
 from corpora import lines, project, tables, trying
 from corpora.jail import Cannot, Jail
 from corpora.mutating import Mutator
 
-MORE = int(os.environ.get("HAFT_MORE", "1"))
 COUNT, OPTIONS = 800 * MORE, 150 * MORE
 
 
@@ -34,14 +33,14 @@ def only_read(trial):
 
 
 def test_mutated_lines_that_pass_only_read(jail):
-    trial = trying.try_out(jail, Mutator(lines.stock(), seed=1).lines(COUNT))
+    trial = trying.try_out(jail, Mutator(lines.stock(), seed=SEED).lines(COUNT))
     assert only_read(trial)
     assert trial.passed >= trial.lines / 20, "too few passed to prove anything"
 
 
 def test_options_that_the_tables_call_harmless_are(jail):
     every = sorted(set(tables.lines()))
-    trial = trying.try_out(jail, random.Random(3).sample(every, min(len(every), OPTIONS)))
+    trial = trying.try_out(jail, chance("options").sample(every, min(len(every), OPTIONS)))
     assert only_read(trial)
     assert trial.passed >= trial.lines / 2, "the tables and their lines do not match"
 

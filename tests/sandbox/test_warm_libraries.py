@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 
 import pytest
+
+from sampling import IS_WHOLE
 
 sys.path.insert(0, str(Path(__file__).parent))
 from loaded import Loaded, OwnEnvironment, written, yes
@@ -140,7 +141,7 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize("package", REAL if "HAFT_MORE" in os.environ else ["numpy"])
+@pytest.mark.parametrize("package", REAL if IS_WHOLE else ["numpy"])
 def test_real_ones_from_the_index_are_kept_loaded(tmp_path, monkeypatch, package):
     """They are threads of compiled code, which no test can imitate."""
     top, run, wanted = REAL[package]

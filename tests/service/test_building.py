@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-import os
 import sys
 import tarfile
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+
+from sampling import IS_WHOLE
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "sandbox"))
@@ -257,7 +258,7 @@ def test_a_wheel_is_preferred_where_an_older_version_has_one(bench):
     assert bench.call().output == "spy" and bench.questions() == []
 
 
-@pytest.mark.skipif("HAFT_MORE" not in os.environ, reason="it needs setuptools from the real index")
+@pytest.mark.skipif(not IS_WHOLE, reason="it needs setuptools from the real index")
 def test_a_package_with_a_setup_py_is_built(bench, monkeypatch):
     contents = {
         "setup.py": "from setuptools import setup\nsetup(name='spy', version='1.0', py_modules=['spy'])\n",

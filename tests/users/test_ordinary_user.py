@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sampling import IS_WHOLE, MORE, SEED
+
 REPOSITORY = Path(__file__).parents[2]
 SYSTEM_PYTHON = "/usr/bin/python3"
 FEWEST = 80
@@ -91,7 +93,7 @@ def test_what_must_hold_for_every_user_holds_for_an_ordinary_one(public, user, e
         cwd=public,
         env={
             "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": user.pw_dir, "LANG": "C.UTF-8", "TMPDIR": user.pw_dir,
-            "HAFT_FEWER": "1",
+            "HAFT_FEWER": "1", "HAFT_TEST_SEED": SEED, **({"HAFT_MORE": str(MORE)} if IS_WHOLE else {}),
         },
         user=user.pw_uid, group=user.pw_gid, extra_groups=[], umask=0o022,
         capture_output=True, text=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,13 +33,6 @@ def load(name: str) -> list[Line]:
     """`harmful`, `harmless_seed` or `harmless_other`."""
     rows = [json.loads(row) for row in (PLACE / f"{name}.jsonl").read_text().splitlines()]
     return [Line(row["command"], row["class"], row.get("proof"), tuple(row.get("needs", ()))) for row in rows]
-
-
-def some(lines: list[Line], most: int) -> list[Line]:
-    """The same ones each time; all of them with HAFT_MORE."""
-    if "HAFT_MORE" in os.environ or len(lines) <= most:
-        return lines
-    return random.Random(7).sample(lines, most)
 
 
 def stock() -> list[str]:

@@ -55,7 +55,7 @@ WORD = re.compile(r"\s+|[^\s]+")
 class Mutator:
     """Makes one line after another out of a stock; the same ones for the same seed."""
 
-    def __init__(self, stock: Sequence[str], seed: int) -> None:
+    def __init__(self, stock: Sequence[str], seed: int | str) -> None:
         self._stock = list(stock)
         self._random = random.Random(seed)
         self._ways: tuple[Callable[[str], str], ...] = (
