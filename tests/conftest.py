@@ -16,6 +16,7 @@ from hypothesis import settings
 
 sys.path.append(str(Path(__file__).parent))
 import sampling
+from warm import Warm
 
 # How long an example takes says nothing: the machine may be busy.
 settings.register_profile("haft", deadline=None)
@@ -68,6 +69,14 @@ def _covering(items):
 
 def _values(item):
     return [(name, id(value)) for name, value in item.callspec.params.items()] if hasattr(item, "callspec") else []
+
+
+@pytest.fixture(scope="session")
+def warm():
+    """The command line, loaded once."""
+    started = Warm()
+    yield started
+    started.close()
 
 
 @pytest.fixture

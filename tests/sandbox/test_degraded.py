@@ -8,10 +8,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+
+from warm import PROGRAM, Warm
 
 sys.path.insert(0, str(Path(__file__).parent))
 import tiny
@@ -24,59 +26,67 @@ pytestmark = [
 
 IS_ROOT = os.geteuid() == 0
 WITHOUT = Path(__file__).with_name("without.py")
-PROGRAM = [sys.executable, "-m", "haft.surfaces.cli.main"]
 WRITES = "echo in > inside; echo out > /proc/self/comm"
 """Into the workspace, and to a file that everybody has outside of it and of what is shared for want of walls."""
 
 
 @dataclass
 class Machine:
-    """Where something is lacking: `beneath` is the beginning of a command line that takes it away."""
+    """Where something is lacking: by name, or below the beginning of a command line that takes it away."""
 
     workspace: Path
     home: Path
+    warm: Warm
+    lacking: tuple[str, ...] = ()
     beneath: list[str] = field(default_factory=list)
 
     def without(self, *names: str) -> "Machine":
-        beneath = [*self.beneath, sys.executable, str(WITHOUT), *names, "--"]
-        return Machine(self.workspace, self.home, beneath)
+        return replace(self, lacking=names)
 
     def behind(self, script: str) -> "Machine":
         """Below a script that ends with `exec "$@"`."""
-        return Machine(self.workspace, self.home, [*self.beneath, "sh", "-c", script, "sh"])
+        return replace(self, beneath=["sh", "-c", script, "sh"])
 
     def run(self, *command: object, mode: str = "auto") -> subprocess.CompletedProcess:
-        env = {**os.environ, "HAFT_HOME": str(self.home), "HAFT_SANDBOX_MODE": mode}
+        lacking = [sys.executable, str(WITHOUT), *self.lacking, "--"] if self.lacking else []
         return subprocess.run(
-            [*self.beneath, *map(str, command)],
-            env=env, cwd=self.workspace, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+            [*self.beneath, *lacking, *map(str, command)], env=self._env(mode),
+            cwd=self.workspace, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
 
+    def haft(self, *words: str, mode: str) -> subprocess.CompletedProcess:
+        if self.beneath:
+            return self.run(*PROGRAM, *words, mode=mode)
+        code, out, err = self.warm.run(words, b"", self.workspace, self._env(mode), self.lacking)
+        return subprocess.CompletedProcess(words, code, out.decode(), err.decode())
+
+    def _env(self, mode: str) -> dict[str, str]:
+        return {**os.environ, "HAFT_HOME": str(self.home), "HAFT_SANDBOX_MODE": mode}
+
     def doctor(self, mode: str = "auto") -> dict:
-        done = self.run(*PROGRAM, "doctor", "--json", mode=mode)
+        done = self.haft("doctor", "--json", mode=mode)
         found = {check["check"]: check for check in json.loads(done.stdout)}
         assert done.returncode == (1 if any(check["state"] == "broken" for check in found.values()) else 0), done.stderr
         return found
 
     def shell(self, command: str, *options: str, mode: str = "auto") -> dict:
-        words = [*PROGRAM, "tools", "use", "shell", "--command", command, "--json", *options]
-        done = self.run(*words, mode=mode)
+        done = self.haft("tools", "use", "shell", "--command", command, "--json", *options, mode=mode)
         assert done.stdout, done.stderr
         return {**json.loads(done.stdout), "said": done.stderr, "code": done.returncode}
 
 
 @pytest.fixture
-def machine(tmp_path):
+def machine(tmp_path, warm):
     (tmp_path / "workspace").mkdir()
-    return Machine(tmp_path / "workspace", tmp_path / "home")
+    return Machine(tmp_path / "workspace", tmp_path / "home", warm)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _whole(tmp_path_factory):
+def _whole(tmp_path_factory, warm):
     """Nothing can be learnt from taking away what is not there."""
     base = tmp_path_factory.mktemp("whole")
     (base / "workspace").mkdir()
-    state = Machine(base / "workspace", base / "home").doctor()["sandbox"]
+    state = Machine(base / "workspace", base / "home", warm).doctor()["sandbox"]
     if state["state"] != "ok":
         pytest.skip(f"this machine lacks something itself: {state['detail']}")
 

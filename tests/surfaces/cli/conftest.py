@@ -6,16 +6,11 @@ takes longer than nearly everything that is tested here.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pty
 import select
-import signal
-import socket
 import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,71 +19,10 @@ from typing import Any
 
 import pytest
 
-PROGRAM = [sys.executable, "-m", "haft.surfaces.cli.main"]
-PATIENCE = 30.0
+from warm import PATIENCE, PROGRAM, Warm
+
 READ_AT_START = ("PYTHON", "LANG", "LC_")
 """How the names of variables begin that Python looks at before anything of ours."""
-
-
-class Warm:
-    """The program, loaded once. Each call of it is a process of its own."""
-
-    def __init__(self) -> None:
-        self._asking, theirs = socket.socketpair()
-        self._one_at_a_time = threading.Lock()
-        with theirs:
-            self._process = subprocess.Popen([sys.executable, str(Path(__file__).with_name("warm.py"))], stdin=theirs)
-
-    def run(self, words: Sequence[str], stdin: bytes, cwd: Path, env: dict[str, str]) -> tuple[int, bytes, bytes]:
-        """Its exit code, what it printed and what it said."""
-        pipes = [os.pipe() for _ in range(4)]
-        theirs = [pipes[0][0], *(write for _, write in pipes[1:])]
-        request = json.dumps({"words": list(words), "cwd": str(cwd), "env": env}).encode()
-        with self._one_at_a_time:
-            socket.send_fds(self._asking, [b"%8d" % len(request)], theirs)
-            self._asking.sendall(request)
-        for descriptor in theirs:
-            os.close(descriptor)
-        giving = threading.Thread(target=_give, args=(pipes[0][1], stdin))
-        giving.start()
-        try:
-            out, err, answer = _read_all([read for read, _ in pipes[1:]])
-        finally:
-            giving.join()
-        return int(answer.split()[1]), out, err
-
-    def close(self) -> None:
-        self._asking.close()
-        self._process.wait(timeout=PATIENCE)
-
-
-def _give(descriptor: int, data: bytes) -> None:
-    with open(descriptor, "wb") as file, contextlib.suppress(BrokenPipeError):
-        file.write(data)
-
-
-def _read_all(descriptors: list[int]) -> list[bytes]:
-    """Everything from each of them. The last tells who writes: ended if that takes too long."""
-    data = dict.fromkeys(descriptors, b"")
-    waiting, end = set(descriptors), time.monotonic() + PATIENCE * 2
-    while waiting:
-        if time.monotonic() > end:
-            os.kill(int(data[descriptors[-1]].split()[0]), signal.SIGKILL)
-            raise AssertionError(f"it did not end in time; it said: {data}")
-        for one in select.select(waiting, [], [], 0.2)[0]:
-            part = os.read(one, 65536)
-            data[one] += part
-            if not part:
-                waiting.remove(one)
-                os.close(one)
-    return list(data.values())
-
-
-@pytest.fixture(scope="session")
-def warm() -> Iterator[Warm]:
-    started = Warm()
-    yield started
-    started.close()
 
 
 @dataclass

@@ -1,0 +1,170 @@
+"""The program, loaded once: every call of it is a process of its own, forked from that one, and begins where loading
+ends.
+
+`Warm` starts this file as a program, with one end of a socket as its standard input. A request is four descriptors (the
+three streams of the call and a pipe for the answer) and JSON: its words, directory and environment, and what its
+machine shall lack (`sandbox/without.py`). The answer is the number of its process and, when it has ended, its exit
+code. What only a process that begins from nothing can show (what is loaded when, a terminal, a signal) is tested with
+one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import io
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from importlib import import_module, invalidate_caches
+from pathlib import Path
+
+PROGRAM = [sys.executable, "-m", "haft.surfaces.cli.main"]
+PATIENCE = 30.0
+LENGTH = 8
+LIBRARIES = ("jsonschema_rs", "tree_sitter", "tree_sitter_bash")
+
+
+class Warm:
+    """The program, loaded once. Each call of it is a process of its own."""
+
+    def __init__(self) -> None:
+        self._asking, theirs = socket.socketpair()
+        self._one_at_a_time = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen([sys.executable, __file__], stdin=theirs)
+
+    def run(
+        self, words: Sequence[str], stdin: bytes, cwd: Path, env: dict[str, str], without: Sequence[str] = ()
+    ) -> tuple[int, bytes, bytes]:
+        """Its exit code, what it printed and what it said."""
+        pipes = [os.pipe() for _ in range(4)]
+        theirs = [pipes[0][0], *(write for _, write in pipes[1:])]
+        asked = {"words": list(words), "cwd": str(cwd), "env": env, "without": list(without)}
+        request = json.dumps(asked).encode()
+        with self._one_at_a_time:
+            socket.send_fds(self._asking, [b"%8d" % len(request)], theirs)
+            self._asking.sendall(request)
+        for descriptor in theirs:
+            os.close(descriptor)
+        giving = threading.Thread(target=_give, args=(pipes[0][1], stdin))
+        giving.start()
+        try:
+            out, err, answer = _read_all([read for read, _ in pipes[1:]])
+        finally:
+            giving.join()
+        return int(answer.split()[1]), out, err
+
+    def close(self) -> None:
+        self._asking.close()
+        self._process.wait(timeout=PATIENCE)
+
+
+def _give(descriptor: int, data: bytes) -> None:
+    with open(descriptor, "wb") as file, contextlib.suppress(BrokenPipeError):
+        file.write(data)
+
+
+def _read_all(descriptors: list[int]) -> list[bytes]:
+    """Everything from each of them. The last tells who writes: ended if that takes too long."""
+    data = dict.fromkeys(descriptors, b"")
+    waiting, end = set(descriptors), time.monotonic() + PATIENCE * 2
+    while waiting:
+        if time.monotonic() > end:
+            os.kill(int(data[descriptors[-1]].split()[0]), signal.SIGKILL)
+            raise AssertionError(f"it did not end in time; it said: {data}")
+        for one in select.select(waiting, [], [], 0.2)[0]:
+            part = os.read(one, 65536)
+            data[one] += part
+            if not part:
+                waiting.remove(one)
+                os.close(one)
+    return list(data.values())
+
+
+# The program itself.
+
+
+def load():
+    """Everything of haft, but for the programs that run beside it, and what it imports on use."""
+    for found in pkgutil.walk_packages(import_module("haft").__path__, "haft."):
+        if not found.name.startswith("haft.helper"):
+            import_module(found.name)
+    for name in LIBRARIES:
+        import_module(name)
+
+
+def serve(asking):
+    """Fork for every request. Returns, in the process that is to run the program, what it was asked for."""
+    while True:
+        head, received, _, _ = socket.recv_fds(asking, LENGTH, 4)
+        if not head:
+            os._exit(0)
+        request = b""
+        while len(request) < int(head):
+            request += asking.recv(int(head) - len(request))
+        if not os.fork():
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            asking.close()
+            *streams, answering = received
+            running = os.fork()
+            if not running:
+                os.close(answering)
+                return json.loads(request), streams
+            for stream in streams:
+                os.close(stream)
+            os.write(answering, f"{running}\n".encode())
+            code = os.waitstatus_to_exitcode(os.waitpid(running, 0)[1])
+            os.write(answering, f"{code}\n".encode())
+            os._exit(0)
+        for descriptor in received:
+            os.close(descriptor)
+
+
+def become(asked, streams):
+    """Begin as `python -m` would have: with these streams, here, and with this environment alone."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8")
+    sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8")
+    sys.stderr = io.TextIOWrapper(open(2, "wb", closefd=False), "utf-8", "backslashreplace", line_buffering=True)
+    if asked["without"]:
+        sys.path.append(str(Path(__file__).parent / "sandbox"))
+        import_module("without").restrict(asked["without"])
+        sys.path.pop()
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    sys.path[0] = asked["cwd"]
+    sys.argv[1:] = asked["words"]
+    invalidate_caches()
+
+
+def finish(code):
+    """End as Python does, but do not take apart what was loaded: that takes longer than most commands."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    load()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps those that wait for others
+    gc.freeze()
+    become(*serve(socket.socket(fileno=os.dup(0))))
+    try:
+        import_module("haft.surfaces.cli.main").main()
+    except SystemExit as end:
+        finish(end.code)
