@@ -16,7 +16,11 @@ from haft.service import ToolService
 from haft.service.doctor import diagnose
 from haft.storage import StateHome
 
-pytestmark = [pytest.mark.every_user, pytest.mark.skipif(sys.platform != "linux", reason="only Linux has overlays")]
+pytestmark = [
+    pytest.mark.every_user,
+    pytest.mark.usefixtures("own_trial"),
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux has overlays"),
+]
 
 
 async def yes(_request) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from haft.contracts import OPEN_WALLS, PROCESS_LIMITS, Command, Exit, Limits
-from haft.processes import ProcessLauncher, plain_starter
+from haft.processes import ProcessLauncher, Starter, plain_starter
 from haft.sandbox.environment import built_environment
 
 LIMITS = Limits()
@@ -46,9 +46,9 @@ class Sink:
 class Bench:
     """A starter, a launcher in a workspace, and the mark that its commands carry."""
 
-    def __init__(self, workspace: str, mark: str) -> None:
+    def __init__(self, workspace: str, mark: str, starter: Starter) -> None:
         self.mark = mark
-        self.starter = plain_starter()
+        self.starter = starter
         self.launcher = ProcessLauncher(
             self.starter,
             built_environment(os.environ, workspace, OPEN_WALLS),
@@ -83,7 +83,7 @@ def bench(workspace, mark):
 
     @contextmanager
     def bench():
-        made = Bench(str(workspace), mark)
+        made = Bench(str(workspace), mark, plain_starter())
         try:
             yield made
         finally:
@@ -92,29 +92,28 @@ def bench(workspace, mark):
     return bench
 
 
+@pytest.fixture(scope="module")
+def _starter():
+    found = plain_starter()
+    yield found
+    found.close()
+
+
 @pytest.fixture
-def bash(bench):
+def bash(workspace, mark, _starter):
     """Run one line and wait for it: what came of it."""
 
     def bash(line: str, **options) -> Sink:
-        async def go():
-            with bench() as b:
-                return await b.bash(line, **options)
-
-        return asyncio.run(go())
+        return asyncio.run(Bench(str(workspace), mark, _starter).bash(line, **options))
 
     return bash
 
 
 @pytest.fixture
-def execute(bench):
+def execute(workspace, mark, _starter):
     """Run one argument list and wait for it: what came of it."""
 
     def execute(*argv: str, **options) -> Sink:
-        async def go():
-            with bench() as b:
-                return await b.run(*argv, **options)
-
-        return asyncio.run(go())
+        return asyncio.run(Bench(str(workspace), mark, _starter).run(*argv, **options))
 
     return execute
