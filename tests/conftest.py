@@ -16,6 +16,7 @@ from hypothesis import settings
 
 sys.path.append(str(Path(__file__).parent))
 import sampling
+from forge import Forge, forged_helpers
 from warm import Warm
 
 # How long an example takes says nothing: the machine may be busy.
@@ -77,6 +78,29 @@ def warm():
     started = Warm()
     yield started
     started.close()
+
+
+@pytest.fixture(scope="session")
+def forge():
+    from haft.processes.helper import SOURCE
+
+    made = Forge(SOURCE)
+    yield made
+    made.close()
+
+
+AS_HOSTS_DO = ("helper", "processes", "sandbox", "users")
+"""Packages whose tests start helpers as hosts do."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forged_helpers(request):
+    package = request.path.relative_to(Path(__file__).parent).parts[0]
+    if sys.platform != "linux" or package in AS_HOSTS_DO:
+        yield
+        return
+    with forged_helpers(request.getfixturevalue("forge")):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
