@@ -11,12 +11,14 @@ import pytest
 from haft.audit import entries, verify
 from haft.audit.chain import Chain
 from haft.contracts import StorageFailed
+from haft.storage.sqlite.audit_log import FileLog
 
 WRITER = """
 import sys
 from haft.audit.chain import Chain
+from haft.storage.sqlite.audit_log import FileLog
 sys.stdin.readline()
-chain = Chain(sys.argv[1])
+chain = Chain(FileLog(sys.argv[1]))
 n = 0
 while n < 100:
     size = 1 + (n % 3) * 4
@@ -39,24 +41,24 @@ def test_four_processes_that_append_a_hundred_each_make_one_chain(tmp_path):
         writer.stdin.write(b"go\n")
         writer.stdin.flush()
     assert [writer.communicate()[1] for writer in writers] == [b""] * 4
-    verdict = verify(str(tmp_path))
+    verdict = verify(FileLog(str(tmp_path)))
     assert verdict.intact, verdict.problem
     assert (verdict.records, verdict.torn) == (400, ())
-    runs = [entry["run"] for entry in entries(str(tmp_path))]
+    runs = [entry["run"] for entry in entries(FileLog(str(tmp_path)))]
     for n in range(4):
         assert [run for run in runs if run.startswith(f"{n}-")] == [f"{n}-{k}" for k in range(100)]
 
 
 def test_threads_of_one_process_take_turns(tmp_path):
-    chain = Chain(str(tmp_path))
+    chain = Chain(FileLog(str(tmp_path)))
     threads = [threading.Thread(target=lambda: [chain.append([b"{}"] * 2) for _ in range(50)]) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     chain.close()
-    assert verify(str(tmp_path)).records == 400
-    assert verify(str(tmp_path)).intact
+    assert verify(FileLog(str(tmp_path))).records == 400
+    assert verify(FileLog(str(tmp_path))).intact
 
 
 def test_verifying_while_others_write_finds_the_record_intact(tmp_path):
@@ -67,11 +69,11 @@ def test_verifying_while_others_write_finds_the_record_intact(tmp_path):
         writer.stdin.write(b"go\n")
         writer.stdin.close()
     while any(writer.poll() is None for writer in writers):
-        verdict = verify(str(tmp_path))
+        verdict = verify(FileLog(str(tmp_path)))
         assert verdict.intact, verdict.problem
     for writer in writers:
         assert writer.wait() == 0
-    assert verify(str(tmp_path)).records == 200
+    assert verify(FileLog(str(tmp_path))).records == 200
 
 
 @pytest.mark.parametrize("call", ["write", "pwrite"])
@@ -80,7 +82,7 @@ def test_verifying_while_others_write_finds_the_record_intact(tmp_path):
 def test_a_disk_that_fails_for_a_while_is_an_error_and_the_chain_goes_on_intact(
     tmp_path, monkeypatch, call, number, count
 ):
-    chain = Chain(str(tmp_path))
+    chain = Chain(FileLog(str(tmp_path)))
     chain.append([b'{"run":"before"}'])
 
     def fails(*_):
@@ -91,25 +93,25 @@ def test_a_disk_that_fails_for_a_while_is_an_error_and_the_chain_goes_on_intact(
         with pytest.raises(StorageFailed, match=os.strerror(number)):
             chain.append([b'{"run":"meanwhile"}'] * count)
     monkeypatch.undo()
-    assert verify(str(tmp_path)).intact
+    assert verify(FileLog(str(tmp_path))).intact
     chain.append([b'{"run":"after"}'] * count)
     chain.close()
-    verdict = verify(str(tmp_path))
+    verdict = verify(FileLog(str(tmp_path)))
     assert verdict.intact, verdict.problem
-    assert [entry["run"] for entry in entries(str(tmp_path))][-1] == "after"
+    assert [entry["run"] for entry in entries(FileLog(str(tmp_path)))][-1] == "after"
 
 
 def test_a_line_of_many_pages_is_one_line_and_is_found_again(tmp_path):
     for n in range(3):
-        chain = Chain(str(tmp_path))
+        chain = Chain(FileLog(str(tmp_path)))
         chain.append([b'{"n":%d,"ballast":"%s"}' % (n, b"x" * 300_000)])
         chain.close()
-    assert verify(str(tmp_path)).intact
-    assert [entry["n"] for entry in entries(str(tmp_path))] == [0, 1, 2]
+    assert verify(FileLog(str(tmp_path))).intact
+    assert [entry["n"] for entry in entries(FileLog(str(tmp_path)))] == [0, 1, 2]
 
 
 def test_the_record_is_its_owners_alone(tmp_path):
-    chain = Chain(str(tmp_path))
+    chain = Chain(FileLog(str(tmp_path)))
     chain.append([b"{}"])
     chain.close()
     assert {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()} == {
@@ -121,4 +123,4 @@ def test_the_record_is_its_owners_alone(tmp_path):
 
 def test_a_directory_that_is_missing_is_an_error_of_storage(tmp_path):
     with pytest.raises(StorageFailed):
-        Chain(str(tmp_path / "nowhere"))
+        Chain(FileLog(str(tmp_path / "nowhere")))

@@ -13,6 +13,7 @@ from haft.contracts import TERMINAL
 from haft.runs import Filter, History
 from haft.service import ToolService, open_history, recover_dead_hosts
 from haft.storage import StateHome
+from haft.storage.sqlite.audit_log import FileLog
 
 PROGRAM = str(Path(__file__).with_name("faulty.py"))
 
@@ -38,9 +39,9 @@ def test_whichever_write_fails_nothing_acknowledged_is_lost_and_the_record_is_in
         home = StateHome(f"{directory}/home")
         recover_dead_hosts(home)
         recover_dead_hosts(home)
-        verdict = verify(home.audit)
+        verdict = verify(FileLog(home.audit))
         assert verdict.intact, (directory, verdict.problem)
-        ends = {entry["run"]: entry["status"] for entry in entries(home.audit) if entry["type"] == "end"}
+        ends = {entry["run"]: entry["status"] for entry in entries(FileLog(home.audit)) if entry["type"] == "end"}
         runs = known_runs(home)
         assert all(run.status in TERMINAL for run in runs.values()), directory
         for _ack, run, status, code in (words for words in said if words[0] == "ack"):
@@ -50,7 +51,7 @@ def test_whichever_write_fails_nothing_acknowledged_is_lost_and_the_record_is_in
             assert runs[run].status == status, directory
             assert ends[run] == status, directory
         asyncio.run(one_more_call(directory))
-        assert verify(home.audit).intact
+        assert verify(FileLog(home.audit)).intact
     assert acknowledged > len(hosts)
 
 

@@ -14,8 +14,9 @@ import pytest
 from haft.audit import entries, verify
 from haft.audit import walk as walking
 from haft.audit.chain import Chain
-from haft.audit.head import Head, boot_id, read_head, read_key
+from haft.audit.head import Head, boot_id, read_head
 from haft.audit.lines import line_hash, line_seal, next_line, parse_line
+from haft.storage.sqlite.audit_log import FileLog
 
 NAMED = re.compile(r"\brecords? \d+|\bhead\b|the record is missing")
 
@@ -25,14 +26,14 @@ def lines_of(record) -> list[bytes]:
 
 
 def must_fail(record, what) -> str:
-    verdict = verify(str(record))
+    verdict = verify(FileLog(str(record)))
     assert not verdict.intact, what
     assert NAMED.search(verdict.problem), (what, verdict.problem)
     return verdict.problem
 
 
 def append(record, *bodies: bytes) -> None:
-    chain = Chain(str(record))
+    chain = Chain(FileLog(str(record)))
     chain.append(bodies or [b'{"type":"end","run":"r_later"}'])
     chain.close()
 
@@ -44,7 +45,7 @@ def written(seq: int, previous: str, digest: str, body: bytes, seal: str | None 
 def write_head(record, seq: int, digest: str, announced: int | None = None, announced_digest: str = "") -> None:
     size = (record / "record.log").stat().st_size
     head = Head(seq, digest, announced or seq, announced_digest or digest, size, boot=boot_id())
-    (record / "head").write_bytes(head.to_bytes(read_key(str(record))))
+    (record / "head").write_bytes(head.to_bytes(FileLog(str(record)).key()))
 
 
 class Killed(BaseException):
@@ -59,7 +60,7 @@ def announced_only(record, *bodies: bytes) -> bytes:
         raise Killed
 
     announced = []
-    chain = Chain(str(record))
+    chain = Chain(FileLog(str(record)))
     chain.append([b'{"type":"end","run":"r_last"}'])
     chain._log.append = kill
     with pytest.raises(Killed):
@@ -69,10 +70,10 @@ def announced_only(record, *bodies: bytes) -> bytes:
 
 
 def test_a_real_record_is_intact_and_has_every_call(record):
-    verdict = verify(str(record))
+    verdict = verify(FileLog(str(record)))
     assert verdict.intact, verdict.problem
     assert verdict.torn == ()
-    found = list(entries(str(record)))
+    found = list(entries(FileLog(str(record))))
     assert verdict.records == len(found) == len(lines_of(record))
     ends = [(entry["tool"], entry["status"]) for entry in found if entry["type"] == "end"]
     assert sorted(ends) == [
@@ -88,18 +89,18 @@ def test_a_real_record_is_intact_and_has_every_call(record):
 
 
 def test_no_record_at_all_is_intact(tmp_path):
-    assert verify(str(tmp_path)).intact
+    assert verify(FileLog(str(tmp_path))).intact
 
 
 def test_a_record_whose_first_writer_died_before_its_first_line_is_intact_and_can_be_begun(tmp_path):
     (tmp_path / "record.log").touch()
-    assert verify(str(tmp_path)).intact
+    assert verify(FileLog(str(tmp_path))).intact
     (tmp_path / "head").touch()
-    assert verify(str(tmp_path)).intact
+    assert verify(FileLog(str(tmp_path))).intact
     (tmp_path / "head").write_bytes(Head(0, "0" * 64, 0, "0" * 64).to_bytes(b"k" * 32))
-    assert verify(str(tmp_path)).intact
+    assert verify(FileLog(str(tmp_path))).intact
     append(tmp_path)
-    assert verify(str(tmp_path)).intact
+    assert verify(FileLog(str(tmp_path))).intact
 
 
 def test_a_record_that_was_emptied_together_with_its_key_shows(record):
@@ -117,7 +118,7 @@ def test_every_flipped_bit_shows(record, part):
     # The last four records: what stands before them is checked in the same way, line by line.
     whole = path.read_bytes()
     start = len(whole) - sum(map(len, lines_of(record)[-4:]))
-    head = read_head(str(record))
+    head = read_head(FileLog(str(record)))
     with path.open("r+b", buffering=0) as file:
         for position in range(start + part, len(whole), 4):
             file.seek(position)
@@ -125,8 +126,8 @@ def test_every_flipped_bit_shows(record, part):
             must_fail(record, f"byte {position}")
             file.seek(position)
             file.write(whole[position : position + 1])
-    assert verify(str(record)).intact
-    assert read_head(str(record)) == head
+    assert verify(FileLog(str(record))).intact
+    assert read_head(FileLog(str(record))) == head
 
 
 def test_every_other_byte_in_place_of_one_shows(record):
@@ -228,12 +229,12 @@ def test_every_flipped_byte_of_the_head_shows(record):
                 assert "head" in must_fail(record, f"byte {position}")
             file.seek(position)
             file.write(whole[position : position + 1])
-    assert verify(str(record)).intact
+    assert verify(FileLog(str(record))).intact
 
 
 def test_a_head_that_is_removed_emptied_or_cut_shows(record):
     os.truncate(record / "head", (record / "head").stat().st_size - 1)
-    assert verify(str(record)).intact, "without its newline it says the same"
+    assert verify(FileLog(str(record))).intact, "without its newline it says the same"
     for size in reversed(range((record / "head").stat().st_size)):
         os.truncate(record / "head", size)
         must_fail(record, f"cut to {size}")
@@ -304,7 +305,7 @@ def test_what_is_added_behind_an_announced_write_is_not_taken_for_it(record, wha
     announced = announced_only(record, b'{"type":"end","run":"r_1"}', b'{"type":"end","run":"r_2"}')
     with (record / "record.log").open("ab") as file:
         file.write(announced)
-    assert verify(str(record)).intact
+    assert verify(FileLog(str(record))).intact
     with (record / "record.log").open("ab") as file:
         file.write(ADDED[what](lines_of(record)))
     must_fail(record, what)
@@ -315,7 +316,7 @@ def test_what_is_added_behind_an_announced_write_is_not_taken_for_it(record, wha
 @pytest.mark.parametrize("what", [what for what in ADDED if what != "the beginning of any next line"])
 def test_what_stands_in_place_of_an_announced_write_is_not_taken_for_it(record, what):
     announced_only(record, b'{"type":"end","run":"r_1"}', b'{"type":"end","run":"r_2"}')
-    assert verify(str(record)).intact
+    assert verify(FileLog(str(record))).intact
     with (record / "record.log").open("ab") as file:
         file.write(ADDED[what](lines_of(record)))
     must_fail(record, what)
@@ -330,7 +331,7 @@ def test_a_crash_anywhere_in_a_write_leaves_the_record_intact_and_is_said(record
     for size in range(len(announced) + 1):
         (record / "record.log").write_bytes(whole + announced[:size])
         (record / "head").write_bytes(head)
-        verdict = verify(str(record))
+        verdict = verify(FileLog(str(record)))
         assert verdict.intact, (size, verdict.problem)
         assert verdict.records == count + announced[:size].count(b"\n")
         if size < len(announced):
@@ -339,10 +340,10 @@ def test_a_crash_anywhere_in_a_write_leaves_the_record_intact_and_is_said(record
         else:
             assert verdict.interrupted is None
         append(record)
-        verdict = verify(str(record))
+        verdict = verify(FileLog(str(record)))
         assert verdict.intact, (size, verdict.problem)
         assert verdict.interrupted is None
-        runs = [entry.get("run") for entry in entries(str(record))]
+        runs = [entry.get("run") for entry in entries(FileLog(str(record)))]
         assert runs[-1] == "r_later"
         # A line that lacks nothing but its newline is no torn line.
         assert ("r_1" in runs) == (announced[: size + 1].count(b"\n") >= 1)
@@ -356,7 +357,7 @@ def test_a_write_that_was_announced_is_not_replaced_by_another(record):
         (record / "record.log").write_bytes(whole + forged(lines[-1], 2, key=key))
         must_fail(record, "another write than announced")
     # Even with a seal of ours, a write is what was announced.
-    (record / "record.log").write_bytes(whole + forged(lines[-1], 2, key=read_key(str(record))))
+    (record / "record.log").write_bytes(whole + forged(lines[-1], 2, key=FileLog(str(record)).key()))
     assert "not the one that was announced" in must_fail(record, "another write than announced")
     longer = announced[:200].split(b"{")[0] + b'{"run":"' + b"x" * 2000
     (record / "record.log").write_bytes(whole + longer)
@@ -376,7 +377,7 @@ def test_after_power_loss_a_log_that_is_longer_than_its_head_is_intact_as_far_as
     for size in range(len(whole) - sum(map(len, lines[-3:])), len(whole) + 1, 7):
         for tail in (b"", b"\0" * 50):
             (record / "record.log").write_bytes(whole[:size] + tail)
-            verdict = verify(str(record))
+            verdict = verify(FileLog(str(record)))
             assert verdict.intact, (size, verdict.problem)
     for added in (forged(lines[-1], 1), forged(lines[-1], 1, key=None), b"garbage", b"\n", forged(lines[-1], 1)[:200]):
         (record / "record.log").write_bytes(whole + added)
@@ -408,15 +409,19 @@ def write_old_head(record, seq: int, digest: str) -> None:
 
 
 def test_a_log_of_the_first_format_verifies_as_before_and_goes_on_in_the_new_one(old):
-    assert verify(str(old)).intact
+    assert verify(FileLog(str(old))).intact
     before = (old / "record.log").read_bytes()
     append(old)
     append(old)
-    verdict = verify(str(old))
+    verdict = verify(FileLog(str(old)))
     assert verdict.intact, verdict.problem
     assert verdict.records == 7
     assert (old / "record.log").read_bytes().startswith(before)
-    assert [entry["run"] for entry in entries(str(old))] == [*(f"r_{n}" for n in range(1, 6)), "r_later", "r_later"]
+    assert [entry["run"] for entry in entries(FileLog(str(old)))] == [
+        *(f"r_{n}" for n in range(1, 6)),
+        "r_later",
+        "r_later",
+    ]
     assert [parse_line(raw[:-1]).seal is not None for raw in lines_of(old)] == [False] * 5 + [True] * 2
 
 
@@ -424,13 +429,13 @@ def test_what_a_crash_may_have_left_behind_an_old_head_is_accepted_and_said_and_
     lines = lines_of(old)
     last = parse_line(lines[-2][:-1])
     write_old_head(old, last.seq, last.hash)
-    assert "not announced" in verify(str(old)).interrupted
+    assert "not announced" in verify(FileLog(str(old))).interrupted
     (old / "record.log").write_bytes(b"".join(lines) + forged(lines[-1], 1, key=None))
     must_fail(old, "two lines behind an old head")
     (old / "record.log").write_bytes(b"".join(lines)[:-5])
-    assert "no record" in verify(str(old)).interrupted
+    assert "no record" in verify(FileLog(str(old))).interrupted
     append(old)
-    verdict = verify(str(old))
+    verdict = verify(FileLog(str(old)))
     assert verdict.intact, verdict.problem
     assert (verdict.torn, verdict.interrupted) == ((5,), None)
 
@@ -473,7 +478,7 @@ def torn(record, size: int) -> None:
 
 def test_torn_twice_over_is_vouched_for_together(record):
     torn(record, 50)
-    chain, append_really = Chain(str(record)), None
+    chain, append_really = Chain(FileLog(str(record))), None
 
     def tear(piece):
         append_really(piece[:100])
@@ -483,9 +488,9 @@ def test_torn_twice_over_is_vouched_for_together(record):
     with pytest.raises(Killed):
         chain.append([b"{}"])
     chain.close()
-    assert verify(str(record)).intact
+    assert verify(FileLog(str(record))).intact
     append(record)
-    verdict = verify(str(record))
+    verdict = verify(FileLog(str(record)))
     assert verdict.intact, verdict.problem
     assert len(verdict.torn) == 1
 
@@ -493,7 +498,7 @@ def test_torn_twice_over_is_vouched_for_together(record):
 def test_a_voucher_vouches_only_for_the_bytes_it_saw(record):
     torn(record, 182)
     append(record)
-    assert verify(str(record)).intact
+    assert verify(FileLog(str(record))).intact
     path = record / "record.log"
     path.write_bytes(path.read_bytes().replace(b'{"type":"end","r\n', b'{"type":"end","s\n'))
     must_fail(record, "the torn bytes were changed")
@@ -534,7 +539,7 @@ def test_a_writer_that_goes_on_does_not_hide_that_the_record_was(record, what):
 
 
 def test_a_writer_that_is_at_work_while_the_tail_is_cut_does_not_hide_it(record):
-    chain = Chain(str(record))
+    chain = Chain(FileLog(str(record)))
     chain.append([b'{"type":"end","run":"r_1"}', b'{"type":"end","run":"r_2"}'])
     lines = lines_of(record)
     (record / "record.log").write_bytes(b"".join(lines[:-1]))
@@ -553,12 +558,12 @@ def test_writers_that_die_between_lines_and_head_one_after_the_other_leave_the_r
 
     for _ in range(4):
         last = len(lines_of(record)) + count
-        chain = Dying(str(record))
+        chain = Dying(FileLog(str(record)))
         with pytest.raises(Killed):
             chain.append([b'{"type":"end","run":"r_1"}'] * count)
         chain.close()
-        verdict = verify(str(record))
+        verdict = verify(FileLog(str(record)))
         assert verdict.intact, verdict.problem
         assert verdict.records == last
     append(record)
-    assert verify(str(record)).intact
+    assert verify(FileLog(str(record))).intact

@@ -19,6 +19,7 @@ from haft.contracts import TERMINAL
 from haft.runs import Filter, History
 from haft.service import recover_dead_hosts
 from haft.storage import StateHome
+from haft.storage.sqlite.audit_log import FileLog
 from sampling import chance
 
 HOST = str(Path(__file__).with_name("host.py"))
@@ -76,10 +77,10 @@ def check(home: StateHome, workspace: Path, acknowledged) -> None:
     history = History(home)
     runs = {run.id: run for run in history.runs(Filter(limit=1_000_000))}
     history.close()
-    verdict = verify(home.audit)
+    verdict = verify(FileLog(home.audit))
     assert verdict.intact, verdict.problem
     ends: dict[str, str] = {}
-    for entry in entries(home.audit):
+    for entry in entries(FileLog(home.audit)):
         if entry["type"] == "end":
             assert entry["run"] not in ends, "an end was recorded twice"
             ends[entry["run"]] = entry["status"]

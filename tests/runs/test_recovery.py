@@ -12,6 +12,7 @@ from haft.contracts import TERMINAL
 from haft.runs import Filter, History, Lease, recover
 from haft.service import ToolService, recover_dead_hosts
 from haft.storage import StateHome
+from haft.storage.sqlite.audit_log import FileLog
 
 HOST = """
 import asyncio, os, sys
@@ -91,9 +92,9 @@ def test_after_a_kill_exactly_one_of_those_who_come_recovers_it_and_twice_is_har
     history.close()
     assert interrupted.record["error"]["code"] == "interrupted"
     assert interrupted.states()[-1].status == "error"
-    ends = [entry["run"] for entry in entries(host.home.audit) if entry["type"] == "end"]
+    ends = [entry["run"] for entry in entries(FileLog(host.home.audit)) if entry["type"] == "end"]
     assert sorted(ends) == sorted(host.runs)
-    assert verify(host.home.audit).intact
+    assert verify(FileLog(host.home.audit)).intact
     assert os.listdir(host.home.hosts) == []
 
 
@@ -202,9 +203,9 @@ def test_several_hosts_that_write_into_one_home_at_once_lose_no_run(tmp_path):
     assert len(acknowledged) == 400
     home = StateHome(str(tmp_path / "home"))
     assert set(statuses(home)) == acknowledged
-    verdict = verify(home.audit)
+    verdict = verify(FileLog(home.audit))
     assert verdict.intact, verdict.problem
-    assert {entry["run"] for entry in entries(home.audit) if entry["type"] == "end"} == acknowledged
+    assert {entry["run"] for entry in entries(FileLog(home.audit)) if entry["type"] == "end"} == acknowledged
 
 
 # A full disk.
@@ -264,5 +265,5 @@ def test_a_full_disk_ends_calls_with_storage_failed_and_the_next_one_works_when_
     found = statuses(home)
     assert {found[run] for run in (first, last, *meanwhile)} == {"done"}
     assert set(found.values()) <= TERMINAL
-    verdict = verify(home.audit)
+    verdict = verify(FileLog(home.audit))
     assert verdict.intact, verdict.problem

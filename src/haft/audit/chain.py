@@ -14,35 +14,29 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import threading
 from collections.abc import Sequence
 
-from haft.audit.head import LOCK_SECONDS, Head, boot_id, made_key, read_head
+from haft.audit.head import Head, boot_id, made_key, read_head
 from haft.audit.lines import ZERO, Line, is_ours, is_whole, next_line, parse_line
 from haft.audit.walk import Walk, raw_lines
 from haft.contracts import StorageFailed
-from haft.files import locked
-from haft.storage import AppendedFile, encode
+from haft.storage import AuditLog, encode
 
 
 class Chain:
     """The audit log, open for appending."""
 
-    def __init__(self, directory: str) -> None:
-        self._head = -1
-        self._log = AppendedFile(os.path.join(directory, "record.log"))
+    def __init__(self, log: AuditLog) -> None:
+        self._log = log
         try:
-            self._head = os.open(os.path.join(directory, "head"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._key = made_key(directory, self._head, self._log)
-        except (OSError, TimeoutError) as error:
+            log.begin()
+            self._key = made_key(log)
+        except OSError as error:
             self.close()
-            raise StorageFailed(f"the record's head or key in {directory} cannot be opened", error) from error
+            raise StorageFailed("the record, its head or its key cannot be opened", error) from error
         except StorageFailed:
             self.close()
             raise
-        self._directory = directory
-        self._turn = threading.Lock()
         self._end = -1
         """The size of the file when we last wrote or read its tail; any other size means that others wrote."""
         self._seq = 0
@@ -52,11 +46,8 @@ class Chain:
     def append(self, bodies: Sequence[bytes]) -> None:
         """Add records and move the head with each. Safe against `kill -9` when this returns."""
         try:
-            # The lock on the head is between processes, the other one between threads of this one.
-            with self._turn, locked(self._head, LOCK_SECONDS):
+            with self._log.turn():
                 self._append(bodies)
-        except TimeoutError as error:
-            raise StorageFailed("the record is locked by another process", error) from error
         except OSError as error:
             raise StorageFailed("the record cannot be written", error) from error
 
@@ -86,12 +77,12 @@ class Chain:
 
     def _move_head(self, seq: int, digest: str, announced: int, announced_hash: str, size: int) -> None:
         head = Head(seq, digest, announced, announced_hash, size, self._sealed_from, boot_id())
-        os.pwrite(self._head, head.to_bytes(self._key), 0)
+        self._log.set_head(head.to_bytes(self._key))
 
     def _catch_up(self) -> None:
         """Find the last line that others wrote. What is torn, missing or was not announced is written down, never
         passed over: the head is about to move, and would vouch for it."""
-        head = read_head(self._directory)
+        head = read_head(self._log)
         self._end = self._log.size()
         data = self._tail(0 if head is None else head.seq)
         lines, torn = _whole_lines(data)
@@ -129,7 +120,7 @@ class Chain:
         """The number from which on all lines have a seal: the next one's, in a log of the first format."""
         if head is not None and head.genuine:
             return self._seq + 1 if head.sealed_from is None else head.sealed_from
-        lines = (parse_line(raw.removesuffix(b"\n")) for raw in raw_lines(self._log.path))
+        lines = (parse_line(raw.removesuffix(b"\n")) for raw in raw_lines(self._log))
         return next((line.seq for line in lines if line is not None and line.seal is not None), self._seq + 1)
 
     def _tail(self, known: int) -> bytes:
@@ -154,15 +145,11 @@ class Chain:
         """What was appended survives power loss from here on."""
         try:
             self._log.sync()
-            os.fsync(self._head)
         except OSError as error:
             raise StorageFailed("the record cannot be written", error) from error
 
     def close(self) -> None:
         self._log.close()
-        if self._head >= 0:
-            os.close(self._head)
-            self._head = -1
 
 
 def _whole_lines(data: bytes) -> tuple[list[tuple[Line, int]], bytes]:

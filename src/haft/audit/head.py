@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.audit.lines import ZERO, seal_of
-from haft.files import locked
-from haft.storage import AppendedFile
+from haft.storage import AuditLog
 
-LOCK_SECONDS: Final = 10.0
 _MARK: Final = b"haft-head-2"
 
 
@@ -57,17 +55,13 @@ class Head:
         return b"%s %s\n" % (words, seal_of(key, words))
 
 
-def read_head(directory: str) -> Head | None:
+def read_head(log: AuditLog) -> Head | None:
     """The head as it stands, None where there is none."""
-    try:
-        with open(os.path.join(directory, "head"), "rb") as file:
-            text = file.read(1000)
-    except FileNotFoundError:
-        return None
+    text = log.head()
     if not text:
         return None
     words, _, seal = text.partition(b"\n")[0].rpartition(b" ")
-    key = read_key(directory)
+    key = log.key()
     genuine = key is not None and seal_of(key, words) == seal
     try:
         mark, *rest = words.split()
@@ -91,31 +85,14 @@ def read_head(directory: str) -> Head | None:
         return Head(0, "", 0, "", genuine=False)
 
 
-def read_key(directory: str) -> bytes | None:
-    """This state home's key; None where there is none."""
-    try:
-        with open(os.path.join(directory, "key"), "rb") as file:
-            return file.read(64)
-    except FileNotFoundError:
-        return None
-
-
-def made_key(directory: str, head: int, log: AppendedFile) -> bytes:
+def made_key(log: AuditLog) -> bytes:
     """The key, made at first use together with a head that knows no records, so that a head which is missing later was
     removed. A key that is made for a log which has lines already seals nothing: the old head then shows it."""
-    with locked(head, LOCK_SECONDS):
-        key = read_key(directory)
-        if key is not None:
-            return key
-        key = os.urandom(32)
-        if log.size() == 0:
-            os.pwrite(head, Head(0, ZERO, 0, ZERO, boot=boot_id()).to_bytes(key), 0)
-        path = os.path.join(directory, "key")
-        fresh = f"{path}.{os.urandom(8).hex()}.new"
-        descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o400)
-        try:
-            os.write(descriptor, key)
-        finally:
-            os.close(descriptor)
-        os.rename(fresh, path)
+    with log.turn():
+        key = log.key()
+        if key is None:
+            key = os.urandom(32)
+            if log.size() == 0:
+                log.set_head(Head(0, ZERO, 0, ZERO, boot=boot_id()).to_bytes(key))
+            log.set_key(key)
         return key

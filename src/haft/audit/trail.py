@@ -6,7 +6,6 @@ calls that only read come in groups, from the journal that has them already. Ent
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import deque
@@ -18,7 +17,7 @@ from haft.audit.lines import parse_line
 from haft.audit.redact import Redactor
 from haft.audit.walk import body_of, raw_lines
 from haft.contracts import KEPT_APART, Call, Outcome, iso_time, path_to_json
-from haft.storage import decode, encode, fragment
+from haft.storage import AuditLog, decode, encode, fragment
 
 MOST_PATHS: Final = 1000
 """In one entry."""
@@ -27,10 +26,10 @@ MOST_PATHS: Final = 1000
 class Trail:
     """The record, open for writing, from any thread."""
 
-    def __init__(self, directory: str, redactor: Redactor, workspace: str = "") -> None:
-        self._directory = directory
+    def __init__(self, log: AuditLog, redactor: Redactor, workspace: str = "") -> None:
+        self._log = log
         self.workspace = workspace
-        self._chain = Chain(directory)
+        self._chain = Chain(log)
         self.redactor = redactor
 
     def entry(self, call: Call, outcome: Outcome, at: float, *, is_end: bool) -> tuple[bytes, dict[str, Any]]:
@@ -75,7 +74,7 @@ class Trail:
     def append_missing(self, ends: Sequence[bytes]) -> None:
         """Add those of some ends, found in the journal of a dead host, that the chain does not have."""
         runs = {decode(end)["run"]: end for end in ends}
-        for entry in entries(self._directory):
+        for entry in entries(self._log):
             if entry.get("type") == "end":
                 runs.pop(entry.get("run"), None)
         self.append(list(runs.values()))
@@ -87,12 +86,11 @@ class Trail:
         self._chain.close()
 
 
-def entries(directory: str) -> Iterator[dict[str, Any]]:
+def entries(log: AuditLog) -> Iterator[dict[str, Any]]:
     """The record as it can be read, oldest first, with number and hash; unreadable lines are said to be so."""
-    path = os.path.join(directory, "record.log")
-    if not os.path.exists(path):
+    if not log.exists():
         return
-    for raw in raw_lines(path):
+    for raw in raw_lines(log):
         line = parse_line(raw.removesuffix(b"\n"))
         body = {} if line is None else body_of(line)
         if line is None or not body:
@@ -101,6 +99,6 @@ def entries(directory: str) -> Iterator[dict[str, Any]]:
             yield {"seq": line.seq, "hash": line.hash, **body}
 
 
-def last_entries(directory: str, limit: int) -> list[dict[str, Any]]:
+def last_entries(log: AuditLog, limit: int) -> list[dict[str, Any]]:
     """The newest `limit` entries, newest first."""
-    return list(deque(entries(directory), maxlen=min(limit, sys.maxsize)))[::-1]
+    return list(deque(entries(log), maxlen=min(limit, sys.maxsize)))[::-1]

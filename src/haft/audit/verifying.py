@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from haft.audit.head import LOCK_SECONDS, Head, read_head, read_key
+from haft.audit.head import read_head
 from haft.audit.lines import ZERO
 from haft.audit.walk import Walk, raw_lines
-from haft.contracts import StorageFailed
-from haft.files import locked
+from haft.storage import AuditLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +38,21 @@ class Verdict:
         }
 
 
-def snapshot(directory: str) -> tuple[Head | None, int]:
-    """The head and the size of the record as they stood at one moment, between two writers."""
-    path = os.path.join(directory, "record.log")
-    try:
-        descriptor = os.open(os.path.join(directory, "head"), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None, os.path.getsize(path)
-    try:
-        with locked(descriptor, LOCK_SECONDS):
-            return read_head(directory), os.path.getsize(path)
-    except TimeoutError as error:
-        raise StorageFailed("the record is locked by another process", error) from error
-    finally:
-        os.close(descriptor)
-
-
-def verify(directory: str) -> Verdict:
+def verify(log: AuditLog) -> Verdict:
     """Walk the whole record and compare with its head."""
-    path = os.path.join(directory, "record.log")
     # Looked for first: the record is made before its head and key, so who finds these must find that.
-    has_begun = read_head(directory) is not None or read_key(directory) is not None
-    if not os.path.exists(path):
+    has_begun = read_head(log) is not None or log.key() is not None
+    if not log.exists():
         if not has_begun:
             return Verdict(intact=True, records=0, head=ZERO)
         return Verdict(intact=False, records=0, head=ZERO, problem="the record is missing, its head or key is there")
-    head, size = snapshot(directory)
-    key = read_key(directory)
+    with log.turn():  # As they stand at one moment, between two writers.
+        head, size = read_head(log), log.size()
+    key = log.key()
     if size == 0 and key is None and (head is None or head.seq == 0):
         return Verdict(intact=True, records=0, head=ZERO)  # The first writer is about to begin, or died before it did.
     walk = Walk(head, key)
-    problem = next((found for raw in raw_lines(path, size) if (found := walk.step(raw)) is not None), None)
+    problem = next((found for raw in raw_lines(log, end=size) if (found := walk.step(raw)) is not None), None)
     if problem is None:
         problem = walk.end(size)
     return Verdict(problem is None, walk.seq, walk.hash, problem, tuple(walk.torn), walk.interrupted)

@@ -7,23 +7,41 @@ there.
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator
 from typing import Any
 
 from haft.audit.head import Head, boot_id
 from haft.audit.lines import ZERO, Line, begins_line, is_ours, is_whole, parse_line
-from haft.storage import decode
+from haft.storage import AuditLog, decode
 
 
-def raw_lines(path: str, size: int | None = None) -> Iterator[bytes]:
-    """Every line of the first `size` bytes, its newline included; a torn last one has none."""
-    with open(path, "rb") as file:
-        seen = 0
+def raw_lines(log: AuditLog, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Every line from `start` up to `end`, its newline included; a torn last one has none."""
+    with io.BufferedReader(_Bytes(log, start), 1 << 20) as file:
+        seen = start
         for raw in file:
             seen += len(raw)
-            if size is not None and seen > size:
+            if end is not None and seen > end:
                 return
             yield raw
+
+
+class _Bytes(io.RawIOBase):
+    """A log as Python reads files."""
+
+    def __init__(self, log: AuditLog, start: int) -> None:
+        self._log = log
+        self._at = start
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._log.read(self._at, self._at + len(buffer))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
 
 def body_of(line: Line) -> dict[str, Any]:

@@ -7,6 +7,7 @@ of dead hosts, as every reader does.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import platform
 import shutil
@@ -265,7 +266,8 @@ def _dead_hosts(home: StateHome) -> Check:
 def _record(home: StateHome) -> Check:
     if not has_state(home):
         return Check("record", "ok", "no record yet")
-    verdict = verify(home.audit)
+    with contextlib.closing(open_stores(home).audit_log()) as log:
+        verdict = verify(log)
     if not verdict.intact:
         return Check("record", "broken", f"not intact: {verdict.problem}", "`haft audit verify` says more")
     return Check("record", "ok", f"{verdict.records} records intact")

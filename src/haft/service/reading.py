@@ -14,7 +14,7 @@ from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import BadConfig, StorageFailed
 from haft.runs import History
 from haft.service.recovering import recover_into
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
 
 if TYPE_CHECKING:
     from haft.service.changes import ChangesFacade
@@ -35,7 +35,7 @@ def recover_dead_hosts(home: StateHome) -> int:
     """End the runs of hosts that were killed; how many there were."""
     if not has_state(home):
         return 0
-    trail = Trail(home.audit, Redactor(secret_values(os.environ)))
+    trail = Trail(open_stores(home).audit_log(), Redactor(secret_values(os.environ)))
     try:
         return recover_into(home, None, trail)
     finally:

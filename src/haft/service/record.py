@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +20,8 @@ class RecordFacade:
 
     def verify(self) -> Verdict:
         """Check every entry and the head, and that there are entries at all where there were runs."""
-        verdict = verify(self._home.audit)
+        with contextlib.closing(open_stores(self._home).audit_log()) as log:
+            verdict = verify(log)
         if verdict.intact and verdict.records == 0 and self._has_ended_runs():
             problem = "the record is empty, although runs have ended: it was removed or replaced"
             return dataclasses.replace(verdict, intact=False, problem=problem)
@@ -36,8 +38,10 @@ class RecordFacade:
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """All entries, oldest first."""
-        return entries(self._home.audit)
+        with contextlib.closing(open_stores(self._home).audit_log()) as log:
+            yield from entries(log)
 
     def last(self, limit: int = 50) -> list[dict[str, Any]]:
         """The newest entries, newest first."""
-        return last_entries(self._home.audit, limit)
+        with contextlib.closing(open_stores(self._home).audit_log()) as log:
+            return last_entries(log, limit)

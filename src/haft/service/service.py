@@ -195,7 +195,7 @@ class ToolService:
         """Take the lease, clean up after the dead, and put the pipeline together."""
         home, ending = self.home, self._ending
         home.prepare()
-        trail = Trail(home.audit, Redactor(self._unrecorded), self.workspace)
+        trail = Trail(open_stores(home).audit_log(), Redactor(self._unrecorded), self.workspace)
         ending.callback(trail.close)
         lease = Lease(home.hosts)
         ending.callback(lease.release)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from haft.storage.home import StateHome, default_home
     from haft.storage.opening import open_stores
     from haft.storage.ports.approvals import Answered, ApprovalStore, Waiting, digest_of
+    from haft.storage.ports.audit_log import AuditLog
     from haft.storage.ports.change_sets import Ledger, Row, Verb
     from haft.storage.ports.remembered import KeptPin, KeptRule, PinStore, RuleStore
     from haft.storage.ports.runs import Filter, RunStore
@@ -30,6 +31,7 @@ __getattr__ = face(
         "home": "StateHome default_home",
         "opening": "open_stores",
         "ports.approvals": "Answered ApprovalStore Waiting digest_of",
+        "ports.audit_log": "AuditLog",
         "ports.change_sets": "Ledger Row Verb",
         "ports.remembered": "KeptPin KeptRule PinStore RuleStore",
         "ports.runs": "Filter RunStore",

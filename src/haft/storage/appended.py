@@ -8,6 +8,18 @@ import os
 from haft.contracts import StorageFailed
 
 
+def read_between(descriptor: int, start: int, end: int) -> bytes:
+    """The bytes of an open file from `start` up to `end`, fewer where it ends before."""
+    parts = []
+    while start < end:
+        part = os.pread(descriptor, min(end - start, 1 << 20), start)
+        if not part:
+            break
+        parts.append(part)
+        start += len(part)
+    return b"".join(parts)
+
+
 class AppendedFile:
     """An open file at whose end pieces are put. The caller sees to it that only one writes at a time."""
 
@@ -40,14 +52,7 @@ class AppendedFile:
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes from `start` up to `end`."""
-        parts = []
-        while start < end:
-            part = os.pread(self.descriptor, min(end - start, 1 << 20), start)
-            if not part:
-                break
-            parts.append(part)
-            start += len(part)
-        return b"".join(parts)
+        return read_between(self.descriptor, start, end)
 
     def sync(self) -> None:
         os.fsync(self.descriptor)

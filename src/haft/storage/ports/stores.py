@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from haft.storage.ports.approvals import ApprovalStore
+from haft.storage.ports.audit_log import AuditLog
 from haft.storage.ports.change_sets import Ledger
 from haft.storage.ports.remembered import PinStore, RuleStore
 from haft.storage.ports.runs import RunStore
@@ -52,6 +53,10 @@ class Stores(Protocol):
 
     def connect(self) -> Connection:
         """A new line. Who waits for nobody has one of its own."""
+        ...
+
+    def audit_log(self) -> AuditLog:
+        """The audit log, neither opened nor made yet."""
         ...
 
     def exists(self) -> bool:

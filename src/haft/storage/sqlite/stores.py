@@ -6,6 +6,7 @@ import os
 
 from haft.storage.home import StateHome
 from haft.storage.ports.stores import Health, Stores
+from haft.storage.sqlite.audit_log import FileLog
 from haft.storage.sqlite.connection import SqliteConnection
 
 
@@ -15,6 +16,9 @@ class SqliteStores(Stores):
 
     def connect(self) -> SqliteConnection:
         return SqliteConnection(self._home.database)
+
+    def audit_log(self) -> FileLog:
+        return FileLog(self._home.audit)
 
     def exists(self) -> bool:
         return os.path.exists(self._home.database)
