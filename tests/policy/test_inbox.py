@@ -7,12 +7,12 @@ import pytest
 
 from haft.contracts import BadUsage, HostId, RunId, ThreadId, UnknownRequest, new_run_id
 from haft.policy.approval import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
-from haft.storage.sqlite.connection import SqliteConnection
+from haft.storage import StateHome, open_stores
 
 
 @pytest.fixture
 def connection(tmp_path):
-    connection = SqliteConnection(str(tmp_path / "haft.db"))
+    connection = open_stores(StateHome(str(tmp_path))).connect()
     yield connection
     connection.close()
 

@@ -9,9 +9,9 @@ import pytest
 
 from haft.audit import entries, verify
 from haft.contracts import TERMINAL
-from haft.runs import Filter, History, Lease, recover
+from haft.runs import Filter, History, recover
 from haft.service import ToolService, recover_dead_hosts
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
 from haft.storage.sqlite.audit_log import FileLog
 
 HOST = """
@@ -61,7 +61,7 @@ def statuses(home) -> dict[str, str]:
 RECOVERING = """
 import sys
 from haft.service import recover_dead_hosts
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
 print(recover_dead_hosts(StateHome(sys.argv[1])))
 """
 
@@ -116,13 +116,13 @@ def test_a_recovery_that_dies_at_any_step_is_finished_by_the_next(home, entry, t
     from haft.runs import Journal
 
     for step in range(1, 4):
-        lease = Lease(home.hosts)
+        lease = open_stores(home).leases().take()
         journal = Journal(home.hosts, lease.host)
         done, left = entry(host=lease.host, recorded=False), entry(host=lease.host, status="in-progress")
         journal.append(left.line)
         journal.append(done.line)
         journal.rotate()
-        lease._lock.release(unlink=False)  # As the kernel does when the process is gone.
+        lease.release(done=False)  # As the kernel does when the process is gone.
         told, calls = [], 0
 
         def tell(records, step=step, told=told):

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from haft.contracts import HostId, StorageFailed
-from haft.runs import Filter, History, Journal, Lease, Scribe, recover
+from haft.runs import Filter, History, Journal, Scribe, recover
 from haft.runs.journal import journal_paths
 from haft.storage import open_stores
 
@@ -16,8 +16,11 @@ class Bench:
         self.home = home
         self.told = []
         self.fail_telling = None
-        self.lease = Lease(home.hosts)
-        self.scribe = Scribe(Journal(home.hosts, self.lease.host), open_stores(home).connect(), self.tell, lambda: None)
+        stores = open_stores(home)
+        self.lease = stores.leases().take()
+        self.scribe = Scribe(
+            Journal(home.hosts, self.lease.host), stores.connect(self.lease), self.tell, lambda: None, self.lease
+        )
 
     def tell(self, records):
         if self.fail_telling is not None:
@@ -33,7 +36,7 @@ class Bench:
 
     def close(self):
         self.scribe.close()
-        self.lease.release()
+        self.lease.release(done=not journal_paths(self.home.hosts, self.lease.host))
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ from haft.contracts import (
     ToolFailed,
 )
 from haft.files import shown
-from haft.storage import Stores
+from haft.storage import Lease, Stores
 
 Fate = Literal["commit", "hold", "discard"]
 
@@ -97,10 +97,12 @@ class Transactions:
         limits: Limits,
         guard: Guard,
         *,
+        lease: Lease | None = None,
         synced: bool = False,
     ) -> None:
-        """`home` is the directory for all workspaces in the state home. With `synced`, a commit is over when it
-        survives power loss; else it does so a moment later."""
+        """`home` is the directory for all workspaces in the state home. Who has lost `lease` gets no lock. With
+        `synced`, a commit is over when it survives power loss; else it does so a moment later."""
+        self._lease = lease
         self._synced = synced
         self._unsynced: list[str] = []
         self._made_of = (home, stores, blobs)
@@ -108,7 +110,7 @@ class Transactions:
         """Sees to commits that were left half done. Called under the lock, with whoever's they are."""
         self.workspace = workspace
         self.blobs = Blobs(blobs)
-        self.ledger = stores.connect().ledger
+        self.ledger = stores.connect(lease).ledger
         self.limits = limits
         self._home = home
         self._host = host
@@ -195,6 +197,8 @@ class Transactions:
             while True:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if self._lease is not None:
+                        self._lease.check()  # With the lock in hand: who takes over needs it too.
                     self._mounts = [os.path.relpath(path, self.workspace) for path in mounts_inside(self.workspace)]
                     self._mend_left()
                     return descriptor
@@ -217,7 +221,7 @@ class Transactions:
                 if host == self._host:
                     self.mend(self)
                     continue
-                dead = Transactions(*self._made_of, self.workspace, host, self.limits, self.guard)
+                dead = Transactions(*self._made_of, self.workspace, host, self.limits, self.guard, lease=self._lease)
                 dead._mounts = self._mounts
                 try:
                     self.mend(dead)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Failure,
         HaftError,
         InvalidArguments,
+        LeaseLost,
         LimitExceeded,
         MachineError,
         NeedsBuild,
@@ -135,7 +136,7 @@ __getattr__ = face(
         "decision": "Action Allowable ApprovalAnswer ApprovalRequest Approver DecidedPart Decision Delegation Scope",
         "errors": (
             "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict EXIT_CODES Failure HaftError "
-            "InvalidArguments LimitExceeded MachineError NeedsBuild NetworkOpen PathEscapes PersonError "
+            "InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NetworkOpen PathEscapes PersonError "
             "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownRequest "
             "UnknownRun UnknownTool Walled near_miss"
         ),

@@ -21,6 +21,7 @@
     │   └── UnknownRequest       unknown-request     exit 2
     ├── MachineError             the operator repairs the machine
     │   ├── StorageFailed        storage-failed      exit 1
+    │   │   └── LeaseLost        (another process took over from this host)
     │   ├── Unconfined           bad-config          exit 2
     │   │   └── NetworkOpen      bad-config          exit 2
     │   └── StartFailed          tool-failed         exit 1
@@ -238,6 +239,18 @@ class StorageFailed(MachineError):
     def __init__(self, what: str, cause: BaseException) -> None:
         super().__init__(
             f"{what}: {cause}", hint="`haft doctor` checks the state home, its disk space and its permissions"
+        )
+
+
+class LeaseLost(StorageFailed):
+    """A host wrote, or was about to, after another process had taken over from it."""
+
+    retryable = False
+
+    def __init__(self, host: str) -> None:
+        super(StorageFailed, self).__init__(
+            f"host {host} has lost its lease: it was silent for too long, and another process ended its runs",
+            hint="open the service again; `haft log` shows what became of its runs",
         )
 
 

@@ -47,12 +47,16 @@ class HeldLock:
             self._descriptor = -1
 
     @classmethod
-    def create(cls, path: str) -> HeldLock:
-        """A new lock file at `path`, which nobody ever sees unlocked. The name must be the holder's own."""
+    def create(cls, path: str, note: bytes = b"") -> HeldLock:
+        """A new lock file at `path`, which nobody ever sees unlocked, nor without its note, as far as the disk has room
+        for that. The name must be the holder's own."""
         temporary = f"{path}.{os.urandom(8).hex()}.tmp"
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if note:
+                with suppress(OSError):
+                    os.pwrite(descriptor, note, 0)
             os.rename(temporary, path)
         except BaseException:
             os.close(descriptor)
@@ -70,6 +74,10 @@ class HeldLock:
         if self.held:
             os.pwrite(self._descriptor, data, 0)
             os.ftruncate(self._descriptor, len(data))
+
+    def read_note(self) -> bytes:
+        """What was noted here, also by an earlier holder."""
+        return os.pread(self._descriptor, _LONGEST_NOTE, 0) if self.held else b""
 
     def release(self, *, unlink: bool) -> None:
         """Let go; with `unlink` the file goes first, while it is still ours. A second time does nothing."""

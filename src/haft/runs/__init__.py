@@ -1,4 +1,4 @@
-"""The life of a run on disk: states, events, whole output, the host's lease, cancel requests, recovery.
+"""The life of a run on disk: states, events, whole output, cancel requests, recovery.
 
 The pipeline writes through `Scribe` and `KeptOutput`; surfaces read through `History`. It does not know what a tool is.
 """
@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from haft.runs.entry import RunRecord, entry_of
     from haft.runs.following import follow
     from haft.runs.history import History
-    from haft.runs.journal import Journal
+    from haft.runs.journal import Journal, journal_paths
     from haft.runs.kept import Frame, KeptOutput
-    from haft.runs.lease import Lease, live_hosts
     from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
     from haft.runs.recovery import recover
     from haft.runs.scribe import Scribe
@@ -25,9 +24,8 @@ __getattr__ = face(
         "entry": "RunRecord entry_of",
         "following": "follow",
         "history": "History",
-        "journal": "Journal",
+        "journal": "Journal journal_paths",
         "kept": "Frame KeptOutput",
-        "lease": "Lease live_hosts",
         "old_outputs": "Outputs outputs_in remove_outputs",
         "recovery": "recover",
         "scribe": "Scribe",

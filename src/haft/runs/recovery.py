@@ -1,7 +1,7 @@
 """After a host was killed: its acknowledged runs are carried over, its open ones end as `interrupted`.
 
-Done by whoever takes the dead host's lock, the record first. Dying in the middle of it leaves the lock to the next one,
-and doing a step twice changes nothing: the record is asked which ends it has.
+Done by whoever takes over the dead host's lease, the record first. Dying in the middle of it leaves the lease to the
+next one, and doing a step twice changes nothing: the record is asked which ends it has.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from haft.contracts import Failure, HostId
 from haft.runs.entry import RunRecord
 from haft.runs.journal import is_damaged, journal_paths, journalled
-from haft.runs.lease import dead_hosts
-from haft.storage import RunStore, StateHome, open_stores
+from haft.storage import Lease, RunStore, StateHome, open_stores
 
 INTERRUPTED = Failure(
     "interrupted",
@@ -29,24 +28,23 @@ Tell = Callable[[Sequence[bytes]], None]
 
 
 def recover(
-    home: StateHome, own: HostId | None, tell: Tell, before: Callable[[HostId], None] = lambda _host: None
+    home: StateHome, own: HostId | None, tell: Tell, before: Callable[[Lease], None] = lambda _lease: None
 ) -> int:
     """Clean up after every dead host; how many runs were interrupted. `before` is told of each first, under its
-    lock."""
+    lease."""
     interrupted = 0
-    connection = open_stores(home).connect()
-    try:
-        for host, lock in dead_hosts(home.hosts, own):
-            done = False
-            try:
-                with contextlib.suppress(OSError):  # One host's broken files keep nobody from the others.
-                    before(host)
-                    interrupted += _recover_host(home, connection.runs, host, tell)
-                    done = True
-            finally:
-                lock.release(unlink=done)  # Where it failed, the next one may try.
-    finally:
-        connection.close()
+    stores = open_stores(home)
+    for lease in stores.leases().dead(own):
+        done = False
+        connection = stores.connect(lease)
+        try:
+            with contextlib.suppress(OSError):  # One host's broken files keep nobody from the others.
+                before(lease)
+                interrupted += _recover_host(home, connection.runs, lease.host, tell)
+                done = True
+        finally:
+            connection.close()
+            lease.release(done=done)  # Where it failed, the next one may try.
     return interrupted
 
 

@@ -12,10 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from haft.contracts import RunId, StorageFailed
+from haft.contracts import LeaseLost, RunId, StorageFailed
 from haft.runs.entry import Entry
 from haft.runs.journal import Journal
-from haft.storage import Connection
+from haft.storage import Connection, Lease
 
 GROUP_SECONDS = 0.05
 """How long entries are gathered: also how soon other processes see a run in the table."""
@@ -30,7 +30,11 @@ Tell = Callable[[Sequence[bytes]], None]
 class Scribe:
     """Owns a connection to the storage. Public methods are called from the event loop."""
 
-    def __init__(self, journal: Journal, connection: Connection, tell: Tell, sync_others: Callable[[], None]) -> None:
+    def __init__(
+        self, journal: Journal, connection: Connection, tell: Tell, sync_others: Callable[[], None], lease: Lease
+    ) -> None:
+        """`connection` is one under `lease`."""
+        self._lease = lease
         self._journal = journal
         self._connection = connection
         self._tell = tell
@@ -51,9 +55,11 @@ class Scribe:
         self._cancel = cancel
 
     def write(self, entry: Entry) -> None:
-        """Put down a run. Safe against the death of this process when it returns."""
+        """Put down a run. Safe against the death of this process when it returns. `LeaseLost` where another process may
+        have read the journal before."""
         with self._lock:
             self._journal.append(entry.line)
+            self._lease.check()  # After it: who takes over reads the journal when the lease has ended.
             self._entries.append(entry)
             if entry.is_open:
                 self._live.add(entry.run)
@@ -102,6 +108,9 @@ class Scribe:
                 if self._live:
                     self._look_for_cancels()
                 self.trouble = None
+            except LeaseLost as error:
+                self.trouble = error
+                self._give_up(group)
             except (StorageFailed, OSError) as error:
                 # This thread must not die of it: nothing else carries over, and nobody would notice.
                 self.trouble = (
@@ -113,6 +122,15 @@ class Scribe:
             if closing and (not self._entries or self.trouble is not None):
                 break  # What could not be carried over stays in its journal for the next host.
         group.close()
+
+    def _give_up(self, group: _Group) -> None:
+        """Another process has taken over: the runs are its own now, and it has ended them."""
+        with self._lock:
+            self._entries, self._untold, live = [], [], list(self._live)
+            self._live.clear()
+            group.forget()
+        for run in live:
+            self._cancel(run, "haft")
 
     def _hand_over(self, group: _Group) -> None:
         with self._lock:
@@ -149,6 +167,9 @@ class _Group:
         self._unput += entries
         if journal is not None:
             self._journals.append(journal)
+
+    def forget(self) -> None:
+        self._untold, self._unput, self._journals, self._unsynced = [], [], [], False
 
     def carry_over(self, *, at_once: bool) -> None:
         if self._untold:

@@ -7,17 +7,15 @@ process, goes through a thread, one at a time.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from haft.contracts import Call, Conflict, HostId
-from haft.files import noted
 from haft.policy.approval import Inbox, Memory, Pin, Pins
 from haft.policy.approval.environments import ENVIRONMENT
 from haft.policy.approval.pins import pin_of
 from haft.policy.rules.rule import Rule
-from haft.storage import Connection, StateHome, open_stores
+from haft.storage import Connection, Lease, Stores
 
 T = TypeVar("T")
 
@@ -25,12 +23,11 @@ T = TypeVar("T")
 class Answers:
     """Of one workspace."""
 
-    def __init__(self, home: StateHome, workspace: str) -> None:
-        self._home = home
+    def __init__(self, stores: Stores, workspace: str, lease: Lease) -> None:
+        self._leases = stores.leases()
         self._workspace = workspace
-        stores = open_stores(home)
         self._reading = stores.connect()
-        self._writing = stores.connect()
+        self._writing = stores.connect(lease)
         self._turn = asyncio.Lock()
         self._version: object = None
         self._rules: tuple[Rule, ...] = ()
@@ -42,7 +39,7 @@ class Answers:
         return await self._written(lambda connection: work(Inbox(connection)))
 
     def is_alive(self, host: HostId) -> bool:
-        return noted(os.path.join(self._home.hosts, f"{host}.lock")) is not None
+        return self._leases.is_alive(host)
 
     def may_have_kept(self, fingerprint: str) -> bool:
         return self._reading.approvals.has_answered(fingerprint)

@@ -21,12 +21,12 @@ from haft.changes.recovering import recover, recover_left
 from haft.changes.store.blobs import Blobs
 from haft.changes.transactions import Guard
 from haft.changes.undoing import Direction
-from haft.contracts import BadUsage, HaftError, HostId, Limits, Walled
+from haft.contracts import BadUsage, HaftError, Limits, Walled
 from haft.files import shown
 from haft.files.protected import elsewhere
 from haft.runs import RunRecord
 from haft.sandbox import OWN_PLACES
-from haft.storage import StateHome, open_stores
+from haft.storage import Lease, StateHome, open_stores
 
 _log = logging.getLogger("haft")
 
@@ -37,13 +37,16 @@ def transactions_of(
     host: str,
     limits: Limits,
     *,
+    lease: Lease | None = None,
     synced: bool = False,
     closed: Callable[[], Iterable[str]] = tuple,
 ) -> Transactions:
     """The change sets of a workspace, made in the name of a host. What is `closed` is protected besides."""
     guard = guard_of(workspace, closed)
     stores = open_stores(home)
-    transactions = Transactions(home.changes, stores, home.blobs, workspace, host, limits, guard, synced=synced)
+    transactions = Transactions(
+        home.changes, stores, home.blobs, workspace, host, limits, guard, lease=lease, synced=synced
+    )
     transactions.mend = lambda left: recover_left(left, _tell)
     return transactions
 
@@ -82,13 +85,13 @@ def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Gua
     return guard
 
 
-def recover_changes(home: StateHome, host: HostId) -> None:
-    """Finish or take back what a dead host was committing. Call it under its lock."""
+def recover_changes(home: StateHome, lease: Lease) -> None:
+    """Finish or take back what a dead host was committing, under its lease."""
 
     def make(workspace: str, host: str) -> Transactions:
-        return transactions_of(home, workspace, host, Limits())
+        return transactions_of(home, workspace, host, Limits(), lease=lease)
 
-    recover(make, home.changes, host, _tell)
+    recover(make, home.changes, lease.host, _tell)
 
 
 class ChangesFacade:

@@ -22,14 +22,13 @@ from haft.config.config import Config, load_config
 from haft.config.workspace import check_workspace
 from haft.contracts import NO_GRANTS
 from haft.files import Root
-from haft.runs import Lease
 from haft.sandbox import Mode, Sandbox
 from haft.service.changes import transactions_of
 from haft.service.checks import Check
 from haft.service.housekeeping import bounds_of
 from haft.service.reading import has_state
 from haft.service.store import DAY, StoreFacade
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
 
 PATIENCE_SECONDS: Final = 10.0
 MOST_LOOKED_AT: Final = 20_000
@@ -125,9 +124,9 @@ def _trial_home(home: StateHome, workspace: str) -> Iterator[StateHome]:
 
 async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[str, str]) -> tuple[Area, str | None]:
     """Where what is replaced would go, and why no layer can be had, if none can."""
-    lease = Lease(home.hosts)
+    lease = open_stores(home).leases().take()
     root = Root(workspace)
-    transactions = transactions_of(home, root.root, lease.host, config.limits)
+    transactions = transactions_of(home, root.root, lease.host, config.limits, lease=lease)
     # What is required is judged elsewhere: here it must not keep us from finding out.
     mode: Mode = "off" if config.sandbox_mode == "off" else "auto"
     sandbox = Sandbox(
@@ -148,7 +147,7 @@ async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[s
     finally:
         sandbox.close()
         await asyncio.to_thread(transactions.close)
-        lease.release()
+        lease.release(done=True)
 
 
 def _owners(workspace: str) -> list[Check]:

@@ -26,7 +26,6 @@ from haft.files import Root
 from haft.policy.rules.never import check_rule, check_rules
 from haft.policy.rules.rule import Rule
 from haft.policy.rules.shapes import shapes_of
-from haft.runs import live_hosts
 from haft.sandbox import Abilities, Mode, Sandbox
 from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
@@ -242,9 +241,10 @@ def _limits(abilities: Abilities) -> Check:
 
 
 def _abandoned(home: StateHome) -> Check:
-    if not os.path.isdir(home.hosts):
+    if not has_state(home):
         return Check("abandoned functions", "ok", "no host is running")
-    found = [(host, facts["abandoned"]) for host, facts in live_hosts(home.hosts) if facts.get("abandoned")]
+    live = open_stores(home).leases().live()
+    found = [(host, facts["abandoned"]) for host, facts in live if facts.get("abandoned")]
     if not found:
         return Check("abandoned functions", "ok", "no running host has any")
     words = ", ".join(f"{count} in {host}" for host, count in found)

@@ -7,14 +7,12 @@ committed or dropped by whoever answers, and a yes to what was not tried stays f
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from haft.contracts import NO_GRANTS, Allowable, BadUsage, Conflict, Grants, HaftError, grants_from, iso_time
-from haft.files import noted
 from haft.policy.allowable import with_variables
 from haft.policy.approval import Answered, Inbox, Memory, Waiting
 from haft.storage import StateHome, open_stores
@@ -48,8 +46,9 @@ class InboxFacade:
     """The requests of a state home."""
 
     def __init__(self, home: StateHome) -> None:
-        self._home = home
-        self._connection = open_stores(home).connect()
+        stores = open_stores(home)
+        self._leases = stores.leases()
+        self._connection = stores.connect()
         self._inbox = Inbox(self._connection)
 
     def waiting(self, workspace: str | None = None) -> list[Waiting]:
@@ -83,7 +82,7 @@ class InboxFacade:
         allow: int = 0,
     ) -> Reply:
         """Answer what was shown."""
-        lives = noted(os.path.join(self._home.hosts, f"{waiting.host}.lock")) is not None
+        lives = self._leases.is_alive(waiting.host)
         try:
             opened = grants_from(grants).to_json()
         except ValueError as error:

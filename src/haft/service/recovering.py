@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from haft.audit import Trail
-from haft.contracts import HostId
-from haft.runs import Lease, recover
-from haft.storage import StateHome
+from haft.runs import recover
+from haft.storage import Lease, StateHome
 
 
 def recover_into(home: StateHome, lease: Lease | None, trail: Trail) -> int:
     """End the open runs of hosts that were killed, and complete the record; how many there were."""
     return recover(
-        home, None if lease is None else lease.host, trail.append_missing, lambda host: _recover_changes(home, host)
+        home, None if lease is None else lease.host, trail.append_missing, lambda dead: _recover_changes(home, dead)
     )
 
 
-def _recover_changes(home: StateHome, host: HostId) -> None:
+def _recover_changes(home: StateHome, lease: Lease) -> None:
     """Loaded where a host was killed: who only reads runs needs nothing of changes otherwise."""
     from haft.service.changes import recover_changes
 
-    recover_changes(home, host)
+    recover_changes(home, lease)

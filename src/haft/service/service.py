@@ -58,7 +58,7 @@ from haft.policy.judge import Judge
 from haft.policy.question import Explained, Question
 from haft.policy.rules.rule import Rule
 from haft.registry import Catalogue
-from haft.runs import Filter, History, Journal, KeptOutput, Lease, RunRecord, Scribe
+from haft.runs import Filter, History, Journal, KeptOutput, RunRecord, Scribe, journal_paths
 from haft.sandbox import Sandbox
 from haft.service.answers import Answers
 from haft.service.changes import brought_up_to_date, nothing_to, rows_for, transactions_of
@@ -195,13 +195,14 @@ class ToolService:
         """Take the lease, clean up after the dead, and put the pipeline together."""
         home, ending = self.home, self._ending
         home.prepare()
-        trail = Trail(open_stores(home).audit_log(), Redactor(self._unrecorded), self.workspace)
+        stores = open_stores(home)
+        lease = stores.leases().take()
+        ending.callback(lambda: lease.release(done=not journal_paths(home.hosts, lease.host)))
+        trail = Trail(stores.audit_log(lease), Redactor(self._unrecorded), self.workspace)
         ending.callback(trail.close)
-        lease = Lease(home.hosts)
-        ending.callback(lease.release)
         recover_into(home, lease, trail)
         journal = Journal(home.hosts, lease.host, synced=self.config.durability == "full")
-        scribe = Scribe(journal, open_stores(home).connect(), trail.append, trail.sync)
+        scribe = Scribe(journal, stores.connect(lease), trail.append, trail.sync, lease)
         ending.push_async_callback(asyncio.to_thread, scribe.close)
         self._root = root = Root(self.workspace, masked=secrets_of_root())
         limits = self.config.limits
@@ -210,6 +211,7 @@ class ToolService:
             root.root,
             lease.host,
             limits,
+            lease=lease,
             synced=self.config.durability == "full",
             closed=self.discovery.closed_to_calls,
         )
@@ -235,7 +237,7 @@ class ToolService:
         self._coverage = coverage
         self._transactions = transactions
         self._sandbox = sandbox
-        answers = Answers(home, root.root)
+        answers = Answers(stores, root.root, lease)
         ending.callback(answers.close)
         self.judge = self._judge(answers, root)
         self.judge_with = functools.partial(self._judge, answers, root)
@@ -627,7 +629,7 @@ class ToolService:
         if count != self._abandoned_told:
             self._abandoned_told = count
             with contextlib.suppress(OSError):
-                self._lease.tell({"pid": os.getpid(), "abandoned": count})
+                self._lease.tell({"abandoned": count})
         if count:
             self._abandoned_timer = asyncio.get_running_loop().call_later(1.0, self._tell_again)
 

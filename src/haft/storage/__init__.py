@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from haft.storage.ports.approvals import Answered, ApprovalStore, Waiting, digest_of
     from haft.storage.ports.audit_log import AuditLog
     from haft.storage.ports.change_sets import Ledger, Row, Verb
+    from haft.storage.ports.leases import Lease, Leases
     from haft.storage.ports.remembered import KeptPin, KeptRule, PinStore, RuleStore
     from haft.storage.ports.runs import Filter, RunStore
     from haft.storage.ports.stores import Connection, Health, Stores
@@ -33,6 +34,7 @@ __getattr__ = face(
         "ports.approvals": "Answered ApprovalStore Waiting digest_of",
         "ports.audit_log": "AuditLog",
         "ports.change_sets": "Ledger Row Verb",
+        "ports.leases": "Lease Leases",
         "ports.remembered": "KeptPin KeptRule PinStore RuleStore",
         "ports.runs": "Filter RunStore",
         "ports.stores": "Connection Health Stores",

@@ -8,6 +8,7 @@ from typing import Protocol
 from haft.storage.ports.approvals import ApprovalStore
 from haft.storage.ports.audit_log import AuditLog
 from haft.storage.ports.change_sets import Ledger
+from haft.storage.ports.leases import Lease, Leases
 from haft.storage.ports.remembered import PinStore, RuleStore
 from haft.storage.ports.runs import RunStore
 
@@ -51,12 +52,15 @@ class Connection(Protocol):
 class Stores(Protocol):
     """The storage of one state home. Making it touches nothing."""
 
-    def connect(self) -> Connection:
-        """A new line. Who waits for nobody has one of its own."""
+    def connect(self, lease: Lease | None = None) -> Connection:
+        """A new line. Who waits for nobody has one of its own. Every write through a line with a lease is refused, with
+        `LeaseLost`, once someone took that lease over."""
         ...
 
-    def audit_log(self) -> AuditLog:
-        """The audit log, neither opened nor made yet."""
+    def leases(self) -> Leases: ...
+
+    def audit_log(self, lease: Lease | None = None) -> AuditLog:
+        """The audit log, neither opened nor made yet. Who writes under a lease that was lost gets no turn."""
         ...
 
     def exists(self) -> bool:

@@ -21,8 +21,7 @@ class SqliteApprovals(ApprovalStore):
         self._connection = connection
 
     def put(self, waiting: Waiting, forget_before: float) -> None:
-        database = self._connection.database
-        with database.transaction():
+        with self._connection.writing() as database:
             database.execute("DELETE FROM approvals WHERE expires_at < ?", [forget_before])
             database.execute(
                 f"INSERT INTO approvals ({_COLUMNS}) VALUES ({', '.join('?' * 13)})",  # noqa: S608  names of ours
@@ -74,8 +73,7 @@ class SqliteApprovals(ApprovalStore):
         return bool(self._connection.database.rows(query, [fingerprint]))
 
     def _change(self, statement: str, *values: Any) -> bool:
-        database = self._connection.database
-        with database.transaction():
+        with self._connection.writing() as database:
             return bool(database.execute(statement, values))
 
     def _rows(self, where: str, *values: Any) -> list[Waiting]:

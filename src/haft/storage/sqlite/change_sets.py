@@ -23,8 +23,7 @@ class SqliteLedger(Ledger):
         self._connection = connection
 
     def put(self, row: Row, states: Sequence[tuple[str, ChangesState]] = ()) -> None:
-        database = self._connection.database
-        with database.transaction():
+        with self._connection.writing() as database:
             known = self._rows("run = ?", [row.run])
             if known and known[0].state == row.state:
                 return
@@ -100,8 +99,8 @@ class SqliteLedger(Ledger):
         self._connection.close()
 
     def _change(self, statement: str, values: Sequence[Any]) -> None:
-        with self._connection.database.transaction():
-            self._connection.database.execute(statement, values)
+        with self._connection.writing() as database:
+            database.execute(statement, values)
 
     def _first(self, where: str, values: Sequence[Any]) -> Row | None:
         found = self._rows(where, values)

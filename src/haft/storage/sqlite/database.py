@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from haft.contracts import BadConfig, StorageFailed
@@ -23,8 +23,10 @@ BUSY_SECONDS = 10.0
 class Database:
     """One connection. Threads take turns; a transaction is one turn."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, before_migrating: Callable[[int], None] = lambda _version: None) -> None:
+        """`before_migrating` is told the format of a database that is older than this haft, and may refuse."""
         self.path = path
+        self._before_migrating = before_migrating
         self._turn = threading.RLock()
         with contextlib.ExitStack() as undo:
             try:
@@ -76,6 +78,8 @@ class Database:
                     f"{self.path} was written by a newer haft (format {version}, this one knows {len(MIGRATIONS)})",
                     hint="update haft, or set HAFT_HOME to another directory",
                 )
+            if version:
+                self._before_migrating(version)
             for step in MIGRATIONS[version:]:
                 for statement in step.split(";"):
                     if statement.strip():

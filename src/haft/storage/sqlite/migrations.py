@@ -106,4 +106,10 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         PRIMARY KEY (workspace, tool)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE fences (
+        host TEXT PRIMARY KEY,
+        number INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )

@@ -16,8 +16,8 @@ class SqliteRules(RuleStore):
         self._connection = connection
 
     def remember(self, workspace: str, rule: KeptRule) -> None:
-        database, text = self._connection.database, encode(rule.rule).decode()
-        with database.transaction():
+        text = encode(rule.rule).decode()
+        with self._connection.writing() as database:
             database.execute(
                 "DELETE FROM remembered WHERE workspace = ? AND rule = ? AND thread IS ?",
                 [workspace, text, rule.thread],
@@ -33,8 +33,7 @@ class SqliteRules(RuleStore):
         return [KeptRule(number, thread, decode(rule), *rest) for number, thread, rule, *rest in rows]
 
     def forget(self, workspace: str, number: int) -> bool:
-        database = self._connection.database
-        with database.transaction():
+        with self._connection.writing() as database:
             return bool(database.execute("DELETE FROM remembered WHERE workspace = ? AND seq = ?", [workspace, number]))
 
 
@@ -50,14 +49,13 @@ class SqlitePins(PinStore):
         return self._pins("workspace = ? AND instr(definition, ?)", workspace, encode(path).decode())
 
     def hold(self, workspace: str, pin: KeptPin, who: str, at: float) -> str:
-        database = self._connection.database
-        with database.transaction():
+        with self._connection.writing() as database:
             self._put("INSERT OR IGNORE", workspace, pin, who, at)
             rows = database.rows("SELECT pin FROM pins WHERE workspace = ? AND tool = ?", [workspace, pin.tool])
         return str(rows[0][0])
 
     def agree(self, workspace: str, pin: KeptPin, who: str, at: float) -> None:
-        with self._connection.database.transaction():
+        with self._connection.writing():
             self._put("INSERT OR REPLACE", workspace, pin, who, at)
 
     def _put(self, how: str, workspace: str, pin: KeptPin, who: str, at: float) -> None:

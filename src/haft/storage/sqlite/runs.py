@@ -52,8 +52,7 @@ class SqliteRuns(RunStore):
         self._connection = connection
 
     def put(self, documents: Sequence[bytes]) -> None:
-        database = self._connection.database
-        with database.transaction():
+        with self._connection.writing() as database:
             database.execute(_RUNS, [_array(documents)])
             # Most have neither: they are told by their own letters, which cannot stand inside a JSON string unescaped.
             for statement, empty in ((_EVENTS, b'"noted":[]'), (_PATHS, b'"files":[]')):
@@ -97,14 +96,16 @@ class SqliteRuns(RunStore):
         return [Event(run, seq, at, type_, status, decode(facts)) for seq, at, type_, status, facts in rows]
 
     def request_cancel(self, run: RunId, who: str, at: float) -> None:
-        database = self._connection.database
-        with database.transaction():
+        with self._connection.writing() as database:
             database.execute("INSERT OR REPLACE INTO cancels VALUES (?, ?, ?)", [run, at, who])
 
     def take_cancels(self, runs: Collection[RunId]) -> list[tuple[RunId, str]]:
-        database = self._connection.database
-        found = [(RunId(run), who) for run, who in database.rows("SELECT run, who FROM cancels") if run in runs]
-        return [each for each in found if database.execute("DELETE FROM cancels WHERE run = ?", [each[0]])]
+        rows = self._connection.database.rows("SELECT run, who FROM cancels")
+        found = [(RunId(run), who) for run, who in rows if run in runs]
+        if not found:
+            return []
+        with self._connection.writing() as database:
+            return [each for each in found if database.execute("DELETE FROM cancels WHERE run = ?", [each[0]])]
 
     def _documents(self, where: str, *values: Any) -> list[str]:
         query = f"SELECT document FROM runs {where}"  # noqa: S608  values are bound

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
+from haft.contracts import HostId
 from haft.storage.home import StateHome
+from haft.storage.ports.leases import Lease
 from haft.storage.ports.stores import Health, Stores
 from haft.storage.sqlite.audit_log import FileLog
 from haft.storage.sqlite.connection import SqliteConnection
+from haft.storage.sqlite.leases import LockLeases
 
 
 class SqliteStores(Stores):
     def __init__(self, home: StateHome) -> None:
         self._home = home
 
-    def connect(self) -> SqliteConnection:
-        return SqliteConnection(self._home.database)
+    def connect(self, lease: Lease | None = None) -> SqliteConnection:
+        return SqliteConnection(self._home, lease)
 
-    def audit_log(self) -> FileLog:
-        return FileLog(self._home.audit)
+    def leases(self) -> LockLeases:
+        return LockLeases(self._home.hosts, self._raise_number)
+
+    def _raise_number(self, host: HostId) -> int:
+        with contextlib.closing(self.connect()) as connection:
+            return connection.raise_number(host)
+
+    def audit_log(self, lease: Lease | None = None) -> FileLog:
+        return FileLog(self._home.audit) if lease is None else FileLog(self._home.audit, lease.check)
 
     def exists(self) -> bool:
         return os.path.exists(self._home.database)

@@ -1,0 +1,124 @@
+"""Leases by locks on files: each host holds an exclusive lock on a file of its own, for its whole life.
+
+The kernel gives the lock back when the process is gone, however it went. Whoever can take it knows that the host is
+dead; nothing else proves that, neither a pid nor a run that looks open. The fencing number rises in the database, where
+writes are checked against it, in the same transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from haft.contracts import HostId, LeaseLost, new_host_id
+from haft.files import HeldLock, noted, try_take
+from haft.storage.ports.leases import Lease, Leases
+from haft.storage.sqlite.migrations import MIGRATIONS
+from haft.version import __version__
+
+UNBORN_SECONDS: Final = 60.0
+
+
+class LockLease(Lease):
+    def __init__(self, host: HostId, number: int, lock: HeldLock, facts: Mapping[str, Any]) -> None:
+        self.host = host
+        self.number = number
+        self.facts = facts
+        self._lock = lock
+
+    def check(self) -> None:
+        if not self._lock.held:
+            raise LeaseLost(self.host)
+
+    def tell(self, facts: Mapping[str, Any]) -> None:
+        self.facts = {**_own_facts(), **facts}
+        with contextlib.suppress(OSError):
+            self._lock.note(json.dumps(self.facts).encode())
+
+    def release(self, *, done: bool) -> None:
+        self._lock.release(unlink=done)
+
+
+class LockLeases(Leases):
+    def __init__(self, directory: str, raise_number: Callable[[HostId], int]) -> None:
+        """`raise_number` gives a host's lease its next number, and refuses writes under all before."""
+        self._directory = directory
+        self._raise_number = raise_number
+
+    def take(self) -> LockLease:
+        host, facts = new_host_id(), _own_facts()
+        return LockLease(host, 1, HeldLock.create(self._path(host), json.dumps(facts).encode()), facts)
+
+    def dead(self, own: HostId | None) -> Iterator[LockLease]:
+        for name in sorted(os.listdir(self._directory)):
+            if name.partition(".")[2].endswith(".tmp"):
+                _forget_unborn(os.path.join(self._directory, name))
+        for host in _hosts(self._directory):
+            lock = None
+            if host != own:
+                with contextlib.suppress(OSError):  # Not a file of ours.
+                    lock = try_take(self._path(host))
+            if lock is not None:
+                lease = LockLease(host, 1, lock, _facts_in(lock.read_note()))
+                lease.tell({name: value for name, value in lease.facts.items() if name not in _own_facts()})
+                try:
+                    lease.number = self._raise_number(host)
+                except BaseException:
+                    lock.release(unlink=False)
+                    raise
+                yield lease
+
+    def live(self) -> Iterator[tuple[HostId, dict[str, Any]]]:
+        return live_hosts(self._directory)
+
+    def is_alive(self, host: HostId) -> bool:
+        return noted(self._path(host)) is not None
+
+    def _path(self, host: HostId) -> str:
+        return _path(self._directory, host)
+
+
+def live_hosts(directory: str) -> Iterator[tuple[HostId, dict[str, Any]]]:
+    """Each host that lives, and what it told of itself."""
+    for host in _hosts(directory):
+        note = None
+        with contextlib.suppress(OSError):  # Not a file of ours.
+            note = noted(_path(directory, host))
+        if note is not None:
+            yield host, _facts_in(note)
+
+
+def _hosts(directory: str) -> Iterator[HostId]:
+    with contextlib.suppress(FileNotFoundError):
+        for name in sorted(os.listdir(directory)):
+            stem, dot, ending = name.partition(".")
+            if (dot, ending) == (".", "lock"):
+                yield HostId(stem)
+
+
+def _path(directory: str, host: HostId) -> str:
+    return os.path.join(directory, f"{host}.lock")
+
+
+def _own_facts() -> dict[str, Any]:
+    return {"pid": os.getpid(), "version": __version__, "format": len(MIGRATIONS)}
+
+
+def _facts_in(note: bytes) -> dict[str, Any]:
+    """The facts at the beginning of a note: behind them the end of an older one may stand, or they may be torn."""
+    try:
+        facts, _end = json.JSONDecoder().raw_decode(note.decode())
+    except (ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _forget_unborn(path: str) -> None:
+    """Remove a lock file that never got its name, as its host was killed first. A young one may still get it."""
+    with contextlib.suppress(FileNotFoundError):
+        if time.time() - os.stat(path).st_mtime > UNBORN_SECONDS:
+            os.unlink(path)
