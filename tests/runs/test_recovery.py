@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from haft.audit import entries, verify
+from haft.audit.chain import Chain
 from haft.contracts import TERMINAL
 from haft.runs import Filter, History, recover
 from haft.service import ToolService, recover_dead_hosts
@@ -98,6 +99,43 @@ def test_after_a_kill_exactly_one_of_those_who_come_recovers_it_and_twice_is_har
     assert os.listdir(host.home.hosts) == []
 
 
+COUNTING = """
+import sys
+from haft.service import recover_dead_hosts
+from haft.storage import StateHome
+
+def read_so_far():
+    with open("/proc/self/io") as file:
+        return int(file.readline().split()[1])
+
+before = read_so_far()
+assert recover_dead_hosts(StateHome(sys.argv[1])) == 1
+print(read_so_far() - before)
+"""
+
+
+@pytest.fixture
+def long_log(tmp_path):
+    """An audit log of 60 MB, written before any host is there."""
+    home = StateHome(str(tmp_path / "home"))
+    home.prepare()
+    chain = Chain(FileLog(home.audit))
+    for _ in range(6):
+        chain.append([b'{"type":"end","run":"r_0","ballast":"%s"}' % (b"x" * 50_000)] * 200)
+    chain.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="only Linux counts what a process reads")
+def test_recovery_reads_only_the_end_of_a_long_audit_log(long_log, host):
+    host.kill()
+    host.wait()
+    said = subprocess.run([sys.executable, "-c", COUNTING, host.home.path], capture_output=True, text=True, check=True)
+    assert int(said.stdout) < 30_000_000, "modules and a few lines, not the log"
+    ends = [entry["run"] for entry in entries(FileLog(host.home.audit)) if entry["run"] != "r_0"]
+    assert sorted(set(ends)) == sorted(host.runs)
+    assert verify(FileLog(host.home.audit)).intact
+
+
 def test_the_next_service_recovers_when_it_opens(host, tmp_path):
     host.kill()
     host.wait()
@@ -125,7 +163,7 @@ def test_a_recovery_that_dies_at_any_step_is_finished_by_the_next(home, entry, t
         lease.release(done=False)  # As the kernel does when the process is gone.
         told, calls = [], 0
 
-        def tell(records, step=step, told=told):
+        def tell(records, _since, step=step, told=told):
             nonlocal calls
             calls += 1
             if calls == step:
@@ -164,7 +202,7 @@ def test_what_a_host_leaves_that_died_before_its_lock_had_a_name_is_removed_when
         path = os.path.join(home.hosts, name)
         os.close(os.open(path, os.O_CREAT))
         os.utime(path, (os.stat(path).st_mtime - age,) * 2)
-    assert recover(home, None, lambda _records: None) == 0
+    assert recover(home, None, lambda _records, _since: None) == 0
     assert os.listdir(home.hosts) == ["h_1.lock.aa.tmp"]
 
 

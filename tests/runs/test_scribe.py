@@ -89,7 +89,7 @@ def test_what_could_not_be_carried_over_is_carried_over_by_the_next_host(home, e
     bench.close()
     assert [run.id for run in bench.table()] == [one.run]
     told = []
-    assert recover(home, None, told.extend) == 0
+    assert recover(home, None, lambda records, _since: told.extend(records)) == 0
     assert [b'"run":"' + one.run.encode() in record for record in told] == [True]
     assert journal_paths(home.hosts) == []
     assert os.listdir(home.hosts) == []
@@ -143,5 +143,5 @@ def test_closing_writes_everything_down(home, entry):
 def test_a_host_that_has_a_name_writes_only_under_it(home, entry):
     journal = Journal(home.hosts, HostId("h_x"))
     journal.append(entry().line)
-    assert os.listdir(home.hosts) == ["h_x.00000001.journal"]
+    assert os.listdir(home.hosts) == ["h_x.00000001.0.journal"]
     journal.rotate()

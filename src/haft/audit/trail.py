@@ -71,10 +71,11 @@ class Trail:
         if entries:
             self._chain.append(entries)
 
-    def append_missing(self, ends: Sequence[bytes]) -> None:
-        """Add those of some ends, found in the journal of a dead host, that the chain does not have."""
+    def append_missing(self, ends: Sequence[bytes], since: int = 0) -> None:
+        """Add those of some ends, found in the journal of a dead host, that the chain does not have from a position on:
+        before it they cannot stand, and a long log is not read for them."""
         runs = {decode(end)["run"]: end for end in ends}
-        for entry in entries(self._log):
+        for entry in entries(self._log, since):
             if entry.get("type") == "end":
                 runs.pop(entry.get("run"), None)
         self.append(list(runs.values()))
@@ -86,11 +87,12 @@ class Trail:
         self._chain.close()
 
 
-def entries(log: AuditLog) -> Iterator[dict[str, Any]]:
-    """The record as it can be read, oldest first, with number and hash; unreadable lines are said to be so."""
+def entries(log: AuditLog, since: int = 0) -> Iterator[dict[str, Any]]:
+    """The record as it can be read, oldest first, with number and hash; unreadable lines are said to be so. `since` is
+    the position at which to begin."""
     if not log.exists():
         return
-    for raw in raw_lines(log):
+    for raw in raw_lines(log, since):
         line = parse_line(raw.removesuffix(b"\n"))
         body = {} if line is None else body_of(line)
         if line is None or not body:

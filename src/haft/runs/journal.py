@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from haft.contracts import HostId, StorageFailed
 from haft.runs.entry import Entry, entry_from_line
@@ -20,6 +20,16 @@ from haft.storage import AppendedFile
 def journal_paths(hosts: str, host: HostId | None = None) -> list[str]:
     """The journals of one host, or of all, oldest first within a host."""
     return sorted(glob.glob(os.path.join(glob.escape(hosts), f"{host or '*'}.*.journal")))
+
+
+def log_position(path: str) -> int:
+    """Where the audit log ended when a journal was begun: no run in it has its end recorded before that. Its name says
+    so; journals of earlier versions say nothing."""
+    words = os.path.basename(path).split(".")
+    with contextlib.suppress(ValueError):
+        if len(words) == 4:
+            return int(words[2], 16)
+    return 0
 
 
 def journalled(path: str) -> Iterator[Entry]:
@@ -41,7 +51,11 @@ def is_damaged(path: str) -> bool:
 class Journal:
     """The journal of this host, open for appending. `rotate` starts a new file and hands over the old one."""
 
-    def __init__(self, hosts: str, host: HostId, *, synced: bool = False) -> None:
+    def __init__(
+        self, hosts: str, host: HostId, log_size: Callable[[], int] = lambda: 0, *, synced: bool = False
+    ) -> None:
+        """`log_size` says where the audit log ends now, or ended before."""
+        self._log_size = log_size
         self._hosts = hosts
         self._host = host
         self._synced = synced
@@ -55,7 +69,8 @@ class Journal:
     def _opened(self) -> AppendedFile:
         if self._file is None:
             self._number += 1
-            self._file = AppendedFile(os.path.join(self._hosts, f"{self._host}.{self._number:08d}.journal"))
+            name = f"{self._host}.{self._number:08d}.{self._log_size():x}.journal"
+            self._file = AppendedFile(os.path.join(self._hosts, name))
         return self._file
 
     def leave(self) -> None:
