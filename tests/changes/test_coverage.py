@@ -118,7 +118,7 @@ def test_the_sandbox_starts_nothing_for_a_layer_that_it_cannot_mount(place):
             def output(self, stream, data): ...
             def ended(self, children): ...
 
-        launcher = service._sandbox.launcher("workspace", layer=Layer("r_x.layer", ""))
+        launcher = service._sandbox.launcher("workspace", layer=Layer("r_x.layer", "", (0, 0)))
         with pytest.raises(StartFailed, match="layer"):
             await launcher.run(Command(["touch", "outside"]), Deaf())
 

@@ -60,6 +60,8 @@ class Call:
     config: Mapping[str, Any] = field(default_factory=dict)
     grants: Grants = NO_GRANTS
     tool: Tool | None = None
+    found: tuple[tuple[str, int, int], ...] = ()
+    """What the tool was made of when it was found: paths, each with its device and inode."""
     decision: Decision | None = None
     limits: LimitsApplied | None = None
     walls: Walls | None = None

@@ -61,6 +61,8 @@ class Layer:
     """Of its directory, which holds `upper`, below the one that the sandbox was told of."""
     options: str
     """For the mount."""
+    upper: tuple[int, int]
+    """Which directory `upper` is: device and inode. Another one is not mounted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,11 @@ class Walls:
     """The host's variables that were granted."""
     identities: tuple[tuple[str, int, int], ...] = ()
     """Which file or directory each granted path was when it was looked at: device and inode."""
+    found: tuple[tuple[str, int, int], ...] = ()
+    """The same for paths that nobody granted, and that decide which code runs: those of the tool itself and of the
+    activated environment."""
+    root: tuple[int, int] = (0, 0)
+    """Which directory the workspace was."""
     neutral: bool = False
     """Whether nobody looked at the command: PATH is fixed, and git, npm and pip run nothing on the side."""
     unasked: bool = False
@@ -95,6 +102,8 @@ class Walls:
     """What lies over the workspace, where changes are taken in."""
     activated: str | None = None
     """The environment in the workspace, activated by a person, whose programs are on PATH."""
+    activated_state: str | None = None
+    """What these programs were when they were agreed to."""
     never_network: bool = False
     """Whether nothing opens the network to it, no flag and no grant."""
     scratch: str | None = None

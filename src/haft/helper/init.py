@@ -17,6 +17,7 @@ from typing import Any
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
 from haft.helper.meter import Meter, apply_rlimits, opened_own_io, rlimits
+from haft.helper.paths import Replaced, check_same
 from haft.helper.sockets import fullest
 from haft.helper.supervisor import Supervisor, wake_on_children
 from haft.helper.words import argv_and_env, failure, never_started, programs, read_request, tell
@@ -120,6 +121,9 @@ class Init:
             if is_stale or not self._enter(room, request):
                 tell(control, {"stale": True})
                 return None
+        except Replaced as error:
+            tell(control, {"replaced": error.filename})
+            return None
         except (OSError, ValueError) as error:
             tell(control, never_started([None, f"the walls around it could not be built: {error}"]))
             return None
@@ -156,6 +160,8 @@ class Init:
         found = os.stat(self._template.workspace)
         if not [found.st_dev, found.st_ino] == request["root"] == self._template.root:
             return False
+        for path, *which in request["same"]:
+            check_same(path, which)
         layer = request["walls"]["layer"]
         if layer is not None and not _is(os.fsencode(request["directory"]), request["identity"]):
             return False  # Looked at before it is covered: under a layer everything has other numbers.

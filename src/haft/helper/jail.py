@@ -22,7 +22,7 @@ from haft.helper import kernel
 from haft.helper.host_sockets import HostSockets
 from haft.helper.kept import THREADS, Kept
 from haft.helper.kernel import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY
-from haft.helper.paths import identity, walked, walked_from_top
+from haft.helper.paths import Replaced, identity, walked, walked_from_top
 from haft.helper.protect import protect
 
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
@@ -57,7 +57,7 @@ def opened_as_meant(path: str, rest: list[Any]) -> int | None:
         return opened(path)
     place = walked_from_top(path)
     if place is None or identity(place) != rest[1]:
-        raise FileNotFoundError(errno.ENOENT, "it was replaced after it was granted", path)
+        raise Replaced(path)
     return place
 
 
@@ -451,17 +451,23 @@ class Room:
                 os.close(place)
         return sorted(found, key=lambda each: _depth(each[0]))
 
-    def _mount_layer(self, layer: dict[str, str]) -> None:
+    def _mount_layer(self, layer: dict[str, Any]) -> None:
         """The workspace as it is, under a layer that takes in every change. Descriptors stand for paths: these could
         hold the letters that separate options."""
         workspace = self._template.workspace
         lower = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        place = f"{LAYERS}/{layer['name']}"
-        work = f"{place}/{layer['work']}"  # A new one each time: one that was used is refused.
-        os.mkdir(work, 0o700)
-        options = f"lowerdir=/proc/self/fd/{lower},upperdir={place}/upper,workdir={work},{layer['options']}"
+        place = walked_from_top(f"{LAYERS}/{layer['name']}")
+        upper = None if place is None else walked(place, "upper")
+        if place is None or upper is None or identity(upper) != layer["upper"]:
+            raise Replaced(f"{self._site['layers']}/{layer['name']}/upper")
+        os.mkdir(layer["work"], 0o700, dir_fd=place)  # A new one each time: one that was used is refused.
+        options = (
+            f"lowerdir=/proc/self/fd/{lower},upperdir=/proc/self/fd/{upper},"
+            f"workdir=/proc/self/fd/{place}/{layer['work']},{layer['options']}"
+        )
         kernel.mount("haft", f"/proc/self/fd/{lower}", "overlay", MS_NOSUID | MS_NODEV, options)
-        os.close(lower)
+        for descriptor in (lower, place, upper):
+            os.close(descriptor)
         self._opened.append(os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
 
     def _open_mounts(self) -> None:

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+
+
+class Replaced(OSError):
+    """Something else lies where the call was resolved to."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.ESTALE, "it was replaced after the call was resolved", path)
+
+
+def check_same(path: str, which: list[int]) -> None:
+    """`Replaced` where something else lies there than was meant."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise Replaced(path) from None
+    if [found.st_dev, found.st_ino] != which:
+        raise Replaced(path)
 
 
 def walked(root: int, name: str) -> int | None:

@@ -24,7 +24,8 @@ The order carries the safety argument:
   and making it takes none of its time.
 - `transact` comes after `queue`, and around `confine`: what the call changed is known when nothing of it runs any more,
   and none of it counts before it was looked at.
-- `confine` comes after `approve`: the decision says what the walls let through.
+- `confine` comes after `approve`: the decision says what the walls let through. What confines a call is one value
+  (`confinement`): a person is shown it, the helper mounts it and refuses what was replaced since, the outcome tells it.
 - `shape` comes after `queue`: a deadline's clock runs only while the call is in progress.
 - `invoke` is last, and the only one that meets the tool.
 
@@ -39,8 +40,9 @@ from dataclasses import dataclass
 
 from haft.audit import Trail
 from haft.changes import Coverage
-from haft.contracts import Approver, Decision, HostId, Launcher, Limits, RunId, Workspace
+from haft.contracts import Approver, Decision, HostId, Launcher, Limits, RunId, Walls, Workspace
 from haft.pipeline.chain import Stage
+from haft.pipeline.confinement import Confinements
 from haft.pipeline.context import CallContext
 from haft.pipeline.desk import Desk, Questions
 from haft.pipeline.foreign import Foreign
@@ -63,11 +65,10 @@ from haft.pipeline.stages import (
     Validate,
 )
 from haft.pipeline.stages.approve import Agree, Hold
-from haft.pipeline.stages.confine import granted, thread_of
 from haft.policy.question import Question
 from haft.registry import Catalogue
 from haft.runs import Scribe
-from haft.sandbox import Sandbox
+from haft.sandbox import Sandbox, with_parents
 from haft.schedule import Admission
 
 
@@ -105,19 +106,15 @@ class Parts:
 
 def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[Stage, ...]:
     """The pipeline, outermost first."""
-    holding: set[RunId] = set()
+    confinements = Confinements(parts.sandbox)
 
     def launcher(run: Run) -> Launcher:
-        call, decision = run.call, run.decision
-        return parts.sandbox.launcher(
-            decision.profile,
-            granted(call),
-            neutral=decision.neutral,
-            unasked=decision.unasked,
-            layer=call.layer,
-            activated=decision.activated,
-            thread=thread_of(call) if call.run in holding else None,
-        )
+        async def confinement() -> Walls:
+            walls = run.call.walls
+            # What runs in this process has no sandbox; the commands that it starts have.
+            return await confinements.of(run) if walls is None or run.tool.spec.hosting == "in-process" else walls
+
+        return parts.sandbox.launcher_within(confinement, run.call.layer)
 
     def context(run: Run) -> CallContext:
         return CallContext(run, parts.workspace, launcher, parts.limits)
@@ -136,16 +133,16 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     decide = Decide(parts.decide, parts.sandbox, parts.coverage)
     return (
         Record(live, parts.scribe, parts.trail, parts.host, parts.durability),
-        Resolve(parts.catalogue, parts.renew),
+        Resolve(parts.catalogue, parts.renew, with_parents),
         validate,
         decide,
-        Approve(desk, parts.agree, parts.hold, validate, decide, parts.sandbox, previewing),
+        Approve(desk, parts.agree, parts.hold, validate, decide, parts.sandbox, confinements, previewing),
         Settle(desk, parts.coverage),
         ApproveBuild(desk, parts.sandbox),
         Queue(Admission(parts.limits.max_concurrent)),
         Prepare(context),
-        Transact(parts.coverage, parts.workspace, parts.sandbox),
-        Confine(parts.sandbox, holding),
+        Transact(parts.coverage, parts.workspace, parts.sandbox, confinements),
+        Confine(parts.sandbox, confinements),
         Shape(
             parts.limits,
             parts.tool_seconds,

@@ -24,6 +24,7 @@ from haft.contracts import (
     Status,
     Stream,
     Tool,
+    Walls,
     Workspace,
     revised,
 )
@@ -60,8 +61,8 @@ class Run:
 
     __slots__ = (
         "_alive", "_cancel_told", "_facts", "_is_carried", "_keeper", "_next_seq", "_observers", "_outcome", "_task",
-        "_waiters", "call", "changes", "ended_children", "is_put_down", "noted", "notes", "show", "shown", "started_at",
-        "states", "status", "workspace",
+        "_waiters", "call", "changes", "confined", "ended_children", "is_put_down", "noted", "notes", "show", "shown",
+        "started_at", "states", "status", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, keeper: Keeper) -> None:
@@ -75,6 +76,8 @@ class Run:
         """Where output is gathered; there from the first piece on."""
         self.show: Callable[[Run], ShownOutput] | None = None
         """Makes `shown`; set while the tool may write."""
+        self.confined: tuple[object, Walls] | None = None
+        """What confines it, and what that was resolved from: see `Confinements`."""
         self.changes: Changes | None = None
         """What became of the files it changed, once that is known."""
         self.workspace: Workspace | None = None

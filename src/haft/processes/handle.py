@@ -47,6 +47,8 @@ class Ending:
     """The limit that its thread's `/tmp` passed, and how much that holds."""
     stale: bool = False
     """Whether it was not started because the helper sees another directory than we do, or ended before."""
+    replaced: str | None = None
+    """Where something else lay than the call was resolved to, so that it was not started."""
     kept: bool = False
     """Whether what it was forked from is there for another call."""
 

@@ -75,6 +75,8 @@ class HelperHandle:
         report = json.loads(self._words)
         if report.get("stale"):
             return Ending(status=127, stale=True)
+        if "replaced" in report:
+            return Ending(status=127, replaced=report["replaced"])
         return Ending(
             status=report["status"],
             ended=tuple(EndedChild(pid, name) for pid, name in report["ended"]),

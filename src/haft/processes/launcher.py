@@ -19,6 +19,7 @@ from typing import Any
 
 from haft.contracts import (
     Command,
+    Conflict,
     Exit,
     LimitExceeded,
     Limits,
@@ -122,7 +123,7 @@ class ProcessLauncher:
                 begun.feed.close()
             for drain in drains:
                 drain.close()
-        if ending.failed is None and not ending.stale:
+        if ending.failed is None and ending.replaced is None and not ending.stale:
             self._ran()
         if ending.ended or ending.left:
             sink.ended((*ending.ended, *ending.left))
@@ -212,10 +213,19 @@ def check(command: Command) -> None:
             raise ToolFailed("an argument or environment variable holds a NUL byte, which no program can receive")
 
 
+def replaced(path: str) -> Conflict:
+    """The error of a call that was resolved to something that does not lie there any more."""
+    return Conflict(
+        f"it was not run: {path} is not what it was when the call was decided about", hint="look at it, and call again"
+    )
+
+
 def exit_of(command: Command, ending: Ending, limits: Limits) -> Exit:
     """The ending in the shell's terms. A command that never started is an error, and so is one that a limit ended."""
     if ending.stale:
         raise Stale
+    if ending.replaced is not None:
+        raise replaced(ending.replaced)
     if ending.spilled is not None:
         name, used = ending.spilled
         raise ScratchFull(name, getattr(limits, name), used)

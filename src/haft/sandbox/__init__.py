@@ -12,6 +12,7 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.sandbox.abilities import Abilities
     from haft.sandbox.environment import WITH_NETWORK, safe_path
+    from haft.sandbox.identities import with_parents
     from haft.sandbox.sandbox import IN_PROCESS, Mode, Sandbox
     from haft.sandbox.site import CACHES, Site, can_be_hidden, home_of, needed
     from haft.sandbox.terms import OWN_PLACES
@@ -32,6 +33,7 @@ __getattr__ = face(
     {
         "abilities": "Abilities",
         "environment": "WITH_NETWORK safe_path",
+        "identities": "with_parents",
         "sandbox": "IN_PROCESS Mode Sandbox",
         "site": "CACHES Site can_be_hidden home_of needed",
         "terms": "OWN_PLACES",

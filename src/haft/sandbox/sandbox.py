@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -46,14 +47,15 @@ from haft.contracts import (
 )
 from haft.contracts.secrets import SHORTEST
 from haft.files.activated import activated_in, state_of
-from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter
+from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter, replaced
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
 from haft.sandbox.evidence import NEVER, Ground, judge, looked_for_credentials, swallowed, waited_for_network
 from haft.sandbox.granting import Granting
+from haft.sandbox.identities import Identity, identities, identity
 from haft.sandbox.network_signs import CURL_UNRESOLVED
 from haft.sandbox.site import TMP, Site, survey
-from haft.sandbox.terms import Terms, amounts, identity
+from haft.sandbox.terms import Terms, amounts
 from haft.sandbox.thread_scratch import ThreadScratch
 from haft.sandbox.toolchains import is_below
 
@@ -208,12 +210,16 @@ class Sandbox:
         closed: bool = False,
         activated: str | None = None,
         thread: str | None = None,
+        found: tuple[Identity, ...] = (),
     ) -> Walls:
-        """The walls of a call; `closed`: without what was granted to every call; `activated`: with the programs of the
-        activated environment, which must still be in that state; with a `thread` whose `/tmp` it may see. `Unconfined`
-        where walls are required and cannot be built."""
+        """The walls of a call, whose tool was made of what was `found`; `closed`: without what was granted to every
+        call; `activated`: with the programs of the activated environment, which must still be in that state; with a
+        `thread` whose `/tmp` it may see. `Unconfined` where walls are required and cannot be built."""
         abilities = await self.ready()
         programs = None if activated is None or unasked or neutral else self._as_agreed(activated)
+        if programs is not None:
+            found = (*found, *identities((programs, os.path.join(programs, "bin"))))
+        root = identity(self._workspace)
         grants = grants if closed else self._granted | grants
         if self._never_network:
             grants = replace(grants, network=False)
@@ -224,14 +230,19 @@ class Sandbox:
             raise Unconfined("; ".join(missing))
         if self._mode == "off" or not abilities.layers:
             why = "`sandbox.mode` is `off`" if self._mode == "off" else "; ".join(abilities.missing())
+            path = tuple(self._granting.paths(grants.path, "path"))
             return Walls(
                 "none",
                 True,
-                path=tuple(self._granting.paths(grants.path, "path")),
+                path=path,
                 env=grants.env,
+                identities=identities(path),
+                found=found,
+                root=root,
                 neutral=neutral,
                 unasked=unasked,
                 activated=programs,
+                activated_state=activated,
                 reason=why,
             )
         site = self.site
@@ -247,10 +258,13 @@ class Sandbox:
             hidden=site.hidden if abilities.namespaces else (),
             path=path,
             env=grants.env,
-            identities=tuple((each, *identity(each)) for each in dict.fromkeys((*write, *read, *path))),
+            identities=identities((*write, *read, *path)),
+            found=found,
+            root=root,
             neutral=neutral,
             unasked=unasked,
             activated=programs,
+            activated_state=activated,
             layers=abilities.layers,
             reason="; ".join(abilities.missing()) or None,
             never_network=self._never_network,
@@ -278,6 +292,33 @@ class Sandbox:
             return
         with self.scratch.held(walls.scratch) as is_held:
             yield walls if is_held else replace(walls, scratch=None)
+
+    async def writable(self, grants: Grants) -> tuple[str, ...]:
+        """The workspace, and what else a call with these grants may write; nothing where no sandbox says so."""
+        if self._mode == "off" or not (await self.ready()).layers:
+            return ()
+        return (self.site.workspace, *self._granting.paths((self._granted | grants).write, "write"))
+
+    def check(self, walls: Walls) -> None:
+        """`Conflict` where a call was resolved to something that does not lie there any more. Where there are mounts,
+        they hold what they show against the same, and this only says so sooner."""
+        gone = [] if identity(self._workspace) == walls.root else [self._workspace]
+        if "namespaces" not in walls.layers:
+            known = (*walls.identities, *walls.found)
+            gone += [path for path, *which in known if which != [0, 0] and list(identity(path)) != which]
+        if gone:
+            raise replaced(gone[0])
+        if walls.activated is not None and walls.activated_state is not None:
+            self._as_agreed(walls.activated_state)
+
+    def later(self, walls: Walls) -> Walls:
+        """The walls of a later command of the same call: what was replaced in the workspace by then, the call may have
+        replaced itself."""
+
+        def outside(known: tuple[Identity, ...]) -> tuple[Identity, ...]:
+            return tuple(one for one in known if not is_below(one[0], (self._workspace,)))
+
+        return replace(walls, identities=outside(walls.identities), found=outside(walls.found), activated_state=None)
 
     def _as_agreed(self, state: str) -> str:
         """Where the activated environment lies, if it is still what was decided about."""
@@ -308,22 +349,24 @@ class Sandbox:
         activated: str | None = None,
         thread: str | None = None,
     ) -> Launcher:
-        """What starts commands for one call; with a `thread` whose `/tmp` it may see."""
-        return _Behind(
-            self,
-            profile,
-            grants,
-            neutral=neutral,
-            unasked=unasked,
-            layer=layer,
-            activated=activated,
-            thread=thread,
+        """What starts commands, each confined anew; with a `thread` whose `/tmp` they may see."""
+        confine = functools.partial(
+            self.confine, profile, grants, neutral=neutral, unasked=unasked, activated=activated, thread=thread
         )
+        return _Behind(self, confine, grants, layer=layer)
+
+    def launcher_within(self, confinement: Callable[[], Awaitable[Walls]], layer: Layer | None) -> Launcher:
+        """What starts the commands of one call, all within one confinement."""
+        return _Behind(self, confinement, layer=layer, is_of_one_call=True)
 
     def asking_launcher(self) -> AskingLauncher:
         """What starts foreign programs only to ask them something: they write nothing and reach nobody, whatever was
         granted to calls."""
-        return _Behind(self, "read-only", NO_GRANTS, neutral=False, unasked=True, layer=None, closed=True)
+        return self._asking(NO_GRANTS)
+
+    def _asking(self, grants: Grants) -> _Behind:
+        confine = functools.partial(self.confine, "read-only", grants, unasked=True, closed=True)
+        return _Behind(self, confine, grants, closed=True)
 
     async def no_layer(self, layer: Layer) -> str | None:
         """Why calls cannot work above the workspace, if they cannot: found out by doing it."""
@@ -473,7 +516,10 @@ class Sandbox:
     def _stale(self, attempt: int) -> None:
         self._replace_zygote()
         if attempt == 2:
-            raise StartFailed("the working directory was replaced while the command was about to start") from None
+            raise Conflict(
+                "it was not run: the working directory was replaced while the command was about to start",
+                hint="call it again",
+            ) from None
 
     def _leave(self, helper: Starter) -> None:
         """A call of it is over: one that was replaced ends with its last."""
@@ -496,7 +542,7 @@ class Sandbox:
 
     def _environment(self, walls: Walls) -> Mapping[str, str]:
         """Built once for each kind of walls: most calls share theirs. Granted variables are never kept."""
-        walls = replace(walls, layer=None, scratch=None)
+        walls = replace(walls, layer=None, scratch=None, identities=(), found=(), root=(0, 0), activated_state=None)
         if walls.env:
             others = {name: value for name, value in self._env.items() if name not in walls.env}
             granted = {name: self._host[name] for name in walls.env if name in self._host}
@@ -617,31 +663,26 @@ class _Masked:
 
 
 class _Behind:
-    """The launcher of one call. Commands above one layer run one after another."""
+    """Starts commands behind the walls that `confine` gives. Those above one layer run one after another."""
 
     def __init__(
         self,
         sandbox: Sandbox,
-        profile: Profile,
-        grants: Grants,
+        confine: Callable[[], Awaitable[Walls]],
+        grants: Grants = NO_GRANTS,
         *,
-        neutral: bool,
-        unasked: bool,
-        layer: Layer | None,
+        layer: Layer | None = None,
         closed: bool = False,
-        activated: str | None = None,
-        thread: str | None = None,
+        is_of_one_call: bool = False,
     ) -> None:
-        self._activated = activated
-        self._closed = closed
-        self._thread = thread
-        self._layer = layer
-        self._turn = asyncio.Lock()
         self._sandbox = sandbox
-        self._profile = profile
+        self._confine = confine
         self._grants = grants
-        self._neutral = neutral
-        self._unasked = unasked
+        self._layer = layer
+        self._closed = closed
+        self._is_of_one_call = is_of_one_call
+        self._has_begun = False
+        self._turn = asyncio.Lock()
 
     @property
     def granted(self) -> Grants:
@@ -651,22 +692,17 @@ class _Behind:
         """For who is asked something: see `AskingLauncher`."""
         if grants == NO_GRANTS:
             return self
-        some = Grants(network=grants.network, env=grants.env, read=grants.read)
-        return _Behind(self._sandbox, "read-only", some, neutral=False, unasked=True, layer=None, closed=True)
+        return self._sandbox._asking(Grants(network=grants.network, env=grants.env, read=grants.read))
 
     async def is_walled(self) -> bool:
         return (await self._sandbox.ready()).namespaces
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
-        walls = await self._sandbox.confine(
-            self._profile,
-            self._grants,
-            neutral=self._neutral,
-            unasked=self._unasked,
-            closed=self._closed,
-            activated=self._activated,
-            thread=self._thread,
-        )
+        walls = await self._confine()
+        if self._has_begun:
+            walls = self._sandbox.later(walls)
+        self._has_begun = self._is_of_one_call
+        self._sandbox.check(walls)
         if self._closed and (secrets := self._sandbox.granted_secrets(self._grants)):
             sink = _Masked(sink, secrets)
         try:

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.contracts import PROCESS_LIMITS, Command, Limits, Walls
+from haft.sandbox.evidence import OWN_TO_EACH
 from haft.sandbox.granting import OWN_CODE
+from haft.sandbox.identities import identity
 from haft.sandbox.protected import protected_names
 from haft.sandbox.site import Site
 from haft.sandbox.toolchains import is_below
@@ -40,7 +42,7 @@ class Terms:
     def kind(self, walls: Walls, command: Command) -> Mapping[str, Any]:
         """What its room must have before it can be opened: the network, and what is shown besides."""
         site = self._site
-        which = {path: [device, inode] for path, device, inode in walls.identities}
+        which = {path: [device, inode] for path, device, inode in (*walls.found, *walls.identities)}
         shown = [*walls.path, *(os.path.realpath(path) for path in command.readable)]
         extra: list[list[Any]] = [
             [path, path, False, which.get(path) or list(identity(path))]
@@ -65,6 +67,10 @@ class Terms:
         known = (site.workspace, *(target for _source, target in site.show))
         return is_below(path, (*site.hidden, site.state_home)) and not is_below(path, known)
 
+    def _is_as_on_host(self, path: str, walls: Walls) -> bool:
+        """Whether a call sees what lies there on the host."""
+        return not is_below(path, OWN_TO_EACH) and not self._is_unseen(path, walls)
+
     def _granted_to(self, walls: Walls) -> tuple[str, ...]:
         """What may be written besides the workspace as a whole."""
         return walls.writable[1:] if walls.writable[:1] == (self._site.workspace,) else walls.writable
@@ -82,9 +88,16 @@ class Terms:
         layer = None
         if walls.layer is not None:
             self.work = f"work-{os.urandom(8).hex()}"
-            layer = {"name": walls.layer.name, "options": walls.layer.options, "work": self.work}
+            layer = {
+                "name": walls.layer.name,
+                "options": walls.layer.options,
+                "upper": walls.layer.upper,
+                "work": self.work,
+            }
+        kind = self.kind(walls, command) if kind is None else kind
         return {
-            "kind": self.kind(walls, command) if kind is None else kind,
+            "kind": kind,
+            "same": self._same(walls, kind),
             "walls": {
                 "profile": "workspace" if opened else walls.profile,
                 "network": walls.network,
@@ -99,8 +112,18 @@ class Terms:
             "calls": self._limits.max_concurrent,
             "directory": os.path.normpath(os.path.join(site.workspace, command.cwd)),
             "identity": [here.st_dev, here.st_ino],
-            "root": list(identity(self._workspace)),
+            "root": list(walls.root),
         }
+
+    def _same(self, walls: Walls, kind: Mapping[str, Any]) -> list[list[Any]]:
+        """What must be what it was, and is seen by the call without being bound for it by itself: what is bound is
+        looked at when that is done."""
+        bound = [source for source, *_rest in kind["extra"]]
+        return [
+            [path, device, inode]
+            for path, device, inode in (*walls.identities, *walls.found)
+            if inode and path not in bound and (is_below(path, bound) or self._is_as_on_host(path, walls))
+        ]
 
     def _scratch(self, walls: Walls) -> Mapping[str, Any] | None:
         """Its thread's `/tmp`, which holds at most as many bytes as one that lies in memory."""
@@ -138,12 +161,3 @@ class Terms:
 def amounts(limits: Limits) -> dict[str, Any]:
     """The limits on processes, by name."""
     return {name: getattr(limits, name) for name in PROCESS_LIMITS}
-
-
-def identity(path: str) -> tuple[int, int]:
-    """Which file or directory it is; nothing that exists where there is none."""
-    try:
-        found = os.stat(path, follow_symlinks=False)
-    except OSError:
-        return 0, 0
-    return found.st_dev, found.st_ino

@@ -51,7 +51,7 @@ class OverlayTransaction:
         self._top = top.state_of(self._upper)
         self._began = time.time()
         self._stamp = take_stamp(self._place)
-        self.layer = Layer(name, layer_options())
+        self.layer = Layer(name, layer_options(), (mine.st_dev, mine.st_ino))
         self._doubt: str | None = None
 
     def is_untouched(self) -> bool:

@@ -27,11 +27,11 @@ from haft.contracts import (
     grants_from,
 )
 from haft.pipeline.chain import Proceed
+from haft.pipeline.confinement import Confinements
 from haft.pipeline.desk import Desk, request_of, to_answer, told_of
 from haft.pipeline.hooks import preview_of
 from haft.pipeline.masking import as_meant
 from haft.pipeline.run import Run
-from haft.pipeline.stages.confine import granted, thread_of
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
 from haft.policy.allowable import with_variables
@@ -54,10 +54,12 @@ class Approve:
         validate: Validate,
         decide: Decide,
         sandbox: Sandbox,
+        confinements: Confinements,
         previewing: Callable[[Run], ToolContext],
     ) -> None:
         self._previewing = previewing
         self._sandbox = sandbox
+        self._confinements = confinements
         self._desk = desk
         self._agree = agree
         self._hold = hold
@@ -174,19 +176,7 @@ class Approve:
 
     async def _walls(self, run: Run) -> Walls:
         """What will confine it."""
-        spec, decision = run.tool.spec, run.decision
-        if spec.hosting == "in-process":
-            return IN_PROCESS
-        if spec.hosting == "session":
-            return await self._sandbox.confine_session(spec.grants)
-        return await self._sandbox.confine(
-            decision.profile,
-            granted(run.call),
-            neutral=decision.neutral,
-            unasked=decision.unasked,
-            activated=decision.activated,
-            thread=thread_of(run.call),
-        )
+        return IN_PROCESS if run.tool.spec.hosting == "in-process" else await self._confinements.of(run)
 
     @staticmethod
     def _settle(run: Run, by: str, action: Action, reason: str) -> None:

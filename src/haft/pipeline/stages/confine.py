@@ -11,16 +11,13 @@ from dataclasses import replace
 from haft.contracts import (
     NO_GRANTS,
     BadUsage,
-    Call,
-    Conflict,
-    Grants,
     LimitsApplied,
     Outcome,
-    RunId,
     Walls,
     revised,
 )
 from haft.pipeline.chain import Proceed
+from haft.pipeline.confinement import Confinements, granted
 from haft.pipeline.run import Run
 from haft.policy.approval.environments import finds_environment
 from haft.sandbox import IN_PROCESS, Sandbox
@@ -29,40 +26,20 @@ from haft.sandbox import IN_PROCESS, Sandbox
 class Confine:
     """Next to the tool: nothing comes between the walls and what they hold."""
 
-    def __init__(self, sandbox: Sandbox, holding: set[RunId]) -> None:
-        """`holding` are the runs that have the `/tmp` of their thread right now."""
+    def __init__(self, sandbox: Sandbox, confinements: Confinements) -> None:
         self._sandbox = sandbox
-        self._holding = holding
+        self._confinements = confinements
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        call, decision = run.call, run.decision
         hosting = run.tool.spec.hosting
         if hosting == "in-process":
             run.revise(walls=IN_PROCESS)
             return await proceed(run)
         if hosting == "session":
             return await self._in_session(run, proceed)
-        walls = await self._sandbox.confine(
-            decision.profile,
-            granted(call),
-            neutral=decision.neutral,
-            unasked=decision.unasked,
-            activated=decision.activated,
-            thread=thread_of(call),
-        )
-        if call.walls is not None and not set(call.walls.identities) <= set(walls.identities):
-            raise Conflict(
-                f"`{call.name}` was not run: what was granted is not there any more, or something else is in its place",
-                hint="look at it, and call again",
-            )
-        with self._sandbox.scratch_for(walls) as walls:
-            if walls.scratch is not None:
-                self._holding.add(run.id)
+        with self._sandbox.scratch_for(await self._confinements.of(run)) as walls:
             run.revise(walls=walls)
-            try:
-                return await self._behind(walls, run, proceed)
-            finally:
-                self._holding.discard(run.id)
+            return await self._behind(walls, run, proceed)
 
     async def _behind(self, walls: Walls, run: Run, proceed: Proceed) -> Outcome:
         may_find = not run.decision.unasked and finds_environment(run.tool.spec)
@@ -101,7 +78,7 @@ class Confine:
                 f"nothing can be granted to a single call of `{run.call.name}`: its process outlives its calls",
                 hint="call it without, or grant it to the process: `grant` on the plugin's entry in `plugins`",
             )
-        walls = await self._sandbox.confine_session(run.tool.spec.grants)
+        walls = await self._confinements.of(run)
         run.revise(walls=walls)
         outcome = await proceed(run)
         # What its code raised is not part of what it wrote.
@@ -119,13 +96,3 @@ def _why_not(run: Run) -> str:
     if granted(run.call) != NO_GRANTS:
         return f"a rule allowed the call, and gives it more than the programs there may have; {asks}"
     return f"a rule allowed the call, and nobody has agreed to the programs there as they are; {asks}"
-
-
-def thread_of(call: Call) -> str | None:
-    """The thread whose `/tmp` a call may see; None where it was not approved yet, and only tried."""
-    return None if call.decision is None or call.decision.action == "try" else call.thread
-
-
-def granted(call: Call) -> Grants:
-    """What opens walls for a call: what the caller brought, and what was decided."""
-    return call.grants | (call.decision.grants if call.decision is not None else NO_GRANTS)

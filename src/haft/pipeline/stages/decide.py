@@ -130,9 +130,8 @@ class Decide:
             )
         grants = call.grants | decision.grants
         if grants.write and spec.hosting != "in-process":
-            walls = await self._sandbox.confine("workspace", grants)
-            inside = walls.writable[0].rstrip("/") + "/" if walls.writable else "/"
-            if any(not path.startswith(inside) for path in walls.writable[1:]):
+            writable = await self._sandbox.writable(grants)
+            if any(not path.startswith(writable[0].rstrip("/") + "/") for path in writable[1:]):
                 raise BadUsage(
                     f"`{call.name}` cannot be tried with writing outside the workspace: that cannot be taken back",
                     hint="call it without --try, or without that --write",

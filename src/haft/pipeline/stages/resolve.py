@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from haft.contracts import NO_SECRETS, Outcome, configured
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.registry import Catalogue
 
+Identify = Callable[[Sequence[str]], tuple[tuple[str, int, int], ...]]
+"""Tells which files these are, so that others in their place are noticed."""
+
 
 class Resolve:
     """From a name to a tool. What lies on disk may have changed since it was found: `renew` looks again, where a tool
     is not there or not what it was."""
 
-    def __init__(self, catalogue: Catalogue, renew: Callable[[str], Awaitable[None]] | None) -> None:
+    def __init__(
+        self, catalogue: Catalogue, renew: Callable[[str], Awaitable[None]] | None, identify: Identify
+    ) -> None:
+        self._identify = identify
         self._catalogue = catalogue
         self._renew = renew
 
@@ -26,5 +32,6 @@ class Resolve:
                 if tool is None or (tool.spec.hosting != "in-process" and tool.spec.files):
                     await self._renew(call.name)
             tool = configured(self._catalogue.get(call.name, call.thread), call.config)
-            run.revise(tool=tool, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))
+            found = self._identify(tool.spec.files) if tool.spec.hosting == "per-call" else ()
+            run.revise(tool=tool, found=found, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))
         return await proceed(run)

@@ -12,8 +12,8 @@ from dataclasses import replace
 from haft.changes import ChangesTool, Coverage, Fate, Owner, Settled, Stopped, Transaction, to_the_end
 from haft.contracts import NO_CHANGES, Changes, Failure, Outcome, RunId, Session, Workspace, revised
 from haft.pipeline.chain import Proceed
+from haft.pipeline.confinement import Confinements, granted
 from haft.pipeline.run import Run
-from haft.pipeline.stages.confine import granted
 from haft.sandbox import Sandbox
 
 OUTSIDE = "a command of it ran outside of the layer that was to take in its changes"
@@ -23,8 +23,9 @@ _STOPPED = ("timed-out", "limit-exceeded")
 class Transact:
     """Under a place of the queue, around the walls."""
 
-    def __init__(self, coverage: Coverage, workspace: Workspace, sandbox: Sandbox) -> None:
+    def __init__(self, coverage: Coverage, workspace: Workspace, sandbox: Sandbox, confinements: Confinements) -> None:
         self._sandbox = sandbox
+        self._confinements = confinements
         self._coverage = coverage
         self._workspace = workspace
 
@@ -57,15 +58,10 @@ class Transact:
 
     async def _cannot_write(self, run: Run) -> bool:
         """Whether walls keep it from every file that could be tracked: then there is nothing to cover."""
-        spec, decision = run.tool.spec, run.decision
-        if spec.hosting == "session":
-            walls = await self._sandbox.confine_session(spec.grants)
-            return "namespaces" in walls.layers and not walls.writable
-        if decision.profile != "read-only" or spec.hosting != "per-call":
+        hosting = run.tool.spec.hosting
+        if hosting == "in-process" or (hosting == "per-call" and run.decision.profile != "read-only"):
             return False
-        walls = await self._sandbox.confine(
-            "read-only", granted(run.call), neutral=decision.neutral, unasked=decision.unasked
-        )
+        walls = await self._confinements.of(run)
         return "namespaces" in walls.layers and not walls.writable
 
     async def _ended(self, run: Run, transaction: Transaction, outcome: Outcome) -> Outcome:
@@ -111,13 +107,12 @@ class Transact:
     async def _spared(self, run: Run) -> tuple[str, ...]:
         """What was granted to be written. What runs in this process has no walls, and its changes are judged all the
         same."""
-        call, spec = run.call, run.tool.spec
-        if spec.hosting == "session":
-            return (await self._sandbox.confine_session(spec.grants)).writable
-        if call.walls is not None and call.walls.writable:
-            return call.walls.writable
-        grants = granted(call)
-        return (await self._sandbox.confine("workspace", grants)).writable if grants.write else ()
+        walls = run.call.walls
+        if walls is not None and walls.writable:
+            return walls.writable
+        if run.tool.spec.hosting != "in-process" or not granted(run.call).write:
+            return ()
+        return await self._sandbox.writable(granted(run.call))
 
     @staticmethod
     def _hinted(outcome: Outcome) -> Outcome:
