@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
-from haft.authoring.check.descriptions import vague
+from haft.sources.checks.descriptions import vague
 from haft.surfaces.cli.main import run
 
 USE = ("tools", "use", "--approve")

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from haft.authoring.check import check_targets, checking, describing, targets_of
+from haft.authoring.check import check_targets, checking, targets_of
 from haft.authoring.check.checking import AT_ONCE, MOST_AGAIN
 from haft.contracts import Exit
+from haft.sources.checks import describing
 
 
 class Launcher:

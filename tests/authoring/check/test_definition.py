@@ -2,8 +2,8 @@
 
 import pytest
 
-from haft.authoring.check.definition import check_definition, check_listing
 from haft.contracts import Listing, ToolSpec
+from haft.sources.checks.definition import check_definition, check_listing
 
 GOOD = "Run the tests of this project. Use it instead of a shell."
 PATH = {"path": {"type": "string", "description": "which file"}}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from haft.authoring.check.describing import check_behaviour
 from haft.sources.asking import Said
+from haft.sources.checks.describing import check_behaviour
 
 FINE = {"exit_code": 0, "seconds": 0.1}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from haft.authoring.check.descriptions import FRESH, check_description, vague
 from haft.builtin import builtin_tools
+from haft.sources.checks.descriptions import FRESH, check_description, vague
 
 GOOD = [
     "Run project tests. Use this tool instead of Bash for running tests in this workspace.",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.authoring.check.hidden import hidden_in, hidden_in_definition, hidden_in_source
+from haft.sources.checks.hidden import hidden_in, hidden_in_definition, hidden_in_source
 
 
 @pytest.mark.parametrize(

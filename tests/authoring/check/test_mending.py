@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from haft.authoring.check import CODES, Finding, mend
-from haft.authoring.check.files import check_rights, check_start, look
+from haft.sources.checks.files import check_rights, check_start, look
 
 SCRIPT = b"#!/bin/sh\necho 'name: x'\n"
 

@@ -5,8 +5,8 @@ import ast
 import pytest
 
 from haft.authoring.check import targets_of
-from haft.authoring.check.python_source import functions
-from haft.authoring.check.python_tools import check_python
+from haft.sources.python.checking import check_python
+from haft.sources.python.parsed_source import functions
 
 GOOD = '''from typing import Annotated
 from haft import ToolContext, tool

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from haft.authoring.check import target_at, targets_of
-from haft.authoring.check.files import check_inside
 from haft.contracts import BadUsage
+from haft.sources.checks.files import check_inside
 
 PLUGIN = 'case "$1" in\n  schema)\n    echo "{}" ;;\n  run) echo ;;\nesac\n'
 PYTHON = 'from haft import tool\n\n@tool\ndef add(a: int) -> int:\n    """Add."""\n    return a\n'

@@ -9,8 +9,9 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from haft.authoring.check import CODES, describing
+from haft.authoring.check import CODES
 from haft.authoring.making import KINDS, make
+from haft.sources.checks import describing
 from haft.surfaces.cli.commands import check as command
 from haft.surfaces.cli.main import run
 from haft.surfaces.cli.words.parameters import LATER, OPTIONS

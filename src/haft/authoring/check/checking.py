@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from haft.authoring.check.amp_toolbox import check_executable
-from haft.authoring.check.bash_plugin import check_plugin
-from haft.authoring.check.findings import Report
-from haft.authoring.check.python_tools import check_python
-from haft.authoring.check.skill import check_skill
-from haft.authoring.check.studio import check_template
 from haft.authoring.check.targets import Target
 from haft.contracts import Launcher
+from haft.sources.agent_studio.checking import check_template
+from haft.sources.amp_toolbox.checking import check_executable
+from haft.sources.bash_plugin.checking import check_plugin
+from haft.sources.checks.findings import Report
+from haft.sources.python.checking import check_python
+from haft.sources.skills.checking import check_skill
 
 AT_ONCE: Final = 16
 MOST_WAITED_FOR: Final = 64

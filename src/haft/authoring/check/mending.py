@@ -12,10 +12,10 @@ import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from haft.authoring.check.files import BOM, MOST_READ, is_all_text
-from haft.authoring.check.findings import Finding
 from haft.contracts import BadUsage, HaftError, PathEscapes
 from haft.files import Root, shown
+from haft.sources.checks.files import BOM, MOST_READ, is_all_text
+from haft.sources.checks.findings import Finding
 from haft.sources.skills.skill import lies_in
 
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from haft.authoring.check.files import look
-from haft.authoring.check.findings import Finding
-from haft.authoring.check.python_tools import is_python_tools
-from haft.authoring.check.skill import tool_folders
-from haft.authoring.check.studio import ENTRY
 from haft.contracts import BadUsage
+from haft.sources.agent_studio.checking import ENTRY
 from haft.sources.amp_toolbox.finding import is_data
 from haft.sources.bash_plugin.finding import DESCRIPTOR as PLUGINS_FILE
 from haft.sources.bash_plugin.finding import is_bash_plugin
+from haft.sources.checks.files import look
+from haft.sources.checks.findings import Finding
+from haft.sources.python.checking import is_python_tools
+from haft.sources.skills.checking import tool_folders
 from haft.sources.skills.skill import SKILL_FILE, TOOL_FOLDERS, lies_in
 
 Format = Literal["amp-toolbox", "bash-plugin", "agent-studio", "python", "skill"]

@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.authoring.check.studio import check_template
 from haft.authoring.directories import make_directory
 from haft.authoring.studio.gathering import is_left_out
 from haft.authoring.studio.manifest import PACK_MANIFEST, Entry, Pack, read_pack
@@ -24,6 +23,7 @@ from haft.authoring.studio.places import held, is_same, is_template_folder, pass
 from haft.authoring.studio.unpacking import unpack
 from haft.contracts import BadUsage, StorageFailed
 from haft.files import shown
+from haft.sources.agent_studio.checking import check_template
 from haft.sources.agent_studio.finding import ENTRY
 from haft.sources.agent_studio.manifest import MANIFEST_FILE, Manifest
 from haft.sources.agent_studio.names import check_template_name, name_of_folder, new_folder_name, slug_of

@@ -13,14 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.authoring.check.findings import Report
-from haft.authoring.check.studio import check_template
 from haft.authoring.studio.gathering import Piece, Room, gather
 from haft.authoring.studio.manifest import FOLDERS, PACK_MANIFEST, Entry, manifest_of
 from haft.authoring.studio.unpacking import MOST_DIRECTORY, folded
 from haft.contracts import BadUsage, StorageFailed
 from haft.files import shown
+from haft.sources.agent_studio.checking import check_template
 from haft.sources.agent_studio.names import check_template_name, name_of_folder, new_folder_name, slug_of
+from haft.sources.checks.findings import Report
 
 if TYPE_CHECKING:
     from zipfile import ZipFile

@@ -15,10 +15,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.authoring.check.studio import check_template
 from haft.authoring.directories import make_directories, unmake_directories
 from haft.contracts import BadUsage, StorageFailed
 from haft.files import locked, shown
+from haft.sources.agent_studio.checking import check_template
 from haft.sources.agent_studio.finding import ENTRY
 from haft.sources.agent_studio.manifest import read_manifest
 from haft.sources.agent_studio.names import name_of_folder, slug_of

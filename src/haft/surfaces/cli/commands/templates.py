@@ -54,7 +54,7 @@ def complete_templates(_ctx: click.Context, _parameter: click.Parameter, incompl
 @click.pass_context
 def check_templates(context: click.Context, folders: tuple[str, ...], packing: bool) -> None:
     """What is wrong with templates: those in DIR, else all that are configured. Exits 1 where there are errors."""
-    from haft.authoring.check.studio import check_template
+    from haft.authoring.check import check_template
 
     said = context.find_object(Globals) or Globals()
     wanted = [path for folder in folders or places_of(said).directories for path in _templates_at(folder, folders)]

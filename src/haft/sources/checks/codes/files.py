@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from haft.authoring.check.codes.model import Code
+from haft.sources.checks.codes.model import Code
 
 FILES: Final = (
     Code(

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from haft.authoring.check.definition import check_name, check_reserved, listed, no_type
-from haft.authoring.check.descriptions import check_description
-from haft.authoring.check.files import Looked, check_file, look
-from haft.authoring.check.findings import Finding, Report
-from haft.authoring.check.hidden import hidden_in_definition
-from haft.authoring.check.python_source import Function, aliases, dotted, functions, mentions, parse, said_in
 from haft.schema.docstring import read_docstring
+from haft.sources.checks.definition import check_name, check_reserved, listed, no_type
+from haft.sources.checks.descriptions import check_description
+from haft.sources.checks.files import Looked, check_file, look
+from haft.sources.checks.findings import Finding, Report
+from haft.sources.checks.hidden import hidden_in_definition
+from haft.sources.python.parsed_source import Function, aliases, dotted, functions, mentions, parse, said_in
 
 KIND: Final = "python"
 _CONTEXT: Final = "ToolContext"

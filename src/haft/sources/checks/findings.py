@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from haft.authoring.check.codes import CODES, Level
+from haft.sources.checks.codes import CODES, Level
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from haft.authoring.check.definition import check_definition, listed
-from haft.authoring.check.describing import check_behaviour
-from haft.authoring.check.files import check_file, check_first_line, look
-from haft.authoring.check.findings import Finding, Report
 from haft.contracts import Command, Launcher
 from haft.schema import shortened
 from haft.sources.amp_toolbox.starting import own_places
 from haft.sources.asking import ask
+from haft.sources.checks.definition import check_definition, listed
+from haft.sources.checks.describing import check_behaviour
+from haft.sources.checks.files import check_file, check_first_line, look
+from haft.sources.checks.findings import Finding, Report
 
 KIND: Final = "bash-plugin"
 MODES: Final = ("flags", "positional", "json")

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Final
 
-from haft.authoring.check.files import Looked
-from haft.authoring.check.findings import Finding
+from haft.sources.checks.files import Looked
+from haft.sources.checks.findings import Finding
 
 MOST_PARSED: Final = 200_000
 LONGEST_LINE: Final = 20_000

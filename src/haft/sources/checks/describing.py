@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from haft.authoring.check.findings import Finding
 from haft.contracts.failure_lines import failure_line
 from haft.schema import shortened
 from haft.sources.asking import DESCRIBE_SECONDS, MOST_SAID, Said
+from haft.sources.checks.findings import Finding
 
 SLOW_SECONDS: Final = 1.0
 _WROTE: Final = re.compile(r"read-only file ?system|\bEROFS\b|Errno 30\b", re.IGNORECASE)

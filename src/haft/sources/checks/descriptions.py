@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from haft.authoring.check.findings import Finding
+from haft.sources.checks.findings import Finding
 
 FEWEST_WORDS: Final = 4
 """Fewer say nothing."""

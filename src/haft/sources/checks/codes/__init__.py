@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from haft.authoring.check.codes.asking import ASKING
-from haft.authoring.check.codes.definitions import DEFINITIONS
-from haft.authoring.check.codes.files import FILES
-from haft.authoring.check.codes.formats import FORMATS
-from haft.authoring.check.codes.model import Code, Level
 from haft.contracts import BadUsage, near_miss
+from haft.sources.checks.codes.asking import ASKING
+from haft.sources.checks.codes.definitions import DEFINITIONS
+from haft.sources.checks.codes.files import FILES
+from haft.sources.checks.codes.formats import FORMATS
+from haft.sources.checks.codes.model import Code, Level
 
 CODES: Final[dict[str, Code]] = {each.code: each for each in (*FILES, *ASKING, *DEFINITIONS, *FORMATS)}
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from haft.authoring.check.descriptions import check_description
-from haft.authoring.check.files import check_file, look
-from haft.authoring.check.findings import Finding, Report
-from haft.authoring.check.hidden import hidden_in_definition
+from haft.sources.checks.descriptions import check_description
+from haft.sources.checks.files import check_file, look
+from haft.sources.checks.findings import Finding, Report
+from haft.sources.checks.hidden import hidden_in_definition
 from haft.sources.skills.front_matter import FrontMatter, read_front_matter
 from haft.sources.skills.skill import SKILL_FILE, TOOL_FOLDERS
 

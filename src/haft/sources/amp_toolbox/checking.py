@@ -8,10 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from haft.authoring.check.definition import check_definition, check_schema, listed, no_type
-from haft.authoring.check.describing import check_behaviour
-from haft.authoring.check.files import Looked, check_file, check_inside, check_start, look
-from haft.authoring.check.findings import Finding, Report
 from haft.contracts import Launcher, clean_tool_name
 from haft.schema import from_words, shortened
 from haft.sources.amp_toolbox.asking import ask
@@ -19,6 +15,10 @@ from haft.sources.amp_toolbox.describing import fetching_hint, script
 from haft.sources.amp_toolbox.reading import NO_DESCRIPTION, Description, Unreadable, read_description
 from haft.sources.amp_toolbox.separator import shown_by
 from haft.sources.asking import Said
+from haft.sources.checks.definition import check_definition, check_schema, listed, no_type
+from haft.sources.checks.describing import check_behaviour
+from haft.sources.checks.files import Looked, check_file, check_inside, check_start, look
+from haft.sources.checks.findings import Finding, Report
 
 KIND: Final = "amp-toolbox"
 PREFIX: Final = "tb__"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from haft.authoring.check.findings import Finding
-from haft.authoring.check.hidden import hidden_in_source
 from haft.files import shown
+from haft.sources.checks.findings import Finding
+from haft.sources.checks.hidden import hidden_in_source
 
 MOST_READ: Final = 2_000_000
 """Bytes of a source that are looked at."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from haft.authoring.check.findings import Finding
+from haft.sources.checks.findings import Finding
 
 _KINDS: Final = (
     ("a mark that turns the direction of writing", "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"),

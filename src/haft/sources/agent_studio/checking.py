@@ -11,17 +11,17 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from haft.authoring.check.definition import check_reserved, check_schema, listed
-from haft.authoring.check.descriptions import check_description
-from haft.authoring.check.files import check_file, look
-from haft.authoring.check.findings import Finding, Report
-from haft.authoring.check.hidden import hidden_in_definition
 from haft.contracts import ToolFailed
 from haft.schema import shortened
 from haft.sources.agent_studio.names import is_template_name, name_of_folder
 from haft.sources.agent_studio.reading import read_template
 from haft.sources.agent_studio.requirements import understood
 from haft.sources.agent_studio.template import Parameters, Problem
+from haft.sources.checks.definition import check_reserved, check_schema, listed
+from haft.sources.checks.descriptions import check_description
+from haft.sources.checks.files import check_file, look
+from haft.sources.checks.findings import Finding, Report
+from haft.sources.checks.hidden import hidden_in_definition
 
 KIND: Final = "agent-studio"
 ENTRY: Final = "tool.py"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from haft.authoring.check.descriptions import check_description
-from haft.authoring.check.findings import Finding, Report
-from haft.authoring.check.hidden import hidden_in_definition
 from haft.contracts import BadConfig, Listing, clean_tool_name
 from haft.schema import excess, shortened, validator_for
+from haft.sources.checks.descriptions import check_description
+from haft.sources.checks.findings import Finding, Report
+from haft.sources.checks.hidden import hidden_in_definition
 
 _TYPED: Final = frozenset(
     ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "not", "if", "properties", "items", "$dynamicRef")
