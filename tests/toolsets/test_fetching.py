@@ -15,13 +15,14 @@ from haft.config.config import load_config
 from haft.contracts import BadConfig, StartFailed
 from haft.registry import Catalogue
 from haft.sandbox import Sandbox
-from haft.service import fetching as fetching_module
 from haft.sources.bash_plugin import PluginReference
-from haft.storage import KeptDefinitions, StateHome
+from haft.storage import StateHome
+from haft.toolsets import fetching as fetching_module
+from haft.toolsets.formats import Host
 from haft.toolsets.git_source import source_of
 from haft.toolsets.lock_file import read_pins
 from haft.toolsets.looking import looking_launcher
-from haft.toolsets.plugins import Plugins
+from haft.toolsets.plugins import BashPluginSource
 
 TOOL = """#!/usr/bin/env bash
 case "$1" in
@@ -88,22 +89,24 @@ def named(place, *entries, **more):
 
 def loaded(place):
     config = load_config(str(place.workspace), os.environ, trust_home=place.home.path)
-    return Plugins(config, str(place.workspace), KeptDefinitions(place.home.definitions, "1"))
+    host = Host(str(place.workspace), place.home, os.environ, None, None)
+    host.configure(config)
+    return BashPluginSource(host)
 
 
 def fetched(plugins):
     """Fetch what is not there; how the first plugin stands then."""
-    asyncio.run(plugins.fetching.fetch(plugins._unfetched(), lambda _done, _all: None))
-    return plugins.fetching.standing(plugins.references[0])
+    asyncio.run(plugins.plugins.fetching.fetch(plugins.plugins.unfetched(), lambda _done, _all: None))
+    return plugins.plugins.fetching.standing(plugins.plugins.references[0])
 
 
 def updated(plugins):
-    return asyncio.run(plugins.fetching.update(plugins.references, lambda _done, _all: None))[0]
+    return asyncio.run(plugins.plugins.fetching.update(plugins.plugins.references, lambda _done, _all: None))[0]
 
 
 def listed(plugins):
     catalogue = Catalogue()
-    plugins.fill(catalogue)
+    catalogue.take("bash-plugin", plugins.find())
     return catalogue.listings(all=True)
 
 
@@ -116,7 +119,7 @@ def test_a_tag_is_fetched_pinned_and_found_like_a_folder(place, repository):
     async def renew():
         catalogue = Catalogue()
         with looking_launcher(str(place.workspace), place.home) as launcher:
-            await plugins.renew(catalogue, launcher, lambda *count: told.append(count))
+            catalogue.take("bash-plugin", await plugins.refresh(launcher, lambda *count: told.append(count)))
         return catalogue.listings()
 
     (tool,) = asyncio.run(renew())
@@ -158,7 +161,7 @@ def test_a_table_names_a_subdirectory_with_a_plugin_of_its_own(place, repository
     )
     plugins = loaded(place)
     standing = fetched(plugins)
-    assert [file.path for file in plugins._files()] == [f"{standing.place}/plugins/inner/inner.bash"]
+    assert [file.path for file in plugins.plugins.files()] == [f"{standing.place}/plugins/inner/inner.bash"]
 
 
 def test_a_moved_tag_is_seen_and_followed_only_by_an_update(place, repository):
@@ -166,11 +169,11 @@ def test_a_moved_tag_is_seen_and_followed_only_by_an_update(place, repository):
     first = fetched(plugins).commit
     second = commit(repository, "two")
     git(repository, "tag", "--force", "--annotate", "--message", "again", "v1")
-    assert asyncio.run(plugins.fetching.remote(plugins.references[0])) == second
+    assert asyncio.run(plugins.plugins.fetching.remote(plugins.plugins.references[0])) == second
     assert fetched(plugins).commit == first
     done = updated(plugins)
     assert (done.before, done.commit, done.problem) == (first, second, None)
-    assert plugins.fetching.standing(plugins.references[0]).commit == second
+    assert plugins.plugins.fetching.standing(plugins.plugins.references[0]).commit == second
 
 
 def test_nothing_is_needed_once_it_is_there(place, repository):
@@ -178,10 +181,10 @@ def test_nothing_is_needed_once_it_is_there(place, repository):
     first = fetched(plugins)
     shutil.rmtree(repository)
     again = loaded(place)
-    assert not again._unfetched() and again.fetching.standing(again.references[0]) == first
+    assert not again.plugins.unfetched() and again.plugins.fetching.standing(again.plugins.references[0]) == first
     done = updated(again)
     assert "no repository" in done.problem and done.commit == first.commit
-    assert again.fetching.standing(again.references[0]) == first
+    assert again.plugins.fetching.standing(again.plugins.references[0]) == first
 
 
 def test_a_pin_that_cannot_be_fetched_names_the_cure_and_is_not_replaced(place, repository):
@@ -203,7 +206,7 @@ def test_what_failed_is_tried_again_after_a_while_only(place, repository, monkey
     assert "no tag, branch or commit `maim`; did you mean `main`?" in standing.problem
     (tool,) = listed(plugins)
     assert tool.state == "broken" and "no tag, branch or commit `maim`" in tool.reason
-    assert not plugins._unfetched() and not place.lock.exists()
+    assert not plugins.plugins.unfetched() and not place.lock.exists()
     monkeypatch.setattr(fetching_module, "AGAIN_SECONDS", 0.0)
     git(repository, "tag", "maim")
     assert fetched(plugins).place is not None
@@ -212,11 +215,11 @@ def test_what_failed_is_tried_again_after_a_while_only(place, repository, monkey
 def test_one_that_fails_leaves_the_others_alone(place, repository):
     plugins = named(place, f"bash+git:{repository.parent}/nothing", f"bash+git:{repository}#v1")
     assert "no repository" in fetched(plugins).problem
-    assert plugins.fetching.standing(plugins.references[1]).place is not None
+    assert plugins.plugins.fetching.standing(plugins.plugins.references[1]).place is not None
 
 
 def test_two_fetch_at_once_and_agree(place, repository):
-    one, two = named(place, f"bash+git:{repository}#v1"), loaded(place)
+    one, two = named(place, f"bash+git:{repository}#v1").plugins, loaded(place).plugins
 
     async def both():
         await asyncio.gather(*(each.fetching.fetch(each.references, lambda _done, _all: None) for each in (one, two)))
@@ -313,7 +316,7 @@ def test_what_unfolds_to_very_many_files_is_refused_before_any_is_written(place,
 def test_a_cache_that_calls_could_write_is_refused(place, repository):
     for inside in (place.workspace / "kept", place.home.path, "~/.cache/kept"):
         plugins = named(place, f"bash+git:{repository}#v1", plugin_cache_dir=str(inside))
-        assert not plugins._unfetched()
+        assert not plugins.plugins.unfetched()
         assert "set `plugin_cache_dir`" in listed(plugins)[0].reason
 
 
@@ -327,7 +330,7 @@ def test_the_cache_is_where_caches_are_unless_calls_have_their_own_there(place, 
 def test_a_lock_file_that_cannot_be_understood_is_said_and_left(place, repository):
     place.lock.write_text('{"version": 1, "plugins": [{"url": "x", "ref": null, "commit": "HEAD"}]}')
     plugins = named(place, f"bash+git:{repository}#v1")
-    assert not plugins._unfetched()
+    assert not plugins.plugins.unfetched()
     assert "haft.lock cannot be understood" in listed(plugins)[0].reason
     assert "HEAD" in place.lock.read_text()
 
@@ -335,11 +338,11 @@ def test_a_lock_file_that_cannot_be_understood_is_said_and_left(place, repositor
 def test_what_is_off_is_not_fetched(place, repository):
     plugins = named(place, f"bash+git:{repository}#v1", disabled_plugins=["greeter"])
     (tool,) = listed(plugins)
-    assert tool.state == "disabled" and "disabled_plugins" in tool.reason and not plugins._unfetched()
+    assert tool.state == "disabled" and "disabled_plugins" in tool.reason and not plugins.plugins.unfetched()
     place.file.write_text(f'plugins = ["bash+git:{repository}#v1"]\n')
     plugins = loaded(place)
     (tool,) = listed(plugins)
-    assert tool.state == "disabled" and "allow_bash_tools" in tool.reason and not plugins._unfetched()
+    assert tool.state == "disabled" and "allow_bash_tools" in tool.reason and not plugins.plugins.unfetched()
 
 
 @pytest.mark.parametrize("form", ['"bash+git:{}#v1"', '{{bash_tool = {{git = "{}", ref = "v1"}}}}'])
@@ -348,7 +351,7 @@ def test_a_workspace_that_nobody_trusts_fetches_nothing(place, repository, form)
         f"plugins = [{form.format(repository)}]\n[plugin_policy]\nallow_bash_tools = true\n"
     )
     plugins = loaded(place)
-    assert not plugins._unfetched()
+    assert not plugins.plugins.unfetched()
     assert all(one.state == "broken" and "haft trust" in one.reason for one in listed(plugins))
     assert not place.cache.exists()
 
@@ -362,7 +365,7 @@ def test_a_workspace_that_is_named_by_a_link_is_trusted_no_more(place, repositor
     place.workspace = tmp_path / "link"
     place.workspace.symlink_to("workspace")
     plugins = loaded(place)
-    assert not plugins._unfetched()
+    assert not plugins.plugins.unfetched()
     assert {one.spec.provenance for one in listed(plugins) if one.spec.origin.endswith("x.bash")} == {"workspace"}
 
 

@@ -170,6 +170,8 @@ class Listing:
     spec: ToolSpec
     state: State = "ready"
     reason: str | None = None
+    source: str = ""
+    """Who found it, where a source answers for all that it finds."""
 
     @property
     def enabled(self) -> bool:

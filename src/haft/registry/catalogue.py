@@ -32,8 +32,6 @@ class _Entry:
 
     listing: Listing
     tool: Tool | None
-    source: str = ""
-    """Who found it, where a source answers for all that it finds."""
     checked: bool = False
     """Whether the input schema has been compiled, and everyone may call it."""
 
@@ -71,7 +69,7 @@ class Catalogue:
         _require_name(spec)
         free = self._free_name(spec)
         if free is None:
-            entry = _Entry(Listing(spec, "duplicate", self._clash(spec, free)), None, source)
+            entry = _Entry(Listing(spec, "duplicate", self._clash(spec, free), source), None)
             self._duplicates.append(entry)
         else:
             reason = None
@@ -81,9 +79,9 @@ class Catalogue:
                 tool = RenamedTool(spec, tool)
             flaw = _flaw(spec)
             if flaw is None:
-                entry = _Entry(Listing(spec, "ready", reason), tool, source)
+                entry = _Entry(Listing(spec, "ready", reason, source), tool)
             else:
-                entry = _Entry(Listing(replace(spec, input_schema={}), "broken", flaw), None, source)
+                entry = _Entry(Listing(replace(spec, input_schema={}), "broken", flaw, source), None)
             self._named[free] = entry
         return entry
 
@@ -94,11 +92,11 @@ class Catalogue:
         if found == self._found.get(source, []):
             return False
         self._found[source] = found
-        self._named = {name: entry for name, entry in self._named.items() if entry.source != source}
-        self._duplicates = [entry for entry in self._duplicates if entry.source != source]
+        self._named = {name: entry for name, entry in self._named.items() if entry.listing.source != source}
+        self._duplicates = [entry for entry in self._duplicates if entry.listing.source != source]
         for one in found:
             if one.tool is None or one.state != "ready":
-                self._duplicates.append(_Entry(Listing(one.spec, one.state, one.reason), one.tool, source))
+                self._duplicates.append(_Entry(Listing(one.spec, one.state, one.reason, source), one.tool))
             else:
                 self._enter(one.tool, source)
         self._changed()
@@ -133,9 +131,9 @@ class Catalogue:
         """Take out what was added from a place before, and by no source."""
         for entry in list(self._named.values()):
             spec = entry.listing.spec
-            if spec.origin == origin and not entry.source and spec.provenance in ("user", "workspace"):
+            if spec.origin == origin and not entry.listing.source and spec.provenance in ("user", "workspace"):
                 del self._named[spec.name]
-        self._duplicates = [one for one in self._duplicates if one.source or one.listing.spec.origin != origin]
+        self._duplicates = [one for one in self._duplicates if one.listing.source or one.listing.spec.origin != origin]
 
     def get(self, name: str, thread: str | None = None) -> Tool:
         """The tool to call. Raises `UnknownTool`, or `BadConfig` where the name is known and cannot be called."""
@@ -148,6 +146,11 @@ class Catalogue:
         """The tool of this name, if there is one to call."""
         entry = self._named.get(name)
         return None if entry is None else entry.tool
+
+    def listing(self, name: str) -> Listing | None:
+        """The tool of this name as it is listed, if there is one to call."""
+        entry = self._named.get(name)
+        return None if entry is None or entry.tool is None else entry.listing
 
     def listings(self, *, all: bool = False, thread: str | None = None) -> list[Listing]:  # noqa: A002 - as `--all`
         """The tools that can be called, in a thread or in any, by name; with `all` the others too."""

@@ -290,16 +290,12 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
     from haft.registry import Catalogue
     from haft.toolsets.discovery import Discovery
 
-    discovery = None if workspace is None else Discovery(workspace, home, env)
-    is_incomplete = False
-    if discovery is None:
-        catalogue = Catalogue()
-        fill_catalogue(catalogue, (), installed=True)
-    else:
+    discovery = Discovery(workspace, home, env)
+    if workspace is not None:
         discovery.configure(load_config(workspace, env, trust_home=home.path))
-        catalogue = Catalogue(why_inactive=discovery.why_inactive)
-        fill_catalogue(catalogue, (), installed=True, builtin=discovery.fill_builtin)
-        is_incomplete = discovery.fill(catalogue)
+    catalogue = Catalogue(why_inactive=discovery.why_inactive)
+    fill_catalogue(catalogue, builtin=discovery.fill_builtin)
+    is_incomplete = discovery.fill(catalogue)
     listings = catalogue.listings(all=True)
     for listing in listings:
         if listing.enabled:
@@ -314,7 +310,7 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
             "tools",
             "broken" if one.state == "broken" else "warn",
             f"`{one.spec.name}` is {one.state}: {one.reason}",
-            _cure(one.spec),
+            discovery.cure(one),
         )
         for one in listings
         if not one.enabled and one.state != "inactive"
@@ -350,13 +346,3 @@ def _where_to_mend(rule: Rule) -> str:
     return (
         "`haft permissions edit` opens your own rules" if rule.origin == "user" else f"it is written in {rule.source}"
     )
-
-
-def _cure(spec: ToolSpec) -> str:
-    if spec.kind in ("amp-toolbox", "bash-plugin"):
-        return f"haft tools check {spec.origin}"
-    if spec.kind == "agent-studio":
-        return f"haft templates check {spec.origin}"
-    if spec.kind == "cli":
-        return f"it is described by {spec.origin}"
-    return f"it comes from {spec.origin}: mend or uninstall that package"

@@ -118,7 +118,8 @@ class ToolService:
         self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
         enablement = self.config.enablement
         sessions = Sessions(lambda: self._sandbox, lambda: self._coverage, lambda: self._trail)
-        self.discovery = Discovery(self.workspace, self.home, os.environ, sessions)
+        but = () if installed else ("python",)
+        self.discovery = Discovery(self.workspace, self.home, os.environ, sessions, but=but)
         self.discovery.configure(self.config)
         self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
         self._directory = working_directory(self.config, self.workspace)
@@ -139,7 +140,6 @@ class ToolService:
         fill_catalogue(
             self.catalogue,
             tools,
-            installed=installed,
             builtin=lambda catalogue: self.discovery.fill_builtin(catalogue, self._disk.renew),
         )
         self._is_incomplete = self.discovery.fill(self.catalogue)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.sources.answers import NOT_ASKED, Claim, Granted, Told, nothing
+    from haft.sources.answers import NOT_ASKED, Claim, Granted, nothing
     from haft.sources.asking import DESCRIBE_SECONDS, MOST_SAID, Said, ask, tail_of
+    from haft.sources.port import SourceHost, Target, Told, ToolSource
 
 __getattr__ = face(
     __name__,
     {
-        "answers": "Claim Granted NOT_ASKED Told nothing",
+        "answers": "Claim Granted NOT_ASKED nothing",
         "asking": "DESCRIBE_SECONDS MOST_SAID Said ask tail_of",
+        "port": "SourceHost Target Told ToolSource",
     },
 )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Grants, Provenance
+from haft.sources.port import Told
 
 AT_ONCE: Final = 48
 FAIR_SECONDS: Final = 2.0
@@ -28,8 +29,6 @@ Known = dict[str, Any]
 
 `passing` where it is not to be kept; `needs` names a program that was missing when it was asked; of a failure,
 `around` is what it may depend on, as it was then, and `was` what the file called itself before."""
-
-Told = Callable[[int, int], None]
 
 
 class Asked(Protocol):
@@ -126,6 +125,16 @@ class Answers:
         if "problem" in known:
             self._known[file.group][file.key] = {**known, "passing": True}
 
+    def forget_failure(self, file: Asked) -> None:
+        """Ask a file again that could not be understood, whoever looks next."""
+        if "problem" in self.of(file):
+            del self._known[file.group][file.key]
+            self._save(file.group)
+
+    def _save(self, group: str) -> None:
+        kept = {key: one for key, one in self._known[group].items() if not one.get("passing")}
+        self._definitions.save(group, kept)
+
     async def ask_one(
         self, file: A, ask: Ask[A], launcher: AskingLauncher, seconds: float, besides: Grants = NO_GRANTS
     ) -> Known:
@@ -161,8 +170,7 @@ class Answers:
         present = {file.key for file in every}
         for group in {file.group for file in wanted}:
             self._known[group] = {path: one for path, one in self._known[group].items() if path in present}
-            kept = {path: one for path, one in self._known[group].items() if not one.get("passing")}
-            self._definitions.save(group, kept)
+            self._save(group)
 
 
 def _told(grants: Grants) -> dict[str, Any] | None:

@@ -1,19 +1,22 @@
-"""What the sources of plugins have in common: files that are looked for, asked what they are, and listed."""
+"""What formats whose files are asked what they are have in common: looking for them, asking them, listing them."""
 
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from haft.contracts import AskingLauncher, Definitions, Found, Grants, Launcher, Provenance, State, ToolSpec
-from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Asked, Claim, Granted, Known, Told, nothing
+from haft.contracts import AskingLauncher, Definitions, Found, Grants, Provenance, State, ToolSpec
+from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Asked, Claim, Granted, Known, nothing
+from haft.sources.identity import identity_at
+from haft.sources.port import Told, ToolSource
 from haft.sources.surrounding import surroundings
 
 
-class PluginPart(Asked, Protocol):
-    """A file of a plugin."""
+class AskedFile(Asked, Protocol):
+    """A file that is asked what it is."""
 
     @property
     def path(self) -> str: ...
@@ -23,12 +26,12 @@ class PluginPart(Asked, Protocol):
     def problem(self) -> str | None: ...
 
 
-P = TypeVar("P", bound=PluginPart)
+P = TypeVar("P", bound=AskedFile)
 
 
-class AskedSource(ABC, Generic[P]):
-    """A source of tools that lie in files. `files` gives those that are configured; `why_disabled` says of one why it
-    is off."""
+class AskedSource(ToolSource, Generic[P]):
+    """A source of tools that lie in files. `files` gives those that there are; `why_disabled` says of one why it is
+    off."""
 
     def __init__(
         self,
@@ -39,23 +42,41 @@ class AskedSource(ABC, Generic[P]):
     ) -> None:
         self._files = files
         self._granted = granted
-        self._answers = Answers(definitions, lambda file: surroundings(file.path), self._granted_to)
+        self._answers = Answers(definitions, self.surroundings, self._granted_to)
         self._why_disabled = why_disabled
         self._seen: list[P] = []
         self._unasked: frozenset[str] = frozenset()
 
     def _granted_to(self, file: P, known: Mapping[str, Any]) -> Grants:
         """What a file may have when it is asked what it is."""
-        bare = self.bare(file)
+        bare = self.bare(file, {})
 
         def is_taken(name: str) -> bool:
             before = itertools.takewhile(lambda each: each.key != file.key, self._seen)
-            return any(name == (_said(self._answers.of(each)) or self.bare(each).name) for each in before)
+            return any(name == self._last_name(each) for each in before if self.holds_name(each))
 
-        return self._granted(Claim(_said(known), bare.name, bare.kind, file.path, file.provenance, is_taken))
+        said = self.said(known)
+        return self._granted(Claim(said, bare.name, bare.kind, file.path, file.provenance, is_taken))
+
+    def _last_name(self, file: P) -> str:
+        """What a file called its tool last; what it is listed by where it never did."""
+        return self.said(self._answers.of(file)) or self.bare(file, {}).name
+
+    def surroundings(self, file: P) -> str:
+        """What a file may depend on: another text when that changed."""
+        return surroundings(file.path)
+
+    def said(self, known: Mapping[str, Any]) -> str | None:
+        """What a file called its tool last."""
+        said = known.get("name", known.get("was"))
+        return said if isinstance(said, str) else None
+
+    def holds_name(self, file: P) -> bool:
+        """Whether no later file can have its name."""
+        return True
 
     @abstractmethod
-    async def describe(self, file: P, launcher: Launcher, seconds: float) -> Known:
+    async def describe(self, file: P, launcher: AskingLauncher, seconds: float) -> Known:
         """Ask one file what it is."""
 
     @abstractmethod
@@ -63,8 +84,49 @@ class AskedSource(ABC, Generic[P]):
         """The tools of a file that said what it is."""
 
     @abstractmethod
-    def bare(self, file: P) -> ToolSpec:
-        """What can be said of a file that has not spoken."""
+    def bare(self, file: P, known: Mapping[str, Any]) -> ToolSpec:
+        """What can be said of a file that has not spoken, but for what it said when it was another."""
+
+    def find(self) -> Iterable[Found]:
+        self.look()
+        return list(self.found())
+
+    @property
+    def is_incomplete(self) -> bool:
+        return bool(self.unknown())
+
+    async def refresh(
+        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+    ) -> Iterable[Found] | None:
+        import asyncio
+
+        is_other = await asyncio.to_thread(self.look)
+        if doubted is not None:
+            self.doubt(doubted)
+        if self.unknown():
+            is_other = True
+            # Without walls, files that a clone brought are not run because someone lists tools.
+            but = frozenset() if await launcher.is_walled() else frozenset({"workspace"})
+            await self.ask(launcher, told, but=but)
+        return list(self.found()) if is_other else None
+
+    def places(self) -> Iterable[str]:
+        for each in self._seen:
+            yield each.path
+            if os.path.islink(each.path):
+                yield os.path.realpath(each.path)
+
+    def due(self) -> bool:
+        # What a file depends on and lacks may lie anywhere.
+        return any("problem" in self._answers.of(each) for each in self._seen if each.problem is None)
+
+    def is_current(self, spec: ToolSpec) -> bool:
+        seen = next((each for each in self._seen if each.path == spec.origin), None)
+        return seen is not None and identity_at(spec.origin) == seen.identity
+
+    def forget_failure(self, file: P) -> None:
+        """Ask a file again when tools are listed, if it could not be understood before."""
+        self._answers.forget_failure(file)
 
     def look(self) -> bool:
         """See what lies there now; whether that is anything else than before."""
@@ -78,7 +140,7 @@ class AskedSource(ABC, Generic[P]):
     def doubt(self, name: str) -> None:
         """Ask again what could not be understood and is listed by this name."""
         for each in self._seen:
-            if self.bare(each).name == name:
+            if self.bare(each, self._answers.of(each)).name == name:
                 self._answers.doubt(each)
 
     async def ask(
@@ -93,29 +155,29 @@ class AskedSource(ABC, Generic[P]):
     def found(self) -> Iterator[Found]:
         """Every tool of every file, or why there is none."""
         for each in self._seen:
-            why_not = self.why_not(each)
-            if why_not is not None:
-                yield Found(self.bare(each), None, *why_not)
-                continue
-            known = self._answers.of(each)
-            if known.get("identity") != each.identity:
-                why = UNWALLED if each.provenance in self._unasked else NOT_ASKED
-                yield Found(self.bare(each), None, "broken", why)
-            elif "problem" in known:
-                state: State = "needs-config" if known.get("needsConfig") else "broken"
-                yield Found(self.bare(each), None, state, f"{each.path}: {known['problem']}")
+            if (why_not := self.why_not(each)) is not None:
+                yield Found(self.bare(each, {}), None, *why_not)
             else:
-                yield from self.tools_of(each, known)
+                yield from self.found_at(each, self._answers.of(each))
+
+    def found_at(self, each: P, known: Mapping[str, Any]) -> Iterator[Found]:
+        """The tools of one file, by what is known of it."""
+        if known.get("identity") != each.identity:
+            why = UNWALLED if each.provenance in self._unasked else NOT_ASKED
+            yield Found(self.bare(each, known), None, "broken", why)
+        elif "problem" in known:
+            state: State = "needs-config" if known.get("needsConfig") else "broken"
+            yield Found(self.bare(each, known), None, state, self.told(each, known["problem"]))
+        else:
+            yield from self.tools_of(each, known)
+
+    def told(self, each: P, problem: str) -> str:
+        """A problem, for whoever may not see which file has it."""
+        return f"{each.path}: {problem}"
 
     def why_not(self, each: P) -> tuple[State, str] | None:
         """Why a file's tools could not be called, whatever it says."""
         if each.problem is not None:
-            return "broken", f"{each.path}: {each.problem}"
+            return "broken", self.told(each, each.problem)
         why = self._why_disabled(each)
         return None if why is None else ("disabled", why)
-
-
-def _said(known: Mapping[str, Any]) -> str | None:
-    """What a file called its tool last."""
-    said = known.get("name", known.get("was"))
-    return said if isinstance(said, str) else None

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from haft.toolsets.environments.cold import note_cold, why_cold
     from haft.toolsets.environments.installer import find_uv
     from haft.toolsets.fetching import Standing, Updated
+    from haft.toolsets.formats import Host
     from haft.toolsets.keeping_up import KeepingUp
     from haft.toolsets.looking import looking_launcher
-    from haft.toolsets.plugins import Plugins
+    from haft.toolsets.plugins import BashPluginSource, ConfiguredPlugins, PythonPluginSource
     from haft.toolsets.sessions import Sessions
 
 __getattr__ = face(
@@ -31,7 +32,8 @@ __getattr__ = face(
         "fetching": "Standing Updated",
         "keeping_up": "KeepingUp",
         "looking": "looking_launcher",
-        "plugins": "Plugins",
+        "formats": "Host",
+        "plugins": "BashPluginSource ConfiguredPlugins PythonPluginSource",
         "sessions": "Sessions",
     },
 )

@@ -6,38 +6,21 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-from haft.config.config import Config
-from haft.contracts import AskingLauncher, Definitions, Provenance, near_miss
-from haft.registry import Catalogue
+from haft.contracts import Provenance, near_miss
 from haft.sources.cli.source import CommandLines, Line
+from haft.toolsets.formats import Host
 
-CLI: Final = "cli"
 _KEYS: Final = ("spec", "click", "argparse", "python", "program", "prefix")
 
 
-class ConfiguredCommandLines:
+class CommandLineSource(CommandLines):
     """Those of one workspace and its user."""
 
-    def __init__(self, config: Config, workspace: str, definitions: Definitions) -> None:
-        self._workspace = os.path.realpath(workspace)
-        source = config.sources["cli"]
-        lines = [self._line(name, told, source) for name, told in config.values["cli"].items()]
-        self.source = CommandLines(lines, definitions, self._workspace)
-
-    def fill(self, catalogue: Catalogue) -> bool:
-        """Put in what is known; whether there is anything to ask."""
-        self.source.look()
-        catalogue.take(CLI, self.source.found())
-        return bool(self.source.unknown())
-
-    async def renew(self, catalogue: Catalogue, launcher: AskingLauncher) -> None:
-        """Look again, ask what is not known, and put in what there is."""
-        changed = self.source.look()
-        if self.source.unknown():
-            await self.source.ask(launcher)
-            changed = True
-        if changed:
-            catalogue.take(CLI, self.source.found())
+    def __init__(self, host: Host) -> None:
+        self._workspace = host.workspace
+        source = host.config.sources["cli"]
+        lines = [self._line(name, told, source) for name, told in host.config.values["cli"].items()]
+        super().__init__(lines, host.definitions, host.workspace)
 
     def _line(self, name: str, told: Mapping[str, Any], source: str) -> Line:
         is_file = os.path.isabs(source)

@@ -1,16 +1,15 @@
-"""The tools that lie on disk: found, asked what they are, put into the catalogue, and looked at again.
+"""The tools that there are for a workspace: found, asked what they are, put into the catalogue, and looked at again.
 
-What is known from earlier is there at once. What is new or was changed is asked, behind walls, and kept. Nothing here
-is imported by whoever has none of it, but for a look at a few directories.
+What is known from earlier is there at once. What is new or was changed is asked, behind walls, and kept. Formats are
+known here by their `ToolSource` alone; `formats.py` has the table.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, cast
 
 from haft.contracts import (
     NO_GRANTS,
@@ -19,165 +18,111 @@ from haft.contracts import (
     BadUsage,
     Found,
     Grants,
+    HaftError,
     Kind,
-    Launcher,
-    Provenance,
+    Listing,
     Secrets,
     SessionLauncher,
     ToolSpec,
     clean_tool_name,
 )
 from haft.registry import Catalogue
-from haft.sources.amp_toolbox import Place, Separators, Toolboxes, as_found, candidate, standard_places
-from haft.sources.answers import Claim
-from haft.sources.skills import Activations, Skill, Skills, SkillTool
-from haft.storage import KeptDefinitions, StateHome
+from haft.storage import StateHome
+from haft.toolsets import formats
+from haft.toolsets.formats import Host
 
 if TYPE_CHECKING:
     import asyncio
 
     from haft.config.config import Config
     from haft.config.placeholders import Unset
-    from haft.sources.amp_toolbox.exports import Export
-    from haft.sources.amp_toolbox.finding import Candidate
-    from haft.toolsets.command_lines import ConfiguredCommandLines
-    from haft.toolsets.describe_grants import DescribeGrants
-    from haft.toolsets.origins import Origins
-    from haft.toolsets.plugins import Plugins
-    from haft.toolsets.templates import ConfiguredTemplates
+    from haft.sources.port import Told, ToolSource
 
-TOOLBOXES: Final = "amp-toolbox"
-SKILL: Final = "skill"
 UNSET: Final = "unset"
-_KINDS: Final[dict[str, Kind]] = {"cli": "cli", "plugins": "bash-plugin", "templates.instances": "agent-studio"}
-
-Told = Callable[[int, int], None]
 
 
 class Discovery:
-    """What one workspace and its user have on disk. Use it from one loop."""
+    """The sources of one workspace and its user. Use it from one loop."""
 
     def __init__(
         self,
-        workspace: str,
+        workspace: str | None,
         home: StateHome,
         env: Mapping[str, str],
         sessions: SessionLauncher | None = None,
         *,
         follows_exports: bool = True,
+        but: Collection[str] = (),
     ) -> None:
-        """`sessions` starts what outlives a call; without it such tools are listed, and cannot be called. With
-        `follows_exports`, executables that stand for a tool are taken for it."""
-        from haft.version import __version__
-
-        self._workspace = os.path.realpath(workspace)
-        self._env = env
-        self._sessions = sessions
-        self._definitions = KeptDefinitions(home.definitions, __version__)
-        self.skills = Skills(self._workspace, self._definitions, env)
-        self.activations = Activations(home.path, self._workspace)
-        self._configured: tuple[str, ...] = ()
-        self._separators = Separators()
-        self._toolboxes: Toolboxes | None = None
-        self._plugins: Plugins | None = None
-        self._templates: ConfiguredTemplates | None = None
-        self._command_lines: ConfiguredCommandLines | None = None
-        self._home = home.path
-        self._state = home
-        self._grants: DescribeGrants | None = None
-        self._config: Config | None = None
-        self._catalogue: Catalogue | None = None
-        self._follows_exports = follows_exports
-        self._opened = functools.partial(_elsewhere, home, env, sessions)
-        self._origins: Origins | None = None
-        """Once an executable was found that stands for a tool."""
-        self._skill: SkillTool | None = None
+        """Without a workspace, what there is everywhere. `sessions` starts what outlives a call; without it such tools
+        are listed, and cannot be called. With `follows_exports`, executables that stand for a tool are taken for it.
+        `but` names formats that are left out."""
+        opened = functools.partial(_elsewhere, home, env, sessions)
+        self._host = Host(workspace or os.curdir, home, env, sessions, opened if follows_exports else None)
+        self._formats = {
+            one.name: one
+            for one in formats.FORMATS
+            if one.name not in but and (workspace is not None or not one.needs_workspace)
+        }
+        self._sources: dict[str, ToolSource] = {}
+        self.activations = self._host.activations
         self._turn: asyncio.Lock | None = None
 
     def configure(self, config: Config) -> None:
-        """Take in the directories and separators that were configured, and what rules let tools have."""
-        self._config = config
-        self._definitions.context = confinement_of(config)
-        if config.values["permissions"]:
-            from haft.toolsets.describe_grants import DescribeGrants
+        """Take in what is configured, before anything is looked for."""
+        self._host.configure(config)
 
-            self._grants = DescribeGrants(config, self._state, self._workspace)
-        self._configured = tuple(self._directories(config))
-        self._separators = self._configured_separators(config)
-        if config.values["plugins"]:
-            from haft.toolsets.plugins import Plugins
+    def source(self, name: str) -> ToolSource:
+        """The source of that name, opened when it is first wanted."""
+        if name not in self._sources:
+            self._sources[name] = self._formats[name].open(self._host)
+        return self._sources[name]
 
-            self._plugins = Plugins(config, self._workspace, self._definitions, self._sessions, self._granted)
-        if config.values["templates.paths"] or config.values["templates.instances"]:
-            self._templates = self._configured_templates(config)
-        if config.values["cli"]:
-            from haft.toolsets.command_lines import ConfiguredCommandLines
+    def sources(self) -> Iterator[ToolSource]:
+        """The sources that may find something here."""
+        for one in self._formats.values():
+            if not one.settings or any(self._host.settings.get(setting) for setting in one.settings):
+                yield self.source(one.name)
 
-            self._command_lines = ConfiguredCommandLines(config, self._workspace, self._definitions)
-
-    def _configured_separators(self, config: Config) -> Separators:
-        def separators(beneath: Mapping[str, tuple[Any, str]]) -> Separators:
-            name = "toolbox.separator"
-            marks, source = beneath.get(name, (config.values[name], config.sources[name]))
-            special = {self._directory(key, source) if os.sep in key else key: mark for key, mark in marks.items()}
-            name = "toolbox.text_separator"
-            return Separators(beneath.get(name, (config.values[name],))[0], special)
-
-        return replace(separators(config.beneath), workspaces=separators({}))
-
-    def _configured_templates(self, config: Config) -> ConfiguredTemplates:
-        from haft.toolsets.templates import ConfiguredTemplates
-
-        return ConfiguredTemplates(config, self._workspace, self._definitions, self._home, self._env)
+    def every_source(self) -> list[ToolSource]:
+        """One for each format; the one that takes any file comes last."""
+        ordered = sorted(self._formats.values(), key=lambda one: one.takes_any_file)
+        return [self.source(one.name) for one in ordered]
 
     @property
     def secrets(self) -> Secrets:
-        """What templates declare to be secret of the parameters that they are given."""
-        return NO_SECRETS if self._templates is None else self._templates.source.secrets
+        """What is secret of any tool, whoever calls it."""
+        return functools.reduce(Secrets.__or__, (source.secrets for source in self._sources.values()), NO_SECRETS)
 
     def closed_to_calls(self) -> list[str]:
         """What calls may not write in the workspace, since it would be run without being looked at."""
-        return [] if self._templates is None else list(self._templates.environments_inside())
-
-    def _directories(self, config: Config) -> Iterator[str]:
-        for source, paths in config.lists.get("toolbox.paths", ()):
-            yield from (self._directory(path, source) for path in paths)
-
-    def _directory(self, path: str, source: str) -> str:
-        """A path as it was written in a file, or said by a caller."""
-        base = os.path.dirname(source) if os.path.isabs(source) else self._workspace
-        return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+        return [path for source in self._sources.values() for path in source.closed_to_calls()]
 
     def why_inactive(self, spec: ToolSpec, thread: str | None) -> str | None:
         """Why a tool of a skill has not joined a thread; None where it has."""
-        skill = spec.meta.get("skill") if spec.kind == "amp-toolbox" else None
-        if skill is None or spec.meta.get("skillFolder") in self.activations.of(thread):
+        folder = spec.meta.get("skillFolder")
+        if folder is None or folder in self.activations.of(thread):
             return None
-        return f"its skill `{skill}` is not active: `haft skills activate {skill}`"
+        return f"its skill `{spec.meta['skill']}` is not active: `haft skills activate {spec.meta['skill']}`"
 
     def fill_builtin(self, catalogue: Catalogue, changed: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Put in the built-in tool by which agents read skills. `changed` is awaited when one became active."""
-        self._skill = self._skill or SkillTool(
-            self.skills,
-            self.activations,
-            changed or _nobody,
-            lambda thread: catalogue.listings(all=True, thread=thread),
-        )
-        catalogue.take(SKILL, [Found(self._skill.spec, self._skill)])
+        """Put in the built-in tools that depend on what there is. `changed` is awaited when a source has others."""
+        self._host.catalogue = catalogue
+        self._host.renew = changed or self._host.renew
+        self._fill(catalogue, is_builtin=True)
 
     def fill(self, catalogue: Catalogue) -> bool:
         """Put in what is known; whether there is anything to ask."""
-        self._catalogue = catalogue
-        toolboxes = self._boxes()
-        toolboxes.look()
-        catalogue.take(TOOLBOXES, toolboxes.found())
-        if self._templates is not None:
-            self._templates.fill(catalogue)
-        if self._config is not None:
-            catalogue.take(UNSET, (found for one in self._config.unset if (found := _needing(one)) is not None))
-        unknown = [bool(toolboxes.unknown()), self._origins is not None and self._origins.are_unasked]
-        unknown += [source.fill(catalogue) for source in (self._plugins, self._command_lines) if source is not None]
-        return any(unknown)
+        self._host.catalogue = catalogue
+        self._fill(catalogue, is_builtin=False)
+        if self._host.is_configured:
+            catalogue.take(UNSET, filter(None, map(self._needing, self._host.config.unset)))
+        return any(source.is_incomplete for source in self.sources())
+
+    def _fill(self, catalogue: Catalogue, *, is_builtin: bool) -> None:
+        for source in self.sources():
+            if self._formats[source.name].is_builtin == is_builtin:
+                catalogue.take(source.name, source.find())
 
     async def renew(
         self,
@@ -186,189 +131,77 @@ class Discovery:
         told: Told = lambda _done, _all: None,
         *,
         doubted: str | None = None,
+        only: Collection[str] | None = None,
     ) -> None:
-        """Look again, ask what is not known, and put in what there is. What could not be understood and is listed by
-        the name `doubted` is asked again."""
+        """Look again, ask what is not known, and put in what there is: of all sources, or `only` of some. Tools that
+        could not be understood and are listed by the name `doubted` are asked again. A source that fails does not keep
+        the others from it; its error is raised at the end."""
         import asyncio
 
         self._turn = self._turn or asyncio.Lock()
+        failed: HaftError | OSError | None = None
         async with self._turn:
-            self._catalogue = catalogue
-            toolboxes = self._boxes()
-            others = self._origins is not None and await self._origins.renew(launcher)
-            seen = await asyncio.to_thread(toolboxes.look)
-            if doubted is not None:
-                toolboxes.doubt(doubted)
-            unknown = toolboxes.unknown()
-            if unknown:
-                # Without walls, files that a clone brought are not run because someone lists tools.
-                but = frozenset() if await launcher.is_walled() else frozenset({"workspace"})
-                await toolboxes.ask(launcher, told, but=but)
-            if seen or unknown or others:
-                catalogue.take(TOOLBOXES, toolboxes.found())
-            if self._plugins is not None:
-                await self._plugins.renew(catalogue, launcher, told, doubted=doubted)
-            if self._templates is not None:
-                await self._templates.renew(catalogue)
-            if self._command_lines is not None:
-                await self._command_lines.renew(catalogue, launcher)
-            self.fill_builtin(catalogue)
+            self._host.catalogue = catalogue
+            for source in self.sources():
+                if only is not None and source.name not in only:
+                    continue
+                try:
+                    found = await source.refresh(launcher, told, doubted=doubted)
+                except (HaftError, OSError) as error:
+                    failed = failed or error
+                    continue
+                if found is not None:
+                    catalogue.take(source.name, found)
+        if failed is not None:
+            raise failed
 
-    def is_current(self, spec: ToolSpec) -> bool:
-        """Whether a tool is still what it was when its file was last looked at."""
-        if "export" in spec.meta and spec.kind == "amp-toolbox":
-            whole = self._origins is None or self._origins.is_current(spec.meta["export"])
-            return whole and self._boxes().is_current(spec.origin)
-        if "plugin" in spec.meta:
-            return self._plugins is None or self._plugins.is_current(spec.origin, spec.kind)
-        if spec.kind == "cli":
-            return self._command_lines is None or self._command_lines.source.is_current(spec)
-        if spec.kind == "agent-studio":
-            return self._templates is None or self._templates.source.is_current(spec.origin)
-        return spec.kind != "amp-toolbox" or self._boxes().is_current(spec.origin)
+    def is_current(self, listing: Listing) -> bool:
+        """Whether a tool is still what it was when its source last looked."""
+        source = self._sources.get(listing.source)
+        return source is None or source.is_current(listing.spec)
 
-    def sets_separator(self, name: str, path: str) -> bool:
-        """Whether a setting says what stands between name and value for a tool."""
-        from haft.files.links import lies_inside
+    def cure(self, listing: Listing) -> str:
+        """What to do about a tool that cannot be called."""
+        if listing.source in self._sources:
+            return self._sources[listing.source].cure(listing.spec)
+        return f"it comes from {listing.spec.origin}"
 
-        described = name.removeprefix("tb__")
-        provenance = "workspace" if lies_inside(path, self._workspace) else "user"
-        return self._separators.chosen(described, path, os.path.dirname(path), provenance) is not None
+    def is_checked_at_origin(self, listing: Listing) -> bool:
+        """Whether a tool is checked where it lies; else its definition alone is."""
+        return listing.source in self._formats and self.source(listing.source).is_checked_at_origin(listing.spec)
 
-    def searches(self, directory: str) -> bool:
-        """Whether the executables in a directory are tools here."""
+    def searches(self, directory: str, name: str) -> bool:
+        """Whether a source looks into a directory."""
         wanted = os.path.realpath(directory)
-        return any(os.path.realpath(place.directory) == wanted for place in self._places() if place.skill is None)
-
-    def forget_failures(self, paths: Iterable[str]) -> None:
-        """Ask these files again, if they could not be understood before."""
-        for path in paths:
-            for kind in ("amp-toolbox", "bash-plugin"):
-                group = f"{kind}:{os.path.dirname(path)}"
-                known = self._definitions.load(group)
-                if "problem" in known.get(path, {}):
-                    del known[path]
-                    self._definitions.save(group, known)
+        return any(os.path.realpath(place) == wanted for place in self.source(name).places())
 
     async def at(self, path: str, launcher: AskingLauncher, grants: Grants = NO_GRANTS) -> Found:
         """The tool at a path, wherever it lies, asked anew, with what a rule or whoever names it grants."""
-        from haft.sources.amp_toolbox.describing import script
-        from haft.sources.amp_toolbox.exports import as_the_tool, export_at
-        from haft.sources.bash_plugin.finding import is_bash_plugin
-
         path = os.path.abspath(os.path.expanduser(path))
         if not os.path.lexists(path):
             raise BadUsage(f"there is no file {path}")
-        if os.path.isdir(path) or os.path.basename(path) == "tool.py":
-            return self._template_at(path)
-        each = self._candidate(path)
-        provenance = each.place.provenance
-        if is_bash_plugin(script(path).encode()):
-            return await self._plugin_at(path, provenance, launcher.granting(grants))
-        if each.problem is not None:
-            raise BadUsage(f"{path} is no tool: {each.problem}")
-        if self._follows_exports and provenance != "workspace" and (export := export_at(path)) is not None:
-            self._origin(export)
-            assert self._origins is not None
-            await self._origins.renew(launcher)
-            found = as_the_tool(each, export, self._origins)
-            if found.tool is None:
-                raise BadUsage(f"{path} stands for a tool that cannot be called: {found.reason}")
-            return found
-        known = await self._boxes().described(each, launcher, grants)
-        if "problem" in known:
-            raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
-        return as_found(known, each, self._separators)
-
-    def granted_at(self, path: str) -> Grants:
-        """What rules let the toolbox executable at a path have when it is described."""
-        boxes = self._boxes()
-        boxes.look()  # Another file may have the name.
-        return boxes.granted_to(self._candidate(os.path.abspath(path)))
-
-    def _candidate(self, path: str) -> Candidate:
-        from haft.files.links import leads_inside
-
-        inside = leads_inside(path, self._workspace)
-        place = Place(os.path.dirname(path), "workspace" if inside else "user", self._workspace if inside else None)
-        return candidate(path, place)
-
-    def _loaded(self) -> Config:
-        from haft.config.config import load_config
-
-        return load_config(self._workspace, self._env, trust_home=self._home)
-
-    def _template_at(self, path: str) -> Found:
-        """The template in a folder, with the user parameters that are its defaults."""
-        from haft.sources.agent_studio.finding import ENTRY
-
-        folder = os.path.dirname(path) if os.path.basename(path) == ENTRY else path
-        if not os.path.lexists(os.path.join(folder, ENTRY)):
-            raise BadUsage(f"{path} is a directory, and no template", hint="name an executable file, or a template")
-        if self._templates is None:
-            self._templates = self._configured_templates(self._config or self._loaded())
-        found = self._templates.at(folder)
-        if found.tool is None:
-            raise BadUsage(f"{folder} cannot be called: {found.reason}", hint=f"haft templates check {folder}")
-        return found
-
-    async def _plugin_at(self, path: str, provenance: Provenance, launcher: Launcher) -> Found:
-        """The bash plugin at a path: whoever names it here allows it."""
-        from haft.sources.asking import DESCRIBE_SECONDS
-        from haft.sources.bash_plugin import PluginReference, Policy, as_found, files_of
-        from haft.sources.bash_plugin.source import describe
-
-        reference = PluginReference(f"bash:{path}", "the command line", "bash", path=path, is_file=True)
-        (file,) = files_of(reference, path, provenance, None)
-        known = {"problem": file.problem} if file.problem else await describe(file, launcher, DESCRIBE_SECONDS)
-        if "problem" in known:
-            raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
-        return as_found(known, file, Policy(is_allowed=True) if self._plugins is None else self._plugins.policy)
+        for source in self.every_source():
+            if source.recognizes(path):
+                found = await source.load(path, launcher, grants)
+                if found is not None:
+                    return found
+        raise BadUsage(f"{path} is a directory, and no template", hint="name an executable file, or a template")
 
     async def close(self) -> None:
         """End what outlived its calls."""
-        if self._plugins is not None:
-            await self._plugins.close()
-        if self._origins is not None:
-            await self._origins.close()
-        if self._grants is not None:
-            self._grants.close()
+        for source in self._sources.values():
+            await source.close()
+        self._host.close()
 
-    def _origin(self, export: Export) -> Found:
-        """The tool that an executable stands for."""
-        if self._origins is None:
-            from haft.toolsets.origins import Origins
-
-            self._origins = Origins(lambda: self._catalogue, self._opened)
-        return self._origins(export)
-
-    def _granted(self, claim: Claim) -> Grants:
-        return NO_GRANTS if self._grants is None else self._grants(claim)
-
-    def _boxes(self) -> Toolboxes:
-        if self._toolboxes is None:
-            self._toolboxes = Toolboxes(
-                self._places,
-                self._definitions,
-                self._separators,
-                self._origin if self._follows_exports else None,
-                self._granted,
-            )
-        return self._toolboxes
-
-    def _places(self) -> list[Place]:
-        places = standard_places(self._env, self._workspace, self._configured)
-        active = self.activations.anywhere()
-        for skill in self.skills.found():
-            if skill.problem is None and skill.shadowed_by is None:
-                places += self._bundled(skill, is_active=skill.folder in active)
-        return places
-
-    def _bundled(self, skill: Skill, *, is_active: bool) -> Iterator[Place]:
-        within = self._workspace if skill.provenance == "workspace" else None
-        for directory in skill.tool_folders:
-            provenance = "user" if skill.provenance == "builtin" else skill.provenance
-            yield Place(directory, provenance, within, skill.name, skill.folder, is_active, self._workspace)
+    def _needing(self, unset: Unset) -> Found | None:
+        """A tool that there would be if a variable were set."""
+        one = next((one for one in self._formats.values() if one.each == unset.setting), None)
+        if one is None:
+            return None
+        name = clean_tool_name(os.path.splitext(os.path.basename(unset.entry))[0])
+        schema = {"type": "object", "properties": {}}
+        spec = ToolSpec(name, cast(Kind, one.name), "", schema, origin=unset.source, provenance="user")
+        return Found(spec, None, "needs-config", unset.sentence())
 
 
 def _elsewhere(
@@ -379,29 +212,7 @@ def _elsewhere(
 
     config = load_config(workspace, env, trust_home=home.path)
     enablement = config.enablement
-    discovery = Discovery(workspace, home, env, sessions, follows_exports=False)
+    everywhere = [one.name for one in formats.FORMATS if one.is_builtin or not one.needs_workspace]
+    discovery = Discovery(workspace, home, env, sessions, follows_exports=False, but=everywhere)
     discovery.configure(config)
     return discovery, Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
-
-
-def confinement_of(config: Config) -> str:
-    """What configuration says of how programs are confined that are asked what they are; nothing by default."""
-    grants = [
-        one["grant"] for each in config.rule_sets if each.counting is None for one in each.tables if "grant" in one
-    ]
-    said = [config.sandbox_mode, grants]
-    return "" if said == ["auto", []] else repr(said)
-
-
-def _needing(unset: Unset) -> Found | None:
-    """A tool that there would be if a variable were set."""
-    kind = _KINDS.get(unset.setting)
-    if kind is None:
-        return None
-    name = clean_tool_name(os.path.splitext(os.path.basename(unset.entry))[0])
-    spec = ToolSpec(name, kind, "", {"type": "object", "properties": {}}, origin=unset.source, provenance="user")
-    return Found(spec, None, "needs-config", unset.sentence())
-
-
-async def _nobody() -> None:
-    """Where no service is open, nobody waits for tools to join."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -19,8 +19,8 @@ from haft.config.standing import user_file
 from haft.contracts import BadConfig, HaftError
 from haft.sandbox.site import CACHES, home_of
 from haft.sandbox.toolchains import is_below
-from haft.sources.answers import Told
 from haft.sources.bash_plugin import PluginReference
+from haft.sources.port import Told
 from haft.toolsets.checkouts import MAKING, Checkouts, NotFetched
 from haft.toolsets.git_source import LOCK, GitSource, source_of
 from haft.toolsets.lock_file import key_of, pin, read_pins
@@ -100,6 +100,11 @@ class Fetching:
             return Standing(source, commit, place)
         _when, problem = self._failed.get(_mark(source, commit), (0.0, NOT_FETCHED))
         return Standing(source, commit, problem=problem)
+
+    def locks(self, references: Iterable[PluginReference]) -> set[str]:
+        """The files that pin them."""
+        standings = (self.standing(reference) for reference in references if reference.git is not None)
+        return {standing.source.lock for standing in standings if standing.source is not None}
 
     def is_wanted(self, reference: PluginReference) -> bool:
         """Whether it is time to fetch it."""

@@ -39,9 +39,11 @@ class KeepingUp:
 
     async def renew(self, name: str | None = None) -> None:
         """Look again: at everything, or because a tool is called that is not there or was changed."""
-        tool = self._catalogue.peek(name) if name is not None else None
-        if tool is None or not self._discovery.is_current(tool.spec):
-            await self._discovery.renew(self._catalogue, self._launcher(), doubted=name)
+        listing = None if name is None else self._catalogue.listing(name)
+        if listing is not None and self._discovery.is_current(listing):
+            return
+        only = None if listing is None else (listing.source,)
+        await self._discovery.renew(self._catalogue, self._launcher(), doubted=name, only=only)
 
     async def load(self, path: str, thread: str, grants: Grants = NO_GRANTS) -> Listing:
         """The tool at a path: the one that is there already, or one that is taken in. It is asked with what of `grants`
@@ -51,7 +53,7 @@ class KeepingUp:
         if len(there) > 1:
             named = ", ".join(f"`{one.spec.name}`" for one in there)
             raise BadUsage(f"{full} is several tools: {named}", hint="call one of them by its name")
-        if there and self._discovery.is_current(there[0].spec):
+        if there and there[0].source and self._discovery.is_current(there[0]):
             return there[0]
         found = await self._discovery.at(full, self._launcher(), grants)
         assert found.tool is not None

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from haft.contracts import AskingLauncher, BadConfig, Found, HaftError, ToolSpec, clean_tool_name
+from haft.contracts import AskingLauncher, BadConfig, Found, HaftError, Listing, ToolSpec, clean_tool_name
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox.exports import Export
 
@@ -20,7 +20,7 @@ class Elsewhere(Protocol):
 
     def fill(self, catalogue: Catalogue) -> bool: ...
 
-    def is_current(self, spec: ToolSpec) -> bool: ...
+    def is_current(self, listing: Listing) -> bool: ...
 
     async def renew(self, catalogue: Catalogue, launcher: AskingLauncher) -> None: ...
 
@@ -61,8 +61,8 @@ class Origins:
         if workspace is None or workspace not in self._others:
             return True
         discovery, catalogue = self._others[workspace]
-        tool = catalogue.peek(name or "")
-        return tool is not None and discovery.is_current(tool.spec)
+        listing = catalogue.listing(name or "")
+        return listing is not None and discovery.is_current(listing)
 
     async def renew(self, launcher: AskingLauncher) -> bool:
         """Look again at what other workspaces have; whether that is anything else."""

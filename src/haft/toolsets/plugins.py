@@ -1,40 +1,39 @@
-"""The plugins that a configuration names: found, asked what they are, and put into the catalogue."""
+"""The plugins that a configuration names: which they are, who vouches for each, and the sources of their tools."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from haft.config.config import Config
-from haft.contracts import AskingLauncher, Definitions, Provenance, SessionLauncher
+from haft.contracts import AskingLauncher, BadUsage, Found, Grants, Provenance, ToolSpec
 from haft.files.links import leads_inside
-from haft.registry import Catalogue
-from haft.sources.answers import Granted, Told, nothing
-from haft.sources.bash_plugin import BashPlugins, PluginFile, PluginReference, Policy, files_of, read_reference
+from haft.sources.bash_plugin import (
+    BashPlugins,
+    PluginFile,
+    PluginReference,
+    Policy,
+    as_found,
+    files_of,
+    read_reference,
+)
 from haft.sources.bash_plugin.finding import DESCRIPTOR
+from haft.sources.port import Target
+from haft.sources.python_plugin import PluginEntry, PythonPlugins, entries_of
+from haft.toolsets.formats import Host
 
 if TYPE_CHECKING:
-    from haft.sources.python_plugin import PluginEntry, PythonPlugins
+    from haft.sources.checks.findings import Report
+    from haft.sources.port import Told
     from haft.toolsets.fetching import Fetching
 
-BASH_PLUGINS = "bash-plugin"
-PYTHON_PLUGINS = "python-plugin"
 
-
-class Plugins:
+class ConfiguredPlugins:
     """Those of one workspace and its user."""
 
-    def __init__(
-        self,
-        config: Config,
-        workspace: str,
-        definitions: Definitions,
-        sessions: SessionLauncher | None = None,
-        granted: Granted = nothing,
-    ) -> None:
-        """`sessions` starts the workers of Python plugins; without it their tools are listed and cannot be called."""
+    def __init__(self, config: Config, workspace: str) -> None:
         self._workspace = os.path.realpath(workspace)
         self._trusted = config.trusted
         self._disabled = {name: source for source, names in config.lists.get("disabled_plugins", ()) for name in names}
@@ -57,82 +56,15 @@ class Plugins:
             from haft.toolsets.fetching import Fetching
 
             self.fetching = Fetching(config, workspace, self._why_not_fetched)
-        self._bash = BashPlugins(lambda: list(self._files()), definitions, self.policy, self._why_disabled, granted)
-        self._python: PythonPlugins | None = None
-        if any(reference.family == "python" for reference in self.references):
-            from haft.sources.python_plugin import PythonPlugins
 
-            self._python = PythonPlugins(
-                lambda: list(self._entries()),
-                definitions,
-                self.policy,
-                self._workspace,
-                sessions,
-                self._why_disabled,
-            )
-
-    def fill(self, catalogue: Catalogue) -> bool:
-        """Put in what is known; whether there is anything to ask."""
-        unknown: list[object] = []
-        for name, source in self._sources():
-            source.look()
-            catalogue.take(name, source.found())
-            unknown += source.unknown()
-        return bool(unknown or self._unfetched())
-
-    async def renew(
-        self,
-        catalogue: Catalogue,
-        launcher: AskingLauncher,
-        told: Told,
-        *,
-        fetching: bool = True,
-        doubted: str | None = None,
-    ) -> None:
-        """Look again, ask what is not known, and put in what there is. With `fetching`, fetch what is not there. What
-        could not be understood and is listed by the name `doubted` is asked again."""
-        import asyncio
-
-        if fetching and self.fetching is not None and (wanted := self._unfetched()):
-            await self.fetching.fetch(wanted, told)
-        for name, source in self._sources():
-            await asyncio.to_thread(source.look)
-            if doubted is not None:
-                source.doubt(doubted)
-            if source.unknown():
-                # Without walls, files that a clone brought are not run because someone lists tools.
-                but = frozenset() if await launcher.is_walled() else frozenset({"workspace"})
-                await source.ask(launcher, told, but=but)
-            catalogue.take(name, source.found())
-        if self._python is not None:
-            await self._python.end_outdated()
-
-    def _sources(self) -> Iterator[tuple[str, BashPlugins | PythonPlugins]]:
-        yield BASH_PLUGINS, self._bash
-        if self._python is not None:
-            yield PYTHON_PLUGINS, self._python
-
-    def is_current(self, path: str, kind: str) -> bool:
-        """Whether a file is still what it was when it was last looked at."""
-        if kind == "bash-plugin":
-            return self._bash.is_current(path)
-        return self._python is None or self._python.is_current(path)
-
-    async def close(self) -> None:
-        """End the workers."""
-        if self._python is not None:
-            await self._python.close()
-
-    def _entries(self) -> Iterator[PluginEntry]:
-        from haft.sources.python_plugin import entries_of
-
+    def entries(self) -> Iterator[PluginEntry]:
         told = {**self.policy.config, **self.policy.unset}
         for reference in self.references:
             if reference.family == "python":
                 provenance, _within = self._standing(reference, reference.path or "")
                 yield from entries_of(reference, reference.path, provenance, told)
 
-    def _files(self) -> Iterator[PluginFile]:
+    def files(self) -> Iterator[PluginFile]:
         for reference in self.references:
             if reference.family != "bash":
                 continue
@@ -159,7 +91,7 @@ class Plugins:
             place, reference = inner, replace(reference, subdirectory=None)
         yield from files_of(reference, place, "user", standing.place)
 
-    def _unfetched(self) -> list[PluginReference]:
+    def unfetched(self) -> list[PluginReference]:
         """The git plugins that are to be fetched now."""
         if self.fetching is None:
             return []
@@ -188,9 +120,105 @@ class Plugins:
         inside = any(each.startswith(self._workspace.rstrip("/") + "/") for each in (path, os.path.realpath(path)))
         return "workspace" if inside or is_workspaces else "user", self._workspace if is_workspaces else None
 
-    def _why_disabled(self, file: PluginFile | PluginEntry) -> str | None:
+    def why_disabled(self, file: PluginFile | PluginEntry) -> str | None:
         stem = os.path.splitext(os.path.basename(file.path))[0]
         for name in (file.reference.name, file.reference.written, stem):
             if name in self._disabled:
                 return f"`{name}` in `disabled_plugins` ({self._disabled[name]})"
         return None
+
+
+class BashPluginSource(BashPlugins):
+    """The tools of bash plugins; those of git are fetched first."""
+
+    fetches = True
+
+    def __init__(self, host: Host) -> None:
+        self.plugins = plugins = ConfiguredPlugins(host.config, host.workspace)
+        super().__init__(
+            lambda: list(plugins.files()), host.definitions, plugins.policy, plugins.why_disabled, host.granted
+        )
+        self._workspace = host.workspace
+
+    @property
+    def is_incomplete(self) -> bool:
+        return bool(self.plugins.unfetched()) or super().is_incomplete
+
+    async def refresh(
+        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+    ) -> Iterable[Found] | None:
+        if self.fetches and (wanted := self.plugins.unfetched()):
+            assert self.plugins.fetching is not None
+            await self.plugins.fetching.fetch(wanted, told)
+        return await super().refresh(launcher, told, doubted=doubted)
+
+    def places(self) -> Iterable[str]:
+        yield from super().places()
+        for reference in self.plugins.references:
+            if reference.family == "bash" and reference.path is not None:
+                yield reference.path
+        if self.plugins.fetching is not None:
+            yield from self.plugins.fetching.locks(self.plugins.references)
+
+    def due(self) -> bool:
+        # What could not be fetched is tried again.
+        return super().due() or any(each.problem is not None for each in self._seen if each.reference.git is not None)
+
+    def recognizes(self, path: str) -> bool:
+        from haft.sources.amp_toolbox.describing import script
+        from haft.sources.bash_plugin.finding import is_bash_plugin
+
+        if os.path.isdir(path):
+            return os.path.lexists(os.path.join(path, DESCRIPTOR))
+        return is_bash_plugin(script(path).encode())
+
+    async def load(self, path: str, launcher: AskingLauncher, grants: Grants) -> Found | None:
+        """Whoever names a file here allows it."""
+        from haft.sources.asking import DESCRIBE_SECONDS
+
+        if os.path.isdir(path):
+            return None
+        inside = leads_inside(path, self._workspace)
+        reference = PluginReference(f"bash:{path}", "the command line", "bash", path=path, is_file=True)
+        (file,) = files_of(reference, path, "workspace" if inside else "user", None)
+        if file.problem is None:
+            known = await self.describe(file, launcher.granting(grants), DESCRIBE_SECONDS)
+        else:
+            known = {"problem": file.problem}
+        if "problem" in known:
+            raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
+        return as_found(known, file, self.policy if self.plugins.references else Policy(is_allowed=True))
+
+    def targets(self, path: str) -> Iterable[Target]:
+        from haft.sources.bash_plugin.checking import files_to_check
+
+        files = files_to_check(path) if os.path.isdir(path) else [path]
+        return [Target(file, self.name) for file in files]
+
+    def is_checked_at_origin(self, spec: ToolSpec) -> bool:
+        return os.path.isfile(spec.origin)
+
+    async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
+        from haft.sources.bash_plugin.checking import check_plugin
+
+        report = await check_plugin(target.path, launcher, reserved)
+        if not self._seen:
+            self.look()
+        for file in (each for each in self._seen if each.path == os.path.abspath(target.path)):
+            self.forget_failure(file)
+        return [report]
+
+
+class PythonPluginSource(PythonPlugins):
+    """The tools of Python plugins."""
+
+    def __init__(self, host: Host) -> None:
+        plugins = ConfiguredPlugins(host.config, host.workspace)
+        super().__init__(
+            lambda: list(plugins.entries()),
+            host.definitions,
+            plugins.policy,
+            host.workspace,
+            host.sessions,
+            plugins.why_disabled,
+        )

@@ -8,59 +8,49 @@ from typing import Any
 
 from haft.config.config import Config
 from haft.config.values import UNSET
-from haft.contracts import BadUsage, Definitions, Environment, Environments, Found, Provenance
+from haft.contracts import AskingLauncher, BadUsage, Environment, Environments, Found, Grants, Provenance
 from haft.files.links import lies_inside
-from haft.registry import Catalogue
-from haft.sources.agent_studio.finding import ENVIRONMENT, HASH_FILE, Place, Wanted
+from haft.sources.agent_studio.finding import ENTRY, ENVIRONMENT, HASH_FILE, Place, Wanted
 from haft.sources.agent_studio.source import Templates
+from haft.sources.port import Target
+from haft.toolsets.formats import Host
 
-TEMPLATES = "agent-studio"
 _MADE = (ENVIRONMENT, HASH_FILE)
 
 
-class ConfiguredTemplates:
+class TemplateSource(Templates):
     """Those of one workspace and its user."""
 
-    def __init__(
-        self, config: Config, workspace: str, definitions: Definitions, state_home: str, env: Mapping[str, str]
-    ) -> None:
-        self._config = config
-        self._definitions = definitions
+    def __init__(self, host: Host) -> None:
+        self._config = host.config
         self._named: list[str] = []
         """Folders that were called by their path."""
-        self._workspace = os.path.realpath(workspace)
-        self.environments = _OnUse(config, state_home, env, self._workspace)
-        self.source = Templates(
+        self._workspace = host.workspace
+        super().__init__(
             lambda: list(self._places()),
             lambda: list(self._wanted()),
-            definitions,
-            self.environments,
-            config.values["templates.cold"],
+            host.definitions,
+            _OnUse(host.config, host.state_home, host.env, host.workspace),
+            host.config.values["templates.cold"],
         )
 
-    def fill(self, catalogue: Catalogue) -> None:
-        """Look again, and put in what there is. Nothing is started."""
-        self.source.look()
-        catalogue.take(TEMPLATES, self.source.found())
-
-    async def renew(self, catalogue: Catalogue) -> None:
-        """The same, where anything is another than before."""
-        import asyncio
-
-        if await asyncio.to_thread(self.source.look):
-            catalogue.take(TEMPLATES, self.source.found())
-
-    def environments_inside(self) -> Iterator[str]:
-        """What calls may not write although it lies in the workspace, relative to that: nobody would look at it before
-        it is run."""
+    def closed_to_calls(self) -> Iterator[str]:
+        """Their environments: nobody would look at one before it is run."""
         inside = self._workspace.rstrip("/") + "/"
-        for folder in dict.fromkeys((*self.source.folders(), *self._named)):
+        for folder in dict.fromkeys((*self.folders(), *self._named)):
             for way in dict.fromkeys((folder, os.path.realpath(folder))):
                 if way.startswith(inside):
                     yield from (os.path.relpath(os.path.join(way, name), self._workspace) for name in _MADE)
 
-    def at(self, folder: str) -> Found:
-        """The template in a folder that a person named, as it is configured or else by itself."""
+    def recognizes(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(_folder(path), ENTRY))
+
+    def targets(self, path: str) -> Iterator[Target]:
+        yield Target(_folder(path), self.name)
+
+    async def load(self, path: str, launcher: AskingLauncher, grants: Grants) -> Found:
+        """The template in a folder that a person named, as it is configured or else with its defaults."""
+        folder = _folder(path)
         place = self.place(folder, "the command line")
         self._named.append(folder)
         real = os.path.realpath(folder)
@@ -68,10 +58,11 @@ class ConfiguredTemplates:
         if len(wanted) > 1:
             named = ", ".join(f"`{each.name}`" for each in wanted)
             raise BadUsage(f"{folder} is several tools: {named}", hint="call one of them by its name")
-        cold = self._config.values["templates.cold"]
-        source = Templates(lambda: [place], lambda: wanted, self._definitions, self.environments, cold)
-        source.look()
-        return next(source.found())
+        source = Templates(lambda: [place], lambda: wanted, self._definitions, self._environments, self._cold)
+        (found, *_others) = source.find()
+        if found.tool is None:
+            raise BadUsage(f"{folder} cannot be called: {found.reason}", hint=f"haft templates check {folder}")
+        return found
 
     def _places(self) -> Iterator[Place]:
         for source, paths in self._config.lists.get("templates.paths", ()):
@@ -93,6 +84,11 @@ class ConfiguredTemplates:
         is_workspaces = is_file and os.path.realpath(base) == self._workspace and not self._config.trusted
         provenance: Provenance = "workspace" if is_workspaces or lies_inside(directory, self._workspace) else "user"
         return Place(directory, provenance, self._workspace if is_workspaces else None)
+
+
+def _folder(path: str) -> str:
+    """The folder that a path means: a template is named by its entry, too."""
+    return os.path.dirname(path) if os.path.basename(path) == ENTRY and not os.path.isdir(path) else path
 
 
 class _OnUse(Environments):

@@ -1,14 +1,23 @@
 """Files that are checked, and a launcher that starts them behind read-only walls."""
 
 import asyncio
+import os
 
 import pytest
 
 from haft.authoring.check import check_targets, targets_of
 from haft.service import looking_launcher
 from haft.storage import StateHome
+from haft.toolsets.discovery import Discovery
 
 RESERVED = frozenset({"timeout", "approve", "json"})
+
+
+@pytest.fixture
+def sources(tmp_path_factory):
+    """Every format, where nothing is configured."""
+    place = tmp_path_factory.mktemp("nothing")
+    return Discovery(str(place), StateHome(str(place / "state")), {"HOME": str(place)}).every_source()
 
 
 @pytest.fixture(scope="session")
@@ -18,11 +27,13 @@ def check_all(tmp_path_factory):
     workspace = place / "workspace"
     workspace.mkdir()
 
-    with looking_launcher(str(workspace), StateHome(str(place / "state"))) as launcher:
+    home = StateHome(str(place / "state"))
+    with looking_launcher(str(workspace), home) as launcher:
 
         def check(*paths):
-            targets = [target for path in paths for target in targets_of(str(path))]
-            found = asyncio.run(check_targets(targets, launcher, RESERVED))
+            sources = Discovery(str(workspace), home, os.environ).every_source()
+            targets = [target for path in paths for target in targets_of(sources, str(path))]
+            found = asyncio.run(check_targets(sources, targets, launcher, RESERVED))
             return [report for reports in found for report in reports]
 
         yield check

@@ -30,41 +30,41 @@ class Launcher:
 
 
 @pytest.fixture
-def targets(tmp_path):
+def targets(tmp_path, sources):
     for number in range(40):
         (tmp_path / f"t{number:02}").write_text("#!/bin/sh\n")
         (tmp_path / f"t{number:02}").chmod(0o755)
-    return list(targets_of(str(tmp_path)))
+    return list(targets_of(sources, str(tmp_path)))
 
 
-def test_so_many_are_asked_at_once_and_reported_in_order(targets):
+def test_so_many_are_asked_at_once_and_reported_in_order(sources, targets):
     launcher = Launcher()
-    found = asyncio.run(check_targets(targets, launcher))
+    found = asyncio.run(check_targets(sources, targets, launcher))
     assert [report.target for (report,) in found] == [target.path for target in targets]
     assert launcher.most == AT_ONCE
     assert sorted(launcher.started) == [target.path for target in targets]
 
 
-def test_slow_ones_are_asked_again_alone_the_first_few(targets, monkeypatch):
+def test_slow_ones_are_asked_again_alone_the_first_few(sources, targets, monkeypatch):
     monkeypatch.setattr(describing, "SLOW_SECONDS", -1)
     launcher = Launcher()
-    found = asyncio.run(check_targets(targets, launcher))
+    found = asyncio.run(check_targets(sources, targets, launcher))
     assert all(report.has("describe-slow") for (report,) in found)
     assert launcher.started[40:] == [target.path for target in targets[:MOST_AGAIN]]
 
 
-def test_slow_once_is_not_slow(targets, monkeypatch):
+def test_slow_once_is_not_slow(sources, targets, monkeypatch):
     class Warming(Launcher):
         async def run(self, command, sink):
             monkeypatch.setattr(describing, "SLOW_SECONDS", 1000 if self.started else -1)
             return await super().run(command, sink)
 
     launcher = Warming()
-    ((report,),) = asyncio.run(check_targets(targets[:1], launcher))
+    ((report,),) = asyncio.run(check_targets(sources, targets[:1], launcher))
     assert len(launcher.started) == 2 and not report.findings
 
 
-def test_those_that_hang_make_room_for_others(targets, monkeypatch):
+def test_those_that_hang_make_room_for_others(sources, targets, monkeypatch):
     class Hanging(Launcher):
         async def run(self, command, sink):
             self.started.append(command.argv[0])
@@ -76,7 +76,7 @@ def test_those_that_hang_make_room_for_others(targets, monkeypatch):
     async def ask():
         launcher = Hanging()
         launcher.all_there = asyncio.Event()
-        await check_targets(targets, launcher)
+        await check_targets(sources, targets, launcher)
         return launcher.started
 
     monkeypatch.setattr(checking, "_PATIENCE", 0.01)

@@ -86,12 +86,12 @@ def test_what_takes_python_long_is_not_parsed(tmp_path, source, words):
     assert [finding.code for finding in report.findings] == ["python-parse"] and words in report.findings[0].message
 
 
-def test_a_file_is_parsed_once(tmp_path, monkeypatch):
+def test_a_file_is_parsed_once(tmp_path, monkeypatch, sources):
     parsed = []
     parse = ast.parse
     monkeypatch.setattr(ast, "parse", lambda source: parsed.append(source) or parse(source))
     (tmp_path / "tools.py").write_text(GOOD + f"# {tmp_path}\n")
-    (target,) = targets_of(str(tmp_path / "tools.py"))
+    (target,) = targets_of(sources, str(tmp_path / "tools.py"))
     assert target.format == "python" and check_python(target.path)[0].name == "add"
     assert len(parsed) == 1
 

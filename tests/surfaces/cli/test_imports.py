@@ -35,7 +35,7 @@ def test_the_face_is_small_lazy_and_complete():
 
 def test_the_entry_point_group_is_the_one_that_is_read():
     from haft.sources.python.discover import GROUP
-    from haft.toolsets.catalogue import INSTALLED_GROUP
+    from haft.toolsets.entry_points import INSTALLED_GROUP
 
     assert INSTALLED_GROUP == GROUP
 

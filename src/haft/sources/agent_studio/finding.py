@@ -115,6 +115,15 @@ def own_files(folder: str) -> list[str]:
     return found
 
 
+def own_folders(folder: str) -> Iterator[str]:
+    """The folders that a template's files may lie in, one more than counts where there are too many."""
+    for number, (top, directories, _names) in enumerate(os.walk(folder)):
+        yield top
+        directories[:] = [name for name in directories if name not in NOT_ITS_OWN]
+        if number >= MOST_FILES:
+            return
+
+
 def _instance(folder: str, place: Place, wanted: Wanted | None = None) -> Instance:
     name = name_of_folder(folder) if wanted is None else wanted.name
     manifest = read_manifest(folder)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import NO_SECRETS, Definitions, Environments, Found
-from haft.sources.agent_studio.finding import Instance, Place, Wanted, identity_of_template, instances
+from haft.contracts import NO_SECRETS, AskingLauncher, Definitions, Environments, Found, Secrets, ToolSpec
+from haft.sources.agent_studio.finding import Instance, Place, Wanted, identity_of_template, instances, own_folders
 from haft.sources.agent_studio.tool import TemplateTool, bare_spec, spec_of, why_unset
+from haft.sources.port import Target, Told, ToolSource
+
+if TYPE_CHECKING:
+    from haft.sources.checks.findings import Report
 
 GROUP: Final = "agent-studio:"
 FORM: Final = 4
@@ -23,42 +27,71 @@ LARGEST: Final = 1_000_000
 Known = dict[str, Any]
 
 
-class Templates:
+class Templates(ToolSource):
     """The source of Agent Studio templates."""
+
+    name = "agent-studio"
 
     def __init__(
         self,
-        places: Callable[[], Sequence[Place]],
-        wanted: Callable[[], Sequence[Wanted]],
+        directories: Callable[[], Sequence[Place]],
+        instances: Callable[[], Sequence[Wanted]],
         definitions: Definitions,
         environments: Environments,
         cold: Collection[str] = (),
     ) -> None:
         """`cold` are names of templates and tools that are never kept loaded."""
-        self._places = places
-        self._wanted = wanted
+        self._directories = directories
+        self._instances = instances
         self._definitions = definitions
         self._environments = environments
         self._cold = frozenset(cold)
         self._seen: list[Instance] = []
         self._kept: dict[str, dict[str, Known]] = {}
         self._unsaved: set[str] = set()
-        self.secrets = NO_SECRETS
-        """What is secret of the parameters of every tool."""
+        self._secrets = NO_SECRETS
 
-    def look(self) -> bool:
+    @property
+    def secrets(self) -> Secrets:
+        """What is secret of the parameters of every tool."""
+        return self._secrets
+
+    def find(self) -> Iterable[Found]:
+        self._look()
+        return list(self.found())
+
+    async def refresh(
+        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+    ) -> Iterable[Found] | None:
+        import asyncio
+
+        return list(self.found()) if await asyncio.to_thread(self._look) else None
+
+    def _look(self) -> bool:
         """See what lies there now; whether that is anything else than before."""
-        before, self._seen = self._seen, instances(self._places(), self._wanted())
+        before, self._seen = self._seen, instances(self._directories(), self._instances())
         return self._seen != before
 
-    def is_current(self, folder: str) -> bool:
-        """Whether a template is still what was seen."""
-        seen = next((each for each in self._seen if each.folder == folder), None)
-        return seen is not None and identity_of_template(folder) == seen.identity
+    def places(self) -> Iterable[str]:
+        yield from (place.directory for place in self._directories())
+        for folder in self.folders():
+            yield from own_folders(folder)
+
+    def is_current(self, spec: ToolSpec) -> bool:
+        seen = next((each for each in self._seen if each.folder == spec.origin), None)
+        return seen is not None and identity_of_template(seen.folder) == seen.identity
 
     def folders(self) -> list[str]:
         """Where they lie."""
         return [each.folder for each in self._seen]
+
+    async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
+        from haft.sources.agent_studio.checking import check_template
+
+        return [check_template(target.path, reserved)]
+
+    def cure(self, spec: ToolSpec) -> str:
+        return f"haft templates check {spec.origin}"
 
     def found(self) -> Iterator[Found]:
         """Every tool, or why there is none."""
@@ -66,7 +99,7 @@ class Templates:
         for each in self._seen:
             one = self._found(each)
             if isinstance(one.tool, TemplateTool):
-                self.secrets |= one.tool.secrets
+                self._secrets |= one.tool.secrets
             scope = each.workflow, one.spec.name
             if one.tool is not None and one.state == "ready" and scope in holders:
                 among = "without a workflow" if each.workflow is None else f"in the workflow `{each.workflow}`"

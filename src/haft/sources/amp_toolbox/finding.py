@@ -68,6 +68,10 @@ class Candidate:
         return self.path
 
     @property
+    def provenance(self) -> Provenance:
+        return self.place.provenance
+
+    @property
     def group(self) -> str:
         """What it is kept with: the tools of its directory."""
         return f"amp-toolbox:{self.place.directory}"

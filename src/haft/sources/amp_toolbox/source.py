@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Found, Grants, ToolName, ToolSpec
+from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Found, Grants, State, ToolName, ToolSpec
 from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, registered_name, spec_of
-from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Claim, Granted, Known, Told, nothing
-from haft.sources.identity import identity_at
+from haft.sources.answers import Granted, Known, nothing
+from haft.sources.asked import AskedSource
 from haft.sources.surrounding import surroundings
 
 if TYPE_CHECKING:
@@ -47,12 +45,14 @@ class Separators:
         return None if self.default == COLON else self.default
 
 
-class Toolboxes:
+class Toolboxes(AskedSource[Candidate]):
     """The source of toolbox executables."""
+
+    name = "amp-toolbox"
 
     def __init__(
         self,
-        places: Callable[[], Sequence[Place]],
+        directories: Callable[[], Sequence[Place]],
         definitions: Definitions,
         separators: Separators | None = None,
         origins: Origins | None = None,
@@ -60,108 +60,91 @@ class Toolboxes:
     ) -> None:
         """`origins` finds the tools that exported executables stand for; without it they are tools like others.
         `granted` says what a file may have when it is asked what it is."""
-        self._granted = granted
+        super().__init__(self._candidates, definitions, granted=granted)
+        self._directories = directories
         self._origins = origins
         self._exports: dict[tuple[str, str], Export | None] = {}
-        self._places = places
-        self._answers = Answers(definitions, lambda file: surroundings(file.path, file.place.folder), self._granted_to)
-        self._separators = separators or Separators()
-        self._seen: list[Candidate] = []
-        self._unasked: frozenset[str] = frozenset()
+        self.separators = separators or Separators()
+
+    def _candidates(self) -> list[Candidate]:
+        return [each for place in self._directories() for each in candidates(place)]
 
     def granted_to(self, each: Candidate) -> Grants:
         """What a file may have when it is asked what it is, by what it said before."""
         return self._granted_to(each, self._answers.of(each))
 
-    def _granted_to(self, each: Candidate, known: Mapping[str, Any]) -> Grants:
-        """What a file may have when it is asked what it is."""
-
-        def is_taken(name: str) -> bool:
-            before = itertools.takewhile(lambda other: other.path != each.path, self._seen)
-            usable = (other for other in before if other.problem is None and other.place.is_active)
-            return any(name == _bare(other, self._answers.of(other)).name for other in usable)
-
-        said, otherwise = _said(known), file_name(each.path)
-        return self._granted(Claim(said, otherwise, "amp-toolbox", each.path, each.place.provenance, is_taken))
-
     async def described(self, each: Candidate, launcher: AskingLauncher, besides: Grants = NO_GRANTS) -> Known:
         """What one file says when it is asked now, with what a rule grants to it, and this."""
-        from haft.sources.amp_toolbox.describing import describe
         from haft.sources.asking import DESCRIBE_SECONDS
 
-        return await self._answers.ask_one(each, describe, launcher, DESCRIBE_SECONDS, besides)
+        return await self._answers.ask_one(each, self.describe, launcher, DESCRIBE_SECONDS, besides)
 
-    def look(self) -> bool:
-        """See what lies there now; whether that is anything else than before."""
-        before = self._seen
-        self._seen = [each for place in self._places() for each in candidates(place)]
-        return self._seen != before
-
-    def is_current(self, path: str) -> bool:
-        """Whether a file is still the one that was seen."""
-        seen = next((each for each in self._seen if each.path == path), None)
-        return seen is not None and identity_at(path) == seen.identity
-
-    def unknown(self) -> list[Candidate]:
-        """The files that have to be asked what they are."""
-        return [
-            each
-            for each in self._seen
-            if each.problem is None
-            and each.place.is_active
-            and self._answers.is_outdated(each)
-            and self._export(each) is None
-        ]
-
-    def doubt(self, name: str) -> None:
-        """Ask again what could not be understood and is listed by this name."""
-        for each in self._seen:
-            if _bare(each, self._answers.of(each)).name == name:
-                self._answers.doubt(each)
-
-    async def ask(
-        self, launcher: AskingLauncher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
-    ) -> None:
-        """Ask those that are not known, and keep what they say; `but` those of these provenances."""
+    async def describe(self, file: Candidate, launcher: AskingLauncher, seconds: float) -> Known:
         from haft.sources.amp_toolbox.describing import describe
 
-        self._unasked = but
-        wanted = [each for each in self.unknown() if each.place.provenance not in but]
-        if wanted:
-            await self._answers.ask(wanted, self._seen, describe, launcher, told)
+        return await describe(file, launcher, seconds)
+
+    def unknown(self) -> list[Candidate]:
+        return [each for each in super().unknown() if self._export(each) is None]
 
     def found(self) -> Iterator[Found]:
-        """Every file, as the tool that it is, or why it is none."""
+        """Every file, as the tool that it is, or why it is none. The first of a name has it."""
         holders: dict[str, str] = {}
-        for each in self._seen:
-            one = self._found(each)
+        for one in super().found():
+            path = one.spec.origin
             holder = holders.get(one.spec.name)
             if one.tool is not None and holder is not None:
-                reason = f"{holder} has the name `{one.spec.name}` already, and comes before {each.path}"
+                reason = f"{holder} has the name `{one.spec.name}` already, and comes before {path}"
                 yield Found(one.spec, None, "duplicate", reason)
                 continue
             if one.tool is not None:
-                holders[one.spec.name] = each.path
+                holders[one.spec.name] = path
             yield one
 
-    def _found(self, each: Candidate) -> Found:
-        if each.problem is not None:
-            return Found(_bare(each), None, "broken", each.problem)
-        if not each.place.is_active:
-            reason = f"its skill `{each.place.skill}` is not active: `haft skills activate {each.place.skill}`"
-            return Found(_bare(each), None, "inactive", reason)
+    def found_at(self, each: Candidate, known: Mapping[str, Any]) -> Iterator[Found]:
         export = self._export(each)
-        if export is not None and self._origins is not None:
-            from haft.sources.amp_toolbox.exports import as_the_tool
+        if export is None or self._origins is None:
+            yield from super().found_at(each, known)
+            return
+        from haft.sources.amp_toolbox.exports import as_the_tool
 
-            return as_the_tool(each, export, self._origins)
-        known = self._answers.of(each)
-        if known.get("identity") != each.identity:
-            is_open = each.place.provenance in self._unasked
-            return Found(_bare(each, known), None, "broken", UNWALLED if is_open else NOT_ASKED)
-        if "problem" in known:
-            return Found(_bare(each, known), None, "broken", known["problem"])
-        return as_found(known, each, self._separators)
+        yield as_the_tool(each, export, self._origins)
+
+    def tools_of(self, file: Candidate, known: Mapping[str, Any]) -> Iterator[Found]:
+        yield as_found(known, file, self.separators)
+
+    def bare(self, file: Candidate, known: Mapping[str, Any]) -> ToolSpec:
+        place = file.place
+        meta = {"skill": place.skill, "skillFolder": place.folder} if place.skill is not None else {}
+        return ToolSpec(
+            name=self.said(known) or file_name(file.path),
+            kind="amp-toolbox",
+            description="",
+            input_schema={"type": "object", "properties": {}},
+            provenance=place.provenance,
+            origin=file.path,
+            hosting="per-call",
+            meta=meta,
+        )
+
+    def said(self, known: Mapping[str, Any]) -> ToolName | None:
+        said = super().said(known)
+        return None if said is None else registered_name(said)
+
+    def told(self, each: Candidate, problem: str) -> str:
+        return problem
+
+    def holds_name(self, file: Candidate) -> bool:
+        return file.problem is None and file.place.is_active
+
+    def why_not(self, each: Candidate) -> tuple[State, str] | None:
+        if each.problem is None and not each.place.is_active:
+            skill = each.place.skill
+            return "inactive", f"its skill `{skill}` is not active: `haft skills activate {skill}`"
+        return super().why_not(each)
+
+    def surroundings(self, file: Candidate) -> str:
+        return surroundings(file.path, file.place.folder)
 
     def _export(self, each: Candidate) -> Export | None:
         """What a file stands for. A workspace's own stand for nothing: who brings one does not choose among the tools
@@ -184,25 +167,3 @@ def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) 
         spec, each.path, each.identity, known["form"], separator, each.place.folder, known.get("assigns", True)
     )
     return Found(spec, tool)
-
-
-def _bare(each: Candidate, known: Mapping[str, Any] = MappingProxyType({})) -> ToolSpec:
-    """What can be said of a file that has not spoken: its name is what it was called when it last did."""
-    place = each.place
-    meta = {"skill": place.skill, "skillFolder": place.folder} if place.skill is not None else {}
-    return ToolSpec(
-        name=_said(known) or file_name(each.path),
-        kind="amp-toolbox",
-        description="",
-        input_schema={"type": "object", "properties": {}},
-        provenance=each.place.provenance,
-        origin=each.path,
-        hosting="per-call",
-        meta=meta,
-    )
-
-
-def _said(known: Mapping[str, Any]) -> ToolName | None:
-    """The name of the tool that a file last said it is."""
-    said = known.get("name", known.get("was"))
-    return registered_name(said) if isinstance(said, str) else None

@@ -8,14 +8,16 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from haft.contracts import Command, Launcher
+from haft.contracts import BadUsage, Command, Launcher
 from haft.schema import shortened
 from haft.sources.amp_toolbox.starting import own_places
 from haft.sources.asking import ask
+from haft.sources.bash_plugin.finding import DESCRIPTOR
 from haft.sources.checks.definition import check_definition, listed
 from haft.sources.checks.describing import check_behaviour
 from haft.sources.checks.files import check_file, check_first_line, look
 from haft.sources.checks.findings import Finding, Report
+from haft.sources.skills.skill import lies_in
 
 KIND: Final = "bash-plugin"
 MODES: Final = ("flags", "positional", "json")
@@ -120,3 +122,27 @@ def _check_positional(places: Any, properties: Any) -> Iterator[Finding]:
         yield Finding("plugin-positional", f"`positional` has no place for: {listed(missing)}", "add them")
     if len(set(names)) < len(names):
         yield Finding("duplicate-parameter-names", "`positional` names a parameter twice", "name each once")
+
+
+def files_to_check(folder: str) -> Iterator[str]:
+    """The bash tools that a plugin's own file names, as far as they lie in its folder."""
+    descriptor = os.path.join(folder, DESCRIPTOR)
+    looked = look(descriptor)
+    if isinstance(looked, Finding):
+        raise BadUsage(f"`{descriptor}` cannot be read: {looked.message}", hint=looked.hint)
+    try:
+        said = json.loads(looked.content)
+        inside = os.path.join(folder, str(said.get("subdirectory", "")))
+        files = [os.path.join(inside, each["file"]) for each in said.get("bash_tools", [])]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise BadUsage(
+            f"`{descriptor}` cannot be read: {error}", hint='write {"bash_tools": [{"file": "my_tool.bash"}]}'
+        ) from error
+    for file in files:
+        if "\0" in file:
+            raise BadUsage(f"`{descriptor}` names a file with a NUL character in its name")
+        if not lies_in(os.path.abspath(file), os.path.abspath(folder)) or not lies_in(
+            os.path.realpath(file), os.path.realpath(folder)
+        ):
+            raise BadUsage(f"`{descriptor}` names a file outside of its folder: `{file}`")
+        yield file

@@ -7,19 +7,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import Command, Definitions, Found, Launcher, State, ToolSpec, clean_tool_name
+from haft.contracts import AskingLauncher, Command, Definitions, Found, Launcher, State, ToolSpec, clean_tool_name
 from haft.sources.amp_toolbox.starting import own_places
 from haft.sources.answers import FAIR_SECONDS, Granted, Known, nothing
 from haft.sources.asked import AskedSource
 from haft.sources.bash_plugin.finding import PluginFile
 from haft.sources.bash_plugin.tool import BashPluginTool, Policy, spec_of
-from haft.sources.identity import identity_at
 
 NOT_ALLOWED: Final = "bash tools are not allowed: set `plugin_policy.allow_bash_tools = true`"
 
 
 class BashPlugins(AskedSource[PluginFile]):
     """The source of bash plugins."""
+
+    name = "bash-plugin"
 
     def __init__(
         self,
@@ -30,24 +31,29 @@ class BashPlugins(AskedSource[PluginFile]):
         granted: Granted = nothing,
     ) -> None:
         super().__init__(files, definitions, why_disabled, granted)
-        self._policy = policy
+        self.policy = policy
 
-    def is_current(self, path: str) -> bool:
-        """Whether a file is still the one that was seen."""
-        seen = next((each for each in self._seen if each.path == path), None)
-        return seen is not None and identity_at(path) == seen.identity
-
-    async def describe(self, file: PluginFile, launcher: Launcher, seconds: float) -> Known:
+    async def describe(self, file: PluginFile, launcher: AskingLauncher, seconds: float) -> Known:
         return await describe(file, launcher, seconds)
 
     def tools_of(self, file: PluginFile, known: Mapping[str, Any]) -> Iterator[Found]:
-        yield as_found(known, file, self._policy)
+        yield as_found(known, file, self.policy)
 
-    def bare(self, file: PluginFile) -> ToolSpec:
-        return _bare(file)
+    def bare(self, file: PluginFile, known: Mapping[str, Any]) -> ToolSpec:
+        stem = os.path.splitext(os.path.basename(file.path))[0]
+        return ToolSpec(
+            name=clean_tool_name(stem),
+            kind="bash-plugin",
+            description="",
+            input_schema={"type": "object", "properties": {}},
+            provenance=file.provenance,
+            origin=file.path,
+            hosting="per-call",
+            meta={"plugin": {"reference": file.reference.written}},
+        )
 
     def why_not(self, each: PluginFile) -> tuple[State, str] | None:
-        if each.problem is None and not self._policy.is_allowed:
+        if each.problem is None and not self.policy.is_allowed:
             return "disabled", NOT_ALLOWED
         return super().why_not(each)
 
@@ -89,18 +95,3 @@ async def describe(file: PluginFile, launcher: Launcher, seconds: float) -> Know
         known["problem"] = f"{error.message}; {error.cure}{stderr}"
         known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
     return known
-
-
-def _bare(each: PluginFile) -> ToolSpec:
-    """What can be said of a file that has not spoken."""
-    stem = os.path.splitext(os.path.basename(each.path))[0]
-    return ToolSpec(
-        name=clean_tool_name(stem),
-        kind="bash-plugin",
-        description="",
-        input_schema={"type": "object", "properties": {}},
-        provenance=each.provenance,
-        origin=each.path,
-        hosting="per-call",
-        meta={"plugin": {"reference": each.reference.written}},
-    )

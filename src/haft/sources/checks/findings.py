@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from haft.sources.checks.codes import CODES, Level
+from haft.sources.checks.codes import CODES, Code, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,12 @@ class Finding:
     path: str | None = None
     """The file or directory that it is about, where that is not the target itself."""
     fixable: bool = False
+    explained: Code | None = None
+    """The code itself, where only one format has it and the table has not."""
 
     @property
     def level(self) -> Level:
-        return CODES[self.code].level
+        return (self.explained or CODES[self.code]).level
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -6,16 +6,26 @@ for is another, or what the program is made of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.contracts import Definitions, Found, HaftError, Launcher, Provenance, ToolSpec, clean_tool_name
+from haft.contracts import (
+    AskingLauncher,
+    Definitions,
+    Found,
+    HaftError,
+    Launcher,
+    Provenance,
+    ToolSpec,
+    clean_tool_name,
+)
 from haft.sources.answers import NOT_ASKED
 from haft.sources.cli.spec import Command
 from haft.sources.cli.spec_file import read_spec_file
 from haft.sources.cli.tool import CommandTool, spec_of
 from haft.sources.identity import identity_at
+from haft.sources.port import Told, ToolSource
 
 GROUP: Final = "cli:"
 
@@ -48,8 +58,10 @@ class Line:
         return f"{self.form} {self.reference} {self.python} {self.program} {self.prefix}"
 
 
-class CommandLines:
+class CommandLines(ToolSource):
     """The source."""
+
+    name = "cli"
 
     def __init__(self, lines: Sequence[Line], definitions: Definitions, workspace: str) -> None:
         self._lines = list(lines)
@@ -59,27 +71,53 @@ class CommandLines:
         self._problems: dict[str, tuple[str, str]] = {}
         self._seen: dict[str, str] = {}
 
-    def look(self) -> bool:
+    def find(self) -> Iterable[Found]:
+        self._look()
+        return list(self.found())
+
+    @property
+    def is_incomplete(self) -> bool:
+        return bool(self._unknown())
+
+    async def refresh(
+        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+    ) -> Iterable[Found] | None:
+        is_other = self._look()
+        if self._unknown():
+            await self._ask(launcher)
+            is_other = True
+        return list(self.found()) if is_other else None
+
+    def places(self) -> Iterable[str]:
+        for line in self._lines:
+            if line.spec is not None:
+                yield line.spec
+            elif line.form is not None:
+                yield from (self._kept(line) or {}).get("files", ())
+
+    def cure(self, spec: ToolSpec) -> str:
+        return f"it is described by {spec.origin}"
+
+    def _look(self) -> bool:
         """Whether anything is another than before."""
         before, self._seen = self._seen, {line.name: self._identity(line) for line in self._lines}
         return self._seen != before
 
     def is_current(self, spec: ToolSpec) -> bool:
-        """Whether a tool's description is still what was seen."""
         name = spec.meta["cli"].get("line")
         line = next((one for one in self._lines if one.name == name), None)
         return line is None or self._seen.get(line.name) == self._identity(line)
 
-    def unknown(self) -> list[Line]:
+    def _unknown(self) -> list[Line]:
         """Those whose program has to be asked."""
         asked = [line for line in self._lines if line.form is not None and line.problem is None]
         return [line for line in asked if self._kept(line) is None and self._why_not(line) is None]
 
-    async def ask(self, launcher: Launcher) -> None:
+    async def _ask(self, launcher: Launcher) -> None:
         """Ask the programs that are not known, and keep what they say."""
         from haft.sources.cli.asking import ask_commands
 
-        wanted = self.unknown()
+        wanted = self._unknown()
         for line in wanted:
             try:
                 asked = await ask_commands(

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import (
     NO_GRANTS,
     Answer,
+    AskingLauncher,
     Definitions,
     Effects,
     Found,
-    Launcher,
     Secrets,
     Session,
     SessionLauncher,
@@ -28,6 +29,7 @@ from haft.contracts import (
 from haft.sources.answers import FAIR_SECONDS, Known
 from haft.sources.asked import AskedSource
 from haft.sources.bash_plugin.tool import Policy
+from haft.sources.port import Told
 from haft.sources.python_plugin.entries import PluginEntry
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ class FunctionTool:
 class PythonPlugins(AskedSource[PluginEntry]):
     """The source of Python plugins."""
 
+    name = "python-plugin"
+
     def __init__(
         self,
         entries: Callable[[], Sequence[PluginEntry]],
@@ -95,11 +99,31 @@ class PythonPlugins(AskedSource[PluginEntry]):
         self._sessions = sessions
         self._workers: dict[PluginEntry, PluginWorker] = {}
 
-    def is_current(self, path: str) -> bool:
-        """Whether a plugin is still what was seen."""
+    async def refresh(
+        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+    ) -> Iterable[Found] | None:
+        for entry in self._outdated():
+            if not self._workers[entry].is_busy:  # Else the next time: a call is not ended by what a person saves.
+                await self._workers.pop(entry).end()
+        return await super().refresh(launcher, told, doubted=doubted)
+
+    def due(self) -> bool:
+        return bool(self._outdated()) or super().due()
+
+    def _outdated(self) -> list[PluginEntry]:
+        """Plugins that are not what they were, whose workers live: nobody calls those any more."""
+        return [one for one in self._workers if one not in self._seen]
+
+    def places(self) -> Iterable[str]:
+        for each in self._seen:
+            yield from (each.path, *each.files) if each.folder is not None else sys.path
+            yield from {os.path.dirname(file) for file in each.files}
+
+    def is_current(self, spec: ToolSpec) -> bool:
+        path = spec.origin
         return [one for one in self._files() if one.path == path] == [one for one in self._seen if one.path == path]
 
-    async def describe(self, file: PluginEntry, launcher: Launcher, seconds: float) -> Known:
+    async def describe(self, file: PluginEntry, launcher: AskingLauncher, seconds: float) -> Known:
         from haft.sources.asking import ask, tail_of
         from haft.sources.python.frames import new_marker
         from haft.sources.python_plugin.worker import Hearing, request_of, worker_command
@@ -132,20 +156,17 @@ class PythonPlugins(AskedSource[PluginEntry]):
         for schema in known["tools"]:
             yield self._tool(file, schema)
 
-    def bare(self, file: PluginEntry) -> ToolSpec:
+    def bare(self, file: PluginEntry, known: Mapping[str, Any]) -> ToolSpec:
         return _bare(file)
+
+    def cure(self, spec: ToolSpec) -> str:
+        return f"it comes from {spec.origin}: mend it there"
 
     async def close(self) -> None:
         """End every worker."""
         for worker in self._workers.values():
             await worker.end()
         self._workers.clear()
-
-    async def end_outdated(self) -> None:
-        """End the workers of plugins that are not what they were."""
-        for entry in [one for one in self._workers if one not in self._seen]:
-            if not self._workers[entry].is_busy:  # Else the next time: a call is not ended by what a person saves.
-                await self._workers.pop(entry).end()
 
     def _tool(self, each: PluginEntry, schema: Any) -> Found:
         try:

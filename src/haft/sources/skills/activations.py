@@ -37,6 +37,11 @@ class Activations:
         self._read_at: tuple[int, ...] | None = None
         self._state = _State()
 
+    @property
+    def path(self) -> str:
+        """The file."""
+        return os.path.join(self._directory, self._name)
+
     def of(self, thread: str | None) -> frozenset[str]:
         """The folders of the skills that are active in the workspace, and in that thread."""
         state = self._current()
@@ -72,7 +77,7 @@ class Activations:
     def stamp(self) -> tuple[int, ...] | None:
         """What changes when the file does; None where there is none."""
         try:
-            status = os.stat(os.path.join(self._directory, self._name))
+            status = os.stat(self.path)
         except OSError:
             return None
         return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -87,7 +92,7 @@ class Activations:
         return self._state
 
     def _load(self) -> _State:
-        path = os.path.join(self._directory, self._name)
+        path = self.path
         try:
             descriptor = os.open(path, _READ)
         except FileNotFoundError:
@@ -125,7 +130,7 @@ class Activations:
             os.close(lock)
 
     def _keep(self, data: bytes) -> None:
-        path = os.path.join(self._directory, self._name)
+        path = self.path
         with suppress(FileExistsError):
             # Made before it is replaced: what is new there would be readable by others, as the umask has it.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))

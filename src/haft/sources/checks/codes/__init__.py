@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from haft.contracts import BadUsage, near_miss
@@ -17,12 +18,14 @@ from haft.sources.checks.codes.model import Code, Level
 CODES: Final[dict[str, Code]] = {each.code: each for each in (*FILES, *ASKING, *DEFINITIONS, *FORMATS)}
 
 
-def code_of(word: str) -> Code:
-    """The code of that name; `BadUsage` with the near miss where there is none."""
-    if word in CODES:
-        return CODES[word]
-    near = near_miss(word, CODES)
-    hint = f"did you mean `{near}`?" if near else f"the codes are {', '.join(CODES)}"
+def code_of(word: str, others: Iterable[Code] = ()) -> Code:
+    """The code of that name, in the table or among the `others` that formats have; `BadUsage` with the near miss where
+    there is none."""
+    known = CODES | {each.code: each for each in others}
+    if word in known:
+        return known[word]
+    near = near_miss(word, known)
+    hint = f"did you mean `{near}`?" if near else f"the codes are {', '.join(known)}"
     raise BadUsage(f"there is no code `{word}`", hint=hint)
 
 

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.contracts import AskingLauncher, BadUsage, Launcher, Listing, UnknownTool
+from haft.contracts import AskingLauncher, BadUsage, Listing, UnknownTool
 from haft.surfaces.cli.commands.tools import complete_names, listings
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
@@ -65,8 +65,9 @@ def check_tools(context: click.Context, what: tuple[str, ...], explain: str | No
             raise BadUsage("`--explain` stands alone", hint=f"haft tools check --explain {explain}")
         _explain(explain, said)
         return
-    targets, loaded = _wanted(what, said)
-    reports = _checked(targets, loaded, said, fix=fix)
+    discovery = _discovery(said)
+    targets, loaded = _wanted(what, said, discovery)
+    reports = _checked(targets, loaded, said, discovery, fix=fix)
     if said.json:
         facts([report.to_json() for report in reports])
     else:
@@ -76,7 +77,7 @@ def check_tools(context: click.Context, what: tuple[str, ...], explain: str | No
     context.exit(0 if all(report.ok for report in reports) else 1)
 
 
-def _wanted(words: Sequence[str], said: Globals) -> tuple[list[Target], list[Listing]]:
+def _wanted(words: Sequence[str], said: Globals, discovery: Discovery) -> tuple[list[Target], list[Listing]]:
     """What is to be checked where it lies, and what only as it was loaded."""
     from haft.authoring.check import targets_of
     from haft.sources.amp_toolbox.finding import PROJECT
@@ -84,23 +85,23 @@ def _wanted(words: Sequence[str], said: Globals) -> tuple[list[Target], list[Lis
     targets: list[Target] = []
     loaded: list[Listing] = []
     known: list[Listing] | None = None
-    workspace = workspace_of(said)
+    workspace, sources = workspace_of(said), discovery.every_source()
     for word in words:
         if os.sep in word or word in (os.curdir, os.pardir):
-            targets += targets_of(os.path.expanduser(word), workspace)
+            targets += targets_of(sources, os.path.expanduser(word), workspace)
             continue
         known = listings(said) if known is None else known
         listing = _named(word, known)
         if listing is not None:
-            _sort_in(listing, workspace, targets, loaded)
+            _sort_in(listing, workspace, discovery, targets, loaded)
         else:
-            targets += targets_of(word, workspace)
+            targets += targets_of(sources, word, workspace)
     if not words:
         project = os.path.join(workspace, PROJECT)
-        targets += targets_of(project, workspace) if os.path.isdir(project) else []
+        targets += targets_of(sources, project, workspace) if os.path.isdir(project) else []
         for listing in listings(said, asking=False):
             if listing.spec.kind != "builtin":
-                _sort_in(listing, workspace, targets, loaded)
+                _sort_in(listing, workspace, discovery, targets, loaded)
     once: dict[str, Target] = {}
     for target in targets:
         once.setdefault(os.path.abspath(target.path), target)
@@ -117,16 +118,20 @@ def _named(word: str, found: Sequence[Listing]) -> Listing | None:
     return None
 
 
-def _sort_in(listing: Listing, workspace: str, targets: list[Target], loaded: list[Listing]) -> None:
-    from haft.authoring.check import target_at
+def _sort_in(
+    listing: Listing, workspace: str, discovery: Discovery, targets: list[Target], loaded: list[Listing]
+) -> None:
+    from haft.authoring.check import Target, placed
 
-    if listing.spec.kind in ("amp-toolbox", "bash-plugin") and os.path.isfile(listing.spec.origin):
-        targets.append(target_at(listing.spec.origin, workspace))
+    if discovery.is_checked_at_origin(listing):
+        targets.append(placed(Target(listing.spec.origin, listing.source), workspace))
     else:
         loaded.append(listing)
 
 
-def _checked(targets: Sequence[Target], loaded: Sequence[Listing], said: Globals, *, fix: bool) -> list[Report]:
+def _checked(
+    targets: Sequence[Target], loaded: Sequence[Listing], said: Globals, discovery: Discovery, *, fix: bool
+) -> list[Report]:
     import asyncio
 
     from haft.authoring.check import check_listing
@@ -135,12 +140,8 @@ def _checked(targets: Sequence[Target], loaded: Sequence[Listing], said: Globals
     reports: list[Report] = []
     if targets:
         tell_what_is_logged(said)
-        discovery = _discovery(said)
         with looking_launcher(workspace_of(said), state_home()) as launcher:
             reports += asyncio.run(_check_and_mend(targets, launcher, said, discovery, fix=fix))
-        reports = [_settled(report, discovery) for report in reports]
-        # Whoever was checked is asked again when tools are listed, if it could not be understood before.
-        discovery.forget_failures(os.path.abspath(target.path) for target in targets)
     return reports + [check_listing(listing, RESERVED) for listing in loaded]
 
 
@@ -153,27 +154,13 @@ def _discovery(said: Globals) -> Discovery:
     return discovery
 
 
-def _settled(report: Report, discovery: Discovery) -> Report:
-    """Without what a setting has decided."""
-    if not report.has("separator-unclear"):
-        return report
-    from dataclasses import replace
-
-    if not discovery.sets_separator(report.name or "", os.path.abspath(report.target)):
-        return report
-    return replace(report, findings=[each for each in report.findings if each.code != "separator-unclear"])
-
-
 async def _check_and_mend(
     targets: Sequence[Target], launcher: AskingLauncher, said: Globals, discovery: Discovery, *, fix: bool
 ) -> list[Report]:
     from haft.authoring.check import check_targets, mend
 
-    def granting(target: Target) -> Launcher:
-        is_toolbox = target.format == "amp-toolbox"
-        return launcher.granting(discovery.granted_at(target.path)) if is_toolbox else launcher
-
-    found = await check_targets(targets, launcher, RESERVED, granting=granting)
+    sources = discovery.every_source()
+    found = await check_targets(sources, targets, launcher, RESERVED)
     changed: dict[int, list[str]] = {}
     for at, reports in enumerate(found) if fix else ():
         mended = mend((finding for report in reports for finding in report.findings), workspace_of(said))
@@ -185,7 +172,7 @@ async def _check_and_mend(
             warn(f"{one_line(finding.path or targets[at].path)}: {finding.code} could not be mended: {why}")
     if changed:
         # All of them: what was mended for one, such as a directory, is mended for others.
-        found = await check_targets(targets, launcher, RESERVED, granting=granting)
+        found = await check_targets(sources, targets, launcher, RESERVED)
     for at, codes in changed.items():
         found[at] = [found[at][0].mended(codes), *found[at][1:]]
     return [report for reports in found for report in reports]
@@ -226,9 +213,10 @@ def _many(count: int, level: str) -> str:
 
 
 def _explain(word: str, said: Globals) -> None:
-    from haft.authoring.check import code_of
+    from haft.authoring.check import CODES, code_of
 
-    code = code_of(word)
+    sources = () if word in CODES else _discovery(said).every_source()
+    code = code_of(word, (code for source in sources for code in source.codes))
     if said.json:
         facts(code.to_json())
     else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import NO_GRANTS, BadUsage, Listing, near_miss
+from haft.contracts import NO_GRANTS, AskingLauncher, BadUsage, Listing, near_miss
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
@@ -27,30 +27,36 @@ if TYPE_CHECKING:
     from haft.sources.bash_plugin import PluginReference
     from haft.storage import StateHome
     from haft.toolsets.fetching import Standing, Updated
-    from haft.toolsets.plugins import Plugins
+    from haft.toolsets.plugins import BashPluginSource, ConfiguredPlugins, PythonPluginSource
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    plugins: Plugins
+    sources: tuple[BashPluginSource, PythonPluginSource]
     config: Config
     workspace: str
     home: StateHome
 
+    @property
+    def plugins(self) -> ConfiguredPlugins:
+        return self.sources[0].plugins
+
 
 def _opened(said: Globals) -> _Opened:
     from haft.service import check_workspace, load_config
-    from haft.storage import KeptDefinitions
-    from haft.toolsets.plugins import Plugins
-    from haft.version import __version__
+    from haft.toolsets.formats import Host
+    from haft.toolsets.plugins import BashPluginSource, PythonPluginSource
 
     home = state_home()
     workspace = check_workspace(workspace_of(said), home.path)
     config = load_config(workspace, os.environ, trust_home=home.path)
     tell_ignored(config, said)
     tell_what_is_logged(said)
-    definitions = KeptDefinitions(home.definitions, __version__)
-    return _Opened(Plugins(config, os.path.realpath(workspace), definitions), config, workspace, home)
+    host = Host(workspace, home, os.environ, None, None)
+    host.configure(config)
+    bash = BashPluginSource(host)
+    bash.fetches = False
+    return _Opened((bash, PythonPluginSource(host)), config, workspace, home)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +162,7 @@ def update_plugins(context: click.Context, names: tuple[str, ...]) -> None:
         context.exit(1)
 
 
-def _wanted(plugins: Plugins, names: Sequence[str]) -> list[PluginReference]:
+def _wanted(plugins: ConfiguredPlugins, names: Sequence[str]) -> list[PluginReference]:
     """The git plugins of these names, each once."""
     fetched = [reference for reference in plugins.references if reference.git is not None]
     for name in names:
@@ -177,17 +183,21 @@ def _listings(opened: _Opened, said: Globals) -> list[Listing]:
 
     enablement = opened.config.enablement
     catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
-    if opened.plugins.fill(catalogue):
+    for source in opened.sources:
+        catalogue.take(source.name, source.find())
+    if any(source.is_incomplete for source in opened.sources):
         progress = Progress(quiet=said.quiet)
-        with looking_launcher(opened.workspace, opened.home, opened.config) as launcher:
-            asyncio.run(
-                opened.plugins.renew(
-                    catalogue,
-                    launcher,
-                    lambda count, every: progress.passing(f"asking plugins what they are: {count} of {every}"),
-                    fetching=False,
+
+        async def ask(launcher: AskingLauncher) -> None:
+            for source in opened.sources:
+                found = await source.refresh(
+                    launcher, lambda count, every: progress.passing(f"asking plugins what they are: {count} of {every}")
                 )
-            )
+                if found is not None:
+                    catalogue.take(source.name, found)
+
+        with looking_launcher(opened.workspace, opened.home, opened.config) as launcher:
+            asyncio.run(ask(launcher))
         progress.clear()
     return catalogue.listings(all=True)
 

@@ -168,6 +168,6 @@ def _found_here(directory: str, placed: list[Placed], said: Globals) -> list[str
     workspace, home = workspace_of(said), state_home()
     discovery = Discovery(workspace, home, os.environ)
     discovery.configure(load_config(workspace, os.environ, trust_home=home.path))
-    if not discovery.searches(directory):
+    if not discovery.searches(directory, "amp-toolbox"):
         return []
     return [clean_tool_name(PREFIX + one.name) for one in placed]

@@ -48,7 +48,7 @@ def listings(said: Globals | None = None, *, asking: bool = True, thread: str | 
         if asking:
             tell_ignored(config, said)
     catalogue = Catalogue(why_off, discovery.why_inactive)
-    fill_catalogue(catalogue, (), installed=True, builtin=discovery.fill_builtin)
+    fill_catalogue(catalogue, builtin=discovery.fill_builtin)
     if discovery.fill(catalogue) and asking:
         from haft.surfaces.cli.person.asking import ask_now
 
@@ -122,11 +122,11 @@ KINDS: Final = tuple(kind for kind in get_args(Kind) if kind != "mcp")
 @click.pass_obj
 def list_tools(said: Globals, source: str | None, everything: bool) -> None:
     """Name, kind and first line of every tool."""
-    if source is not None and source not in KINDS:
+    found = [listing for listing in listings(said) if source is None or listing.spec.kind == source]
+    if source is not None and not found and source not in KINDS:
         near = near_miss(source, KINDS)
         hint = f"did you mean `{near}`?" if near else f"the kinds are {', '.join(KINDS)}"
         raise BadUsage(f"there is no kind of tool called `{source}`", hint=hint)
-    found = [listing for listing in listings(said) if source is None or listing.spec.kind == source]
     shown = [listing for listing in found if everything or listing.enabled]
     if said.json:
         facts([listing.to_json() for listing in shown])

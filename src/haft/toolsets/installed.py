@@ -1,0 +1,58 @@
+"""Python functions as a source: those that installed packages offer.
+
+What is handed over as objects goes straight into the catalogue; files of functions are plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from haft.contracts import AskingLauncher, Found, ToolSpec
+from haft.sources.port import SourceHost, Target, ToolSource
+from haft.toolsets.entry_points import packages_offer_tools
+
+if TYPE_CHECKING:
+    from haft.sources.checks.findings import Report
+    from haft.sources.port import Told
+
+
+class InstalledTools(ToolSource):
+    """Of the packages beside this one. They are imported once: whoever installs another one starts haft again."""
+
+    name = "python"
+
+    def __init__(self, _host: SourceHost) -> None:
+        self._found: list[Found] | None = None
+
+    def find(self) -> Iterable[Found]:
+        if self._found is None:
+            self._found = []
+            if packages_offer_tools():
+                from haft.sources.python import installed_tools
+
+                tools, broken = installed_tools()
+                self._found = [Found(tool.spec, tool) for tool in tools]
+                self._found += [Found(one.spec, None, "broken", one.reason) for one in broken]
+        return self._found
+
+    async def refresh(self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None) -> None:
+        return None
+
+    def recognizes(self, path: str) -> bool:
+        if not path.endswith(".py"):
+            return False
+        from haft.sources.checks.files import look
+        from haft.sources.checks.findings import Finding
+        from haft.sources.python.checking import is_python_tools
+
+        looked = look(path)
+        return not isinstance(looked, Finding) and is_python_tools(looked)
+
+    async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
+        from haft.sources.python.checking import check_python
+
+        return check_python(target.path, reserved)
+
+    def cure(self, spec: ToolSpec) -> str:
+        return f"it comes from {spec.origin}: mend or uninstall that package"

@@ -1,0 +1,52 @@
+"""Skills as a source: the built-in tool by which agents read them. The tools that they bring are the toolboxes'."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from haft.contracts import AskingLauncher, Found
+from haft.sources.port import Target, ToolSource
+from haft.sources.skills import SkillTool
+from haft.sources.skills.skill import SKILL_FILE, TOOL_FOLDERS
+from haft.toolsets.formats import Host
+
+if TYPE_CHECKING:
+    from haft.sources.checks.findings import Report
+    from haft.sources.port import Told
+
+
+class SkillSource(ToolSource):
+    """Of the skills of one workspace and its user."""
+
+    name = "skill"
+
+    def __init__(self, host: Host) -> None:
+        self._skills = host.skills
+        self._tool = SkillTool(host.skills, host.activations, lambda: host.renew(), host.listed)
+
+    def find(self) -> Iterable[Found]:
+        return [Found(self._tool.spec, self._tool)]
+
+    async def refresh(self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None) -> Iterable[Found]:
+        import asyncio
+
+        await asyncio.to_thread(self._skills.found)
+        return self.find()
+
+    def places(self) -> Iterable[str]:
+        yield from (place for place, _provenance in self._skills.places())
+        yield from (skill.folder for skill in self._skills.last_found())
+
+    def recognizes(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(path, SKILL_FILE))
+
+    def targets(self, path: str) -> Iterable[Target]:
+        inner = (os.path.join(path, name) for name in TOOL_FOLDERS)
+        yield Target(path, self.name, holds=tuple(each for each in inner if os.path.isdir(each)))
+
+    async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
+        from haft.sources.skills.checking import check_skill
+
+        return [check_skill(target.path)]
