@@ -1,4 +1,5 @@
-"""What goes into the record: one entry when a call with effects starts, one when any call ends.
+"""What goes into the record: one entry when a call with effects starts, one when any call ends, and one when somebody
+answers for a call or cancels it.
 
 The pipeline's `record` stage has calls with effects written before they act and before they are answered; the ends of
 calls that only read come in groups, from the journal that has them already. Entries hold no output.
@@ -10,15 +11,17 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from haft.audit.chain import Chain
 from haft.audit.lines import parse_line
 from haft.audit.redact import Redactor
 from haft.audit.walk import body_of, raw_lines
-from haft.contracts import KEPT_APART, Call, Outcome, iso_time, path_to_json
+from haft.contracts import KEPT_APART, NO_SECRETS, Call, Outcome, Principal, Secrets, iso_time, path_to_json
 from haft.storage import AuditLog, decode, encode, fragment
 
+Act = Literal["approve", "reject", "cancel"]
+"""What somebody does to a call that is no call itself."""
 MOST_PATHS: Final = 1000
 """In one entry."""
 
@@ -42,6 +45,7 @@ class Trail:
             "type": "end" if is_end else "start",
             "at": iso_time(at),
             **form,
+            "whoKind": call.principal.kind,
             "durationMs": round(outcome.duration * 1000, 3),
             "workspace": self.workspace,
             "arguments": call.arguments,
@@ -53,6 +57,21 @@ class Trail:
         if call.config:
             facts["config"] = sorted(call.config)
         return self.redactor(encode(facts), call.secrets), apart
+
+    def tell_act(
+        self, act: Act, principal: Principal, run: str, tool: str, secrets: Secrets = NO_SECRETS, **facts: Any
+    ) -> None:
+        """Add that somebody answered for a call, or cancelled it."""
+        entry = {
+            "type": act,
+            "at": iso_time(time.time()),
+            "run": run,
+            "tool": tool,
+            **principal.to_json(),
+            "workspace": self.workspace,
+            **facts,
+        }
+        self.append([self.redactor(encode(entry), secrets)])
 
     def tell_between(self, run: str, paths: Sequence[str]) -> None:
         """Add what changed after a run whose process outlived it, when no call came any more."""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         LimitExceeded,
         MachineError,
         NeedsBuild,
+        NeedsPerson,
         NetworkOpen,
         PathEscapes,
         PersonError,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
         Warmth,
         Workspace,
     )
+    from haft.contracts.principal import Principal, PrincipalKind, check_text
     from haft.contracts.revise import revised
     from haft.contracts.secrets import (
         MARK,
@@ -136,7 +138,8 @@ __getattr__ = face(
         "decision": "Action Allowable ApprovalAnswer ApprovalRequest Approver DecidedPart Decision Delegation Scope",
         "errors": (
             "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict EXIT_CODES Failure HaftError "
-            "InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NetworkOpen PathEscapes PersonError "
+            "InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson NetworkOpen PathEscapes "
+            "PersonError "
             "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownRequest "
             "UnknownRun UnknownTool Walled near_miss"
         ),
@@ -153,6 +156,7 @@ __getattr__ = face(
             "AskingLauncher Command Definitions EndedChild Environment Environments Exit Launcher OutputSink "
             "Replaced Session SessionLauncher Stream ToolContext Warmth Workspace"
         ),
+        "principal": "Principal PrincipalKind check_text",
         "revise": "revised",
         "secrets": "MARK MaskedStream NO_SECRETS SHORTEST Secrets named_secrets says_secret texts_in",
         "states": "FOLLOWS STATUSES Status TERMINAL",

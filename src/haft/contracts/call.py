@@ -10,6 +10,7 @@ from haft.contracts.decision import Decision
 from haft.contracts.errors import InvalidArguments
 from haft.contracts.limits import LimitsApplied
 from haft.contracts.names import RunId, ThreadId, ToolName
+from haft.contracts.principal import Principal
 from haft.contracts.secrets import NO_SECRETS, Secrets
 from haft.contracts.walls import NO_GRANTS, Grants, Layer, Walls
 
@@ -51,8 +52,7 @@ class Call:
     run: RunId
     name: ToolName
     arguments: Mapping[str, Any]
-    who: str
-    thread: ThreadId
+    principal: Principal
     parent: RunId | None = None
     timeout: float | None = None
     cwd: str = "."
@@ -70,7 +70,18 @@ class Call:
     """What the tool says that it would do."""
     trial: bool = False
     """Whether it is to be tried first: run, looked at, and then committed or not."""
-    subagent: bool = False
-    """Whether a sub-agent makes it: rules may tell these apart."""
     secrets: Secrets = NO_SECRETS
     """Values that are masked in everything that is said of the call. The tool gets them as they are."""
+
+    @property
+    def who(self) -> str:
+        return self.principal.who
+
+    @property
+    def thread(self) -> ThreadId:
+        return ThreadId(self.principal.thread or "")
+
+    @property
+    def subagent(self) -> bool:
+        """Whether a sub-agent makes it: rules may tell these apart."""
+        return self.principal.kind == "sub-agent"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from haft.contracts.names import RunId, ThreadId, ToolName
+from haft.contracts.principal import Principal
 from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Profile, Walls
 
 Action = Literal["allow", "ask", "reject", "try", "delegate"]
@@ -166,8 +167,8 @@ class ApprovalAnswer:
     """Whether calls like it shall pass unasked: in this thread, or always in this workspace."""
     allow: int = 0
     """Which of `to_allow` holds from now on, where the scope is more than `once`."""
-    who: str | None = None
-    """Who answered, where that is not whoever runs this process."""
+    who: str | Principal | None = None
+    """Who answered, where that is not whoever the service was opened for. An agent cannot approve."""
 
 
 Approver = Callable[[ApprovalRequest], "Awaitable[bool | ApprovalAnswer] | bool | ApprovalAnswer"]

@@ -14,6 +14,7 @@
     │   └── Conflict             conflict            exit 5
     ├── PersonError              a person decides or configures
     │   ├── Rejected             rejected            exit 3
+    │   │   └── NeedsPerson      (an agent wants to approve, apply or trust)
     │   ├── BadConfig            bad-config          exit 2
     │   ├── BadUsage             bad-usage           exit 2
     │   │   └── AmbiguousRun     (a beginning that several runs have)
@@ -187,6 +188,16 @@ class PersonError(HaftError):
 class Rejected(PersonError):
     code = "rejected"
     exit_code = 3
+
+
+class NeedsPerson(Rejected):
+    """An agent or a sub-agent wants to do what only people do."""
+
+    def __init__(self, verb: str, who: str, kind: str) -> None:
+        super().__init__(
+            f"`{verb}` needs a person: {who} is {'an agent' if kind == 'agent' else f'a {kind}'}",
+            hint="agents can call tools, reject, undo, redo, drop and cancel",
+        )
 
 
 class BadConfig(PersonError):

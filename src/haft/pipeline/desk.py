@@ -13,7 +13,7 @@ import contextlib
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 
 from haft.contracts import (
@@ -24,6 +24,7 @@ from haft.contracts import (
     Call,
     HaftError,
     HostId,
+    Principal,
     Walls,
     grants_from,
     own_copy,
@@ -34,6 +35,8 @@ from haft.pipeline.run import Run
 from haft.policy.approval import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
 
 T = TypeVar("T")
+Tell = Callable[[Call, Principal, str | None, ApprovalAnswer], None]
+"""Writes down who answered which request, and what."""
 
 AT_ONCE_SECONDS: Final = 0.05
 """What an approver has before the question is written down for others."""
@@ -75,8 +78,12 @@ class Desk:
         workspace: str,
         wait_seconds: float,
         is_hidden: Callable[[], Awaitable[bool]],
+        person: Principal,
+        tell: Tell,
     ) -> None:
         self._is_hidden = is_hidden
+        self._person = person
+        self._tell = tell
         self._approver = approver
         self._questions = questions
         self._foreign = foreign
@@ -92,7 +99,7 @@ class Desk:
         """The inbox, where other processes may answer: not where a tool could reach it, and approve itself."""
         return self._questions if await self._is_hidden() else None
 
-    async def kept_yes(self, call: Call) -> Answered | None:
+    async def kept_yes(self, call: Call) -> ApprovalAnswer | None:
         """A yes that was given to exactly this call when its host had died."""
         fingerprint = self._fingerprint(call)
         if self._questions is None or not self._questions.may_have_kept(fingerprint):
@@ -101,10 +108,24 @@ class Desk:
         if questions is None:
             return None
         found = await questions.use(lambda inbox: inbox.kept_yes(fingerprint, questions.is_alive))
-        return found.answer if found is not None else None
+        if found is None or found.answer is None:
+            return None
+        return self._told(call, found.id, replace(to_answer(found.answer), scope="once"))
 
     async def ask(self, call: Call, request: ApprovalRequest) -> Given:
-        """Wait for an answer. Cancelling withdraws the question."""
+        """Wait for an answer. Cancelling withdraws the question. The audit log has a person's answer when this returns;
+        `NeedsPerson` where an agent approved."""
+        given = await self._asked(call, request)
+        return given if given.by != "person" else replace(given, answer=self._told(call, request.id, given.answer))
+
+    def _told(self, call: Call, request: str | None, answer: ApprovalAnswer) -> ApprovalAnswer:
+        principal = self._person.acting(answer.who)
+        if answer.approved:
+            principal.must_be_person("approve")
+        self._tell(call, principal, request, answer)
+        return replace(answer, who=principal)
+
+    async def _asked(self, call: Call, request: ApprovalRequest) -> Given:
         asking = _Asking(self._foreign, self._approver)
         if self._approver is not None:
             asking.begin(request)
@@ -268,7 +289,7 @@ def to_answer(answered: Answered) -> ApprovalAnswer:
         grants=grants_from(answered.grants),
         scope=answered.scope,  # type: ignore[arg-type]
         allow=answered.allow,
-        who=answered.who,
+        who=answered.principal,
     )
 
 

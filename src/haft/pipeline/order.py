@@ -40,7 +40,19 @@ from dataclasses import dataclass
 
 from haft.audit import Trail
 from haft.changes import Coverage
-from haft.contracts import Approver, Decision, HostId, Launcher, Limits, RunId, Walls, Workspace
+from haft.contracts import (
+    ApprovalAnswer,
+    Approver,
+    Call,
+    Decision,
+    HostId,
+    Launcher,
+    Limits,
+    Principal,
+    RunId,
+    Walls,
+    Workspace,
+)
 from haft.pipeline.chain import Stage
 from haft.pipeline.confinement import Confinements
 from haft.pipeline.context import CallContext
@@ -91,6 +103,8 @@ class Parts:
     """Looks again at what lies on disk, for a tool that is not there or was changed."""
     decide: Callable[[Question], Decision]
     approver: Approver | None
+    person: Principal
+    """Whoever an approver answers for that names nobody."""
     questions: Questions | None
     """The inbox, through which other processes can answer; None where there is no state to share."""
     wait_seconds: float
@@ -127,8 +141,22 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     async def is_hidden() -> bool:
         return parts.answers_are_open or (await parts.sandbox.ready()).namespaces
 
+    def answered(call: Call, principal: Principal, request: str | None, answer: ApprovalAnswer) -> None:
+        said = {"request": request, "message": answer.message, "scope": answer.scope}
+        parts.trail.tell_act(
+            "approve" if answer.approved else "reject", principal, call.run, call.name, call.secrets, **said
+        )
+
     desk = Desk(
-        parts.approver, parts.questions, foreign, parts.host, parts.workspace.root, parts.wait_seconds, is_hidden
+        parts.approver,
+        parts.questions,
+        foreign,
+        parts.host,
+        parts.workspace.root,
+        parts.wait_seconds,
+        is_hidden,
+        parts.person,
+        answered,
     )
     decide = Decide(parts.decide, parts.sandbox, parts.coverage)
     return (

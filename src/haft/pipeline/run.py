@@ -20,6 +20,7 @@ from haft.contracts import (
     Event,
     EventType,
     Outcome,
+    Principal,
     RunId,
     Status,
     Stream,
@@ -61,8 +62,8 @@ class Run:
 
     __slots__ = (
         "_alive", "_cancel_told", "_facts", "_is_carried", "_keeper", "_next_seq", "_observers", "_outcome", "_task",
-        "_waiters", "call", "changes", "confined", "ended_children", "is_put_down", "noted", "notes", "show", "shown",
-        "started_at", "states", "status", "workspace",
+        "_waiters", "call", "cancelled_by", "changes", "confined", "ended_children", "is_put_down", "noted", "notes",
+        "show", "shown", "started_at", "states", "status", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, keeper: Keeper) -> None:
@@ -97,6 +98,8 @@ class Run:
         self._waiters: list[asyncio.Future[Outcome]] = []
         self._outcome: Outcome | None = None
         self._task: asyncio.Task[None] | None = None
+        self.cancelled_by: Principal | None = None
+        """Whoever asked it to end, where somebody did."""
         self._cancel_told = False
         self._is_carried = False
         self._alive: Callable[[], None] | None = None
@@ -147,12 +150,14 @@ class Run:
             observer.end()
         return observer.events(self._forget)
 
-    def cancel(self) -> bool:
-        """Ask it to end. True when it had not ended; it then passes through `cancellation-requested`."""
+    def cancel(self, by: Principal | None = None) -> bool:
+        """Ask it to end. True when it had not ended; it then passes through `cancellation-requested`. The audit
+        log names whoever it is asked `by`."""
         if self._outcome is not None:
             return False
         if not self._cancel_told:
             self._cancel_told = True
+            self.cancelled_by = by
             if self._is_carried and self._task is not None:
                 self._task.cancel()
             # Else its task has not taken a step yet: cancelled now, it never would, and nothing would be recorded.

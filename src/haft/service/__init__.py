@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from haft.config.config import Config, load_config
     from haft.config.settings import SETTINGS, Setting
     from haft.config.workspace import check_workspace, find_workspace
+    from haft.service.acting import this_user, user_name
     from haft.service.changes import ChangesFacade, nothing_to, rows_for
     from haft.service.checks import Check
     from haft.service.doctor import diagnose
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from haft.service.reading import has_state, open_changes, open_history, recover_dead_hosts
     from haft.service.record import RecordFacade
     from haft.service.recovering import recover_into
-    from haft.service.service import ToolService, user_name
+    from haft.service.service import ToolService
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
     from haft.service.sync import SyncToolService
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __getattr__ = face(
     __name__,
     {
+        "acting": "this_user user_name",
         "changes": "ChangesFacade nothing_to rows_for",
         "checks": "Check",
         "doctor": "diagnose",
@@ -41,7 +43,7 @@ __getattr__ = face(
         "reading": "has_state open_changes open_history recover_dead_hosts",
         "record": "RecordFacade",
         "recovering": "recover_into",
-        "service": "ToolService user_name",
+        "service": "ToolService",
         "store": "StoreFacade Tidied",
         "suggestions": "Suggested add_line suggested",
         "sync": "SyncToolService",

@@ -44,8 +44,8 @@ class Answers:
     def may_have_kept(self, fingerprint: str) -> bool:
         return self._reading.approvals.has_answered(fingerprint)
 
-    async def agree(self, call: Call, rule: Mapping[str, Any] | None, scope: str) -> None:
-        """A person agreed to a call of this tool; `rule` holds from now on, if there is one."""
+    async def agree(self, call: Call, rule: Mapping[str, Any] | None, scope: str, who: str) -> None:
+        """A person, `who`, agreed to a call of this tool; `rule` holds from now on, if there is one."""
         assert call.tool is not None
         assert call.decision is not None
         shown, definition = call.decision.pin, call.decision.definition
@@ -57,11 +57,11 @@ class Answers:
         def keep(connection: Connection) -> None:
             if environment is not None:
                 digest, programs = environment
-                Pins(connection, self._workspace).agree(ENVIRONMENT, Pin(digest, dict(programs)), call.who)
+                Pins(connection, self._workspace).agree(ENVIRONMENT, Pin(digest, dict(programs)), who)
             if shown is not None and definition is not None:
-                Pins(connection, self._workspace).agree(call.name, Pin(shown, dict(definition)), call.who)
+                Pins(connection, self._workspace).agree(call.name, Pin(shown, dict(definition)), who)
             if rule is not None:
-                Memory(connection, self._workspace).remember(rule, pin=shown, thread=thread, who=call.who)
+                Memory(connection, self._workspace).remember(rule, pin=shown, thread=thread, who=who)
 
         if rule is not None or definition is not None or environment is not None:
             await self._written(keep)

@@ -7,12 +7,24 @@ committed or dropped by whoever answers, and a yes to what was not tried stays f
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from haft.contracts import NO_GRANTS, Allowable, BadUsage, Conflict, Grants, HaftError, grants_from, iso_time
+from haft.audit import Redactor, Trail, secret_values
+from haft.contracts import (
+    NO_GRANTS,
+    Allowable,
+    BadUsage,
+    Conflict,
+    Grants,
+    HaftError,
+    Principal,
+    grants_from,
+    iso_time,
+)
 from haft.policy.allowable import with_variables
 from haft.policy.approval import Answered, Inbox, Memory, Waiting
 from haft.storage import StateHome, open_stores
@@ -48,6 +60,7 @@ class InboxFacade:
     def __init__(self, home: StateHome) -> None:
         stores = open_stores(home)
         self._leases = stores.leases()
+        self._log = stores.audit_log()
         self._connection = stores.connect()
         self._inbox = Inbox(self._connection)
 
@@ -74,14 +87,16 @@ class InboxFacade:
         waiting: Waiting,
         *,
         approved: bool,
-        who: str,
+        who: Principal,
         message: str | None = None,
         arguments: Mapping[str, Any] | None = None,
         grants: Grants | Mapping[str, Any] | None = None,
         scope: str = "once",
         allow: int = 0,
     ) -> Reply:
-        """Answer what was shown."""
+        """Answer what was shown. `NeedsPerson` where an agent approves."""
+        if approved:
+            who.must_be_person("approve")
         lives = self._leases.is_alive(waiting.host)
         try:
             opened = grants_from(grants).to_json()
@@ -96,7 +111,9 @@ class InboxFacade:
             )
         given = Answered(
             approved=approved,
-            who=who,
+            who=who.who,
+            thread=who.thread,
+            kind=who.kind,
             seen=waiting.digest,
             at=time.time(),
             message=message,
@@ -114,6 +131,7 @@ class InboxFacade:
         return Reply(waiting, approved, lives)
 
     def _without_host(self, waiting: Waiting, given: Answered) -> None:
+        self._tell(waiting, given)
         if waiting.tried or not given.approved:
             self._inbox.end(waiting.id, "taken")
         if given.approved and given.scope != "once":
@@ -122,6 +140,22 @@ class InboxFacade:
             thread = waiting.thread if given.scope == "thread" else None
             memory = Memory(self._connection, waiting.workspace)
             memory.remember(rule, pin=waiting.shown.get("pin"), thread=thread, who=given.who)
+
+    def _tell(self, waiting: Waiting, given: Answered) -> None:
+        """What a host does that takes an answer: the audit log names whoever gave it."""
+        trail = Trail(self._log, Redactor(secret_values(os.environ)), waiting.workspace)
+        try:
+            trail.tell_act(
+                "approve" if given.approved else "reject",
+                given.principal,
+                waiting.run,
+                str(waiting.shown.get("tool", "")),
+                request=waiting.id,
+                message=given.message,
+                scope=given.scope,
+            )
+        finally:
+            trail.close()
 
     @staticmethod
     def _check(

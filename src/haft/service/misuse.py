@@ -34,16 +34,6 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
         raise BadUsage(f"`grants`: {error}") from None
 
 
-def check_text(word: str, value: Any) -> None:
-    """`BadUsage` where a name that is kept is no text, or none that UTF-8 can hold."""
-    if value is None:
-        return
-    try:
-        value.encode()
-    except (AttributeError, UnicodeEncodeError):
-        raise BadUsage(f"`{word}` must be text, not {value!r}") from None
-
-
 def never_granted(source: str) -> BadUsage:
     """For whoever asks for the network where no call gets it."""
     return BadUsage(

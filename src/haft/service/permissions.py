@@ -144,7 +144,7 @@ async def with_delegates(
     from haft.pipeline.stages.decide import Decide
 
     given = await service.as_judged(name, arguments)
-    call = Call(new_run_id(), ToolName(name), given, service.who, service.thread)
+    call = Call(new_run_id(), ToolName(name), given, service.principal)
     # Nothing is tried here, so that no change set is needed.
     decide = Decide(service.judge.decide, service._sandbox, None)  # type: ignore[arg-type]
     decision = await decide.delegated(call, explained.decision)

@@ -11,6 +11,7 @@ from haft.contracts import (
     InvalidArguments,
     Launcher,
     Limits,
+    Principal,
     RunId,
     Secrets,
     Stream,
@@ -36,8 +37,7 @@ class Nobody:
         launcher: Launcher,
         limits: Limits,
         *,
-        thread: ThreadId,
-        who: str,
+        principal: Principal,
         cwd: str,
         config: Mapping[str, Any],
         secrets: Secrets,
@@ -45,8 +45,9 @@ class Nobody:
         self.workspace = workspace
         self.launcher = launcher
         self.limits = limits
-        self.thread = thread
-        self.who = who
+        self.principal = principal
+        self.thread = ThreadId(principal.thread or "")
+        self.who = principal.who
         self.cwd = cwd
         self.config = config
         self.secrets = secrets
@@ -72,7 +73,5 @@ async def preview(tool: Tool, arguments: Mapping[str, Any], context: Nobody) -> 
         raise InvalidArguments(tool.spec.name, validator.problems(given))
     if (problem := why_not_json(given)) is not None:
         raise InvalidArguments(tool.spec.name, [problem])
-    call = Call(
-        RunId(""), ToolName(tool.spec.name), given, context.who, context.thread, tool=tool, secrets=context.secrets
-    )
+    call = Call(RunId(""), ToolName(tool.spec.name), given, context.principal, tool=tool, secrets=context.secrets)
     return await preview_of(call, context)

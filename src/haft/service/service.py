@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import functools
 import os
-import pwd
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -36,6 +35,7 @@ from haft.contracts import (
     Grants,
     HaftError,
     Listing,
+    Principal,
     RunId,
     Scope,
     Secrets,
@@ -43,6 +43,7 @@ from haft.contracts import (
     ToolName,
     ToolSpec,
     UnknownRun,
+    check_text,
     grants_from,
     named_secrets,
     near_miss,
@@ -60,11 +61,12 @@ from haft.policy.rules.rule import Rule
 from haft.registry import Catalogue
 from haft.runs import Filter, History, Journal, KeptOutput, RunRecord, Scribe, journal_paths
 from haft.sandbox import Sandbox
+from haft.service.acting import from_text, this_user, to_text
 from haft.service.answers import Answers
 from haft.service.changes import brought_up_to_date, nothing_to, rows_for, transactions_of
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.inbox import InboxFacade, Reply
-from haft.service.misuse import check_call, check_text, never_granted
+from haft.service.misuse import check_call, never_granted
 from haft.service.previewing import Nobody, preview
 from haft.service.record import RecordFacade
 from haft.service.recovering import recover_into
@@ -89,14 +91,6 @@ BY_NAME = Decision(
 )
 
 
-def user_name() -> str:
-    """Whoever runs this process."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
-
-
 class ToolService:
     """One host: a workspace, a catalogue of tools, and the runs it makes of calls."""
 
@@ -107,7 +101,7 @@ class ToolService:
         tools: Iterable[ToolLike],
         approver: Approver | None,
         home: str | os.PathLike[str] | None,
-        who: str | None,
+        who: str | Principal | None,
         thread: str | None,
         settings: Mapping[str, Any] | None,
         secrets: Iterable[str],
@@ -124,10 +118,10 @@ class ToolService:
         self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
         self._directory = working_directory(self.config, self.workspace)
         self._disk = KeepingUp(self.discovery, self.catalogue, lambda: self._sandbox.asking_launcher())
-        self.who = who or user_name()
-        check_text("thread", thread)
-        self.thread = ThreadId(thread) if thread else new_thread_id()
-        self._is_named = bool(thread)
+        self.principal = this_user().acting(who or None, thread)
+        self._is_named = bool(self.principal.thread)
+        if not self._is_named:
+            self.principal = dataclasses.replace(self.principal, thread=new_thread_id())
         self._approver = approver
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
         self._unrecorded = {*declared, *secret_values(os.environ), *kept_secret(self.config)}
@@ -152,7 +146,7 @@ class ToolService:
         tools: Iterable[ToolLike] = (),
         approver: Approver | None = None,
         home: str | os.PathLike[str] | None = None,
-        who: str | None = None,
+        who: str | Principal | None = None,
         thread: str | None = None,
         settings: Mapping[str, Any] | None = None,
         secrets: Iterable[str] = (),
@@ -160,6 +154,8 @@ class ToolService:
     ) -> ToolService:
         """A service, to be entered with `async with`.
 
+        `who` acts where a method names nobody: a name, which is a person's, or a `Principal`. A service that was opened
+        for an agent acts for no person, whatever name it is given.
         `home` is where state is kept (default: `HAFT_HOME`), `settings` are the strongest settings by their dotted
         names, `secrets` are values to mask in all that calls say, `installed` takes in tools of installed packages.
         """
@@ -255,6 +251,7 @@ class ToolService:
             renew=self._disk.renew,
             decide=self.judge.decide,
             approver=self._approver,
+            person=self.principal if self.principal.kind == "person" else this_user(),
             questions=answers,
             wait_seconds=self.config.approval_seconds,
             answers_are_open=self.config.answers_without_walls,
@@ -270,8 +267,8 @@ class ToolService:
         ending.push_async_callback(pipeline.close)
         loop = asyncio.get_running_loop()
 
-        def cancel(run: RunId, _who: str) -> None:
-            loop.call_soon_threadsafe(self._cancel_live, run)
+        def cancel(run: RunId, who: str) -> None:
+            loop.call_soon_threadsafe(self._cancel_live, run, from_text(who))
 
         scribe.on_cancel(cancel)
 
@@ -321,7 +318,7 @@ class ToolService:
         arguments: Mapping[str, Any] | None = None,
         *,
         thread: str | None = None,
-        who: str | None = None,
+        who: str | Principal | None = None,
         parent: str | None = None,
         timeout: float | None = None,
         cwd: str | None = None,
@@ -337,8 +334,8 @@ class ToolService:
         check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
         if self.config.never_network is not None and grants_from(grants).network:
             raise never_granted(self.config.never_network)
-        for word, value in (("thread", thread), ("who", who), ("parent", parent)):
-            check_text(word, value)
+        check_text("parent", parent)
+        principal = self._acting(who, thread)
         redactor = self._trail_of().redactor
         if env:
             redactor.learn(secret_values(env))
@@ -352,8 +349,7 @@ class ToolService:
                 run=new_run_id(),
                 name=ToolName(str.__str__(name)),
                 arguments=own_copy(arguments or {}),
-                who=who or self.who,
-                thread=ThreadId(thread) if thread else self.thread,
+                principal=principal,
                 parent=RunId(parent) if parent else None,
                 timeout=timeout,
                 cwd=cwd,
@@ -364,6 +360,19 @@ class ToolService:
                 secrets=self._known(env or {}, config or {}),
             )
         )
+
+    @property
+    def who(self) -> str:
+        """Whoever acts where nobody else is named."""
+        return self.principal.who
+
+    @property
+    def thread(self) -> ThreadId:
+        """The conversation of this service."""
+        return ThreadId(self.principal.thread or "")
+
+    def _acting(self, who: str | Principal | None, thread: str | None = None) -> Principal:
+        return self.principal.acting(who or None, thread) if who or thread else self.principal
 
     def _known(self, *given: Mapping[str, Any]) -> Secrets:
         """What is masked in all that is said of a call: what configuration and templates hold, and what is given."""
@@ -383,8 +392,7 @@ class ToolService:
             self._root,
             self._sandbox.asking_launcher(),
             self.config.limits,
-            thread=self.thread,
-            who=self.who,
+            principal=self.principal,
             cwd=self._directory,
             config=dict(config),
             secrets=self._known(config),
@@ -430,53 +438,66 @@ class ToolService:
         arguments: Mapping[str, Any] | None = None,
         grants: Grants | Mapping[str, Any] | None = None,
         message: str | None = None,
+        who: str | Principal | None = None,
     ) -> asyncio.Task[Reply]:
-        """Say yes to a call that waits, by its name in the inbox or its run's; said even where it is not awaited."""
-        return self._replied(
-            name, approved=True, scope=scope, allow=allow, arguments=arguments, grants=grants, message=message
-        )
+        """Say yes to a call that waits, by its name in the inbox or its run's; said even where it is not awaited.
+        `NeedsPerson` for agents."""
+        principal = self._acting(who)
+        principal.must_be_person("approve")
+        answer = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
+        return self._replied(name, principal, approved=True, **answer)
 
-    def reject(self, name: str, *, message: str | None = None) -> asyncio.Task[Reply]:
+    def reject(
+        self, name: str, *, message: str | None = None, who: str | Principal | None = None
+    ) -> asyncio.Task[Reply]:
         """Say no to a call that waits; the message is told to the model."""
-        return self._replied(name, approved=False, message=message)
+        return self._replied(name, self._acting(who), approved=False, message=message)
 
-    def _replied(self, name: str, **answer: Any) -> asyncio.Task[Reply]:
-        task = asyncio.get_running_loop().create_task(self._reply(name, **answer))
+    def _replied(self, name: str, principal: Principal, **answer: Any) -> asyncio.Task[Reply]:
+        task = asyncio.get_running_loop().create_task(self._reply(name, principal, **answer))
         self._replies.add(task)
         task.add_done_callback(self._replies.discard)
         return task
 
-    async def _reply(self, name: str, **answer: Any) -> Reply:
+    async def _reply(self, name: str, principal: Principal, **answer: Any) -> Reply:
         self._running()
 
         def give() -> Reply:
             with contextlib.closing(InboxFacade(self.home)) as inbox:
-                return inbox.answer(inbox.find(name), who=self.who, **answer)
+                return inbox.answer(inbox.find(name), who=principal, **answer)
 
         reply = await asyncio.to_thread(give)
         if reply.settle:
-            await (self.apply if reply.approved else self.drop)(reply.waiting.run)
+            await (self.apply if reply.approved else self.drop)(reply.waiting.run, who=principal)
         return reply
 
     # Changes.
 
-    def undo(self, *runs: str, thread: str | None = None, force: bool = False, who: str | None = None) -> Run:
-        """Take back what runs changed, all of them or none; without any, the last of this user. Returns at once with
-        the run that does it."""
-        rows = self._rows("undo", runs, thread, who or self.who)
-        return self._settle("undo", [row.run for row in rows], force=force)
+    def undo(
+        self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
+    ) -> Run:
+        """Take back what runs changed, all of them or none; without any, the last of whoever undoes. Returns at once
+        with the run that does it. `thread` names runs to take back, and is not the thread of whoever undoes."""
+        principal = self._acting(who)
+        rows = self._rows("undo", runs, thread, principal.who)
+        return self._settle("undo", [row.run for row in rows], principal, force=force)
 
-    def redo(self, *runs: str, force: bool = False) -> Run:
+    def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
         """Bring back what was undone; named are the runs that were undone."""
-        return self._settle("redo", [row.run for row in self._rows("redo", runs, None, self.who)], force=force)
+        principal = self._acting(who)
+        rows = self._rows("redo", runs, None, principal.who)
+        return self._settle("redo", [row.run for row in rows], principal, force=force)
 
-    def apply(self, run: str) -> Run:
-        """Commit what a run holds."""
-        return self._settle("apply", [self._here([self._change_set("apply", run)])[0].run])
+    def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
+        """Commit what a run holds. `NeedsPerson` for agents."""
+        principal = self._acting(who)
+        principal.must_be_person("apply")
+        return self._settle("apply", [self._here([self._change_set("apply", run)])[0].run], principal)
 
-    def drop(self, run: str) -> Run:
+    def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
         """Throw away what a run holds."""
-        return self._settle("drop", [self._here([self._change_set("drop", run)])[0].run])
+        principal = self._acting(who)
+        return self._settle("drop", [self._here([self._change_set("drop", run)])[0].run], principal)
 
     def look_ahead(
         self,
@@ -525,15 +546,14 @@ class ToolService:
                 raise BadUsage(f"{row.run} changed {row.workspace}, which is not the workspace of this service")
         return rows
 
-    def _settle(self, verb: Verb, runs: list[str], *, force: bool = False) -> Run:
+    def _settle(self, verb: Verb, runs: list[str], principal: Principal, *, force: bool = False) -> Run:
         arguments: dict[str, Any] = {"runs": runs, **({"force": True} if force else {})}
         return self._running().call(
             Call(
                 run=new_run_id(),
                 name=ToolName(verb),
                 arguments=arguments,
-                who=self.who,
-                thread=self.thread,
+                principal=principal,
                 tool=ChangesTool(verb, self._transactions),
                 decision=BY_NAME,
                 secrets=self._known(),
@@ -559,18 +579,19 @@ class ToolService:
             return found
         return [brought_up_to_date(self._transactions.ledger, run) for run in found]
 
-    def cancel(self, run: str) -> bool:
+    def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
         """Cancel a run of this host or of another. False when it had ended already."""
-        if self._cancel_live(RunId(run)):
+        principal = self._acting(who)
+        if self._cancel_live(RunId(run), principal):
             return True
         record = self._kept().find(run)
         if record.is_open:
-            self._kept().request_cancel(record.id, self.who)
+            self._kept().request_cancel(record.id, to_text(principal))
         return record.is_open
 
-    def _cancel_live(self, run: RunId) -> bool:
+    def _cancel_live(self, run: RunId, principal: Principal) -> bool:
         live = self._pipeline.live.get(run) if self._pipeline is not None else None
-        return live is not None and live.cancel()
+        return live is not None and live.cancel(principal)
 
     # Tools.
 

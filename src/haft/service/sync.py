@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from haft.changes.reversing import Reversed
 from haft.changes.undoing import Direction
-from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, RunId
+from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
 from haft.pipeline import Run
 from haft.policy.approval import Waiting
 from haft.policy.question import Explained
@@ -41,8 +41,10 @@ class Service(Protocol):
     def undo(self) -> Callable[..., Run]: ...
     @property
     def redo(self) -> Callable[..., Run]: ...
-    def apply(self, run: str) -> Run: ...
-    def drop(self, run: str) -> Run: ...
+    @property
+    def apply(self) -> Callable[..., Run]: ...
+    @property
+    def drop(self) -> Callable[..., Run]: ...
     @property
     def look_ahead(self) -> Callable[..., Reversed]: ...
     @property
@@ -56,7 +58,7 @@ class Service(Protocol):
     def diff(self, run: str) -> str: ...
     def run(self, run: str) -> Run | RunRecord: ...
     def runs(self, **wanted: Any) -> list[RunRecord]: ...
-    def cancel(self, run: str) -> bool: ...
+    def cancel(self, run: str, *, who: str | Principal | None = None) -> bool: ...
     def tools(self, *, all: bool = False) -> list[Listing]: ...  # noqa: A002  the word of the command line
     def add(self, tool: ToolLike) -> Listing: ...
     def remove(self, name: str) -> None: ...
@@ -183,21 +185,23 @@ class SyncToolService:
         """Take in the tool at a path, or find the one that has it."""
         return self._wait(self._service.load(path, grants=grants))
 
-    def undo(self, *runs: str, thread: str | None = None, force: bool = False, who: str | None = None) -> SyncRun:
-        """Take back what runs changed, all of them or none; without any, the last of this user."""
+    def undo(
+        self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
+    ) -> SyncRun:
+        """Take back what runs changed, all of them or none; without any, the last of whoever undoes."""
         return self._started(lambda: self._service.undo(*runs, thread=thread, force=force, who=who))
 
-    def redo(self, *runs: str, force: bool = False) -> SyncRun:
+    def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> SyncRun:
         """Bring back what was undone; named are the runs that were undone."""
-        return self._started(lambda: self._service.redo(*runs, force=force))
+        return self._started(lambda: self._service.redo(*runs, force=force, who=who))
 
-    def apply(self, run: str) -> SyncRun:
+    def apply(self, run: str, *, who: str | Principal | None = None) -> SyncRun:
         """Commit what a run holds."""
-        return self._started(lambda: self._service.apply(run))
+        return self._started(lambda: self._service.apply(run, who=who))
 
-    def drop(self, run: str) -> SyncRun:
+    def drop(self, run: str, *, who: str | Principal | None = None) -> SyncRun:
         """Throw away what a run holds."""
-        return self._started(lambda: self._service.drop(run))
+        return self._started(lambda: self._service.drop(run, who=who))
 
     def look_ahead(self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False) -> Reversed:
         """What an undo or redo would do."""
@@ -215,9 +219,9 @@ class SyncToolService:
         """Say yes to a call that waits."""
         return self._wait(_given(lambda: self._service.approve(name, **options)))
 
-    def reject(self, name: str, *, message: str | None = None) -> Reply:
+    def reject(self, name: str, *, message: str | None = None, who: str | Principal | None = None) -> Reply:
         """Say no to a call that waits."""
-        return self._wait(_given(lambda: self._service.reject(name, message=message)))
+        return self._wait(_given(lambda: self._service.reject(name, message=message, who=who)))
 
     def diff(self, run: str) -> str:
         """What a run changed, as a patch."""
@@ -233,8 +237,8 @@ class SyncToolService:
     def runs(self, **wanted: Any) -> list[RunRecord]:
         return self._on_loop(lambda: self._service.runs(**wanted))
 
-    def cancel(self, run: str) -> bool:
-        return self._on_loop(lambda: self._service.cancel(run))
+    def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
+        return self._on_loop(lambda: self._service.cancel(run, who=who))
 
     def tools(self, *, all: bool = False) -> list[Listing]:  # noqa: A002  the word of the command line
         return self._on_loop(lambda: self._service.tools(all=all))

@@ -19,6 +19,7 @@ from haft.contracts import (
     Call,
     Decision,
     Outcome,
+    Principal,
     Rejected,
     Scope,
     StorageFailed,
@@ -28,7 +29,7 @@ from haft.contracts import (
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements
-from haft.pipeline.desk import Desk, request_of, to_answer, told_of
+from haft.pipeline.desk import Desk, request_of, told_of
 from haft.pipeline.hooks import preview_of
 from haft.pipeline.masking import as_meant
 from haft.pipeline.run import Run
@@ -37,8 +38,9 @@ from haft.pipeline.stages.validate import Validate
 from haft.policy.allowable import with_variables
 from haft.sandbox import IN_PROCESS, Sandbox
 
-Agree = Callable[[Call, Mapping[str, Any] | None, str], Awaitable[None]]
-"""Keeps that a person agreed to a call's tool as it is, and the rule that holds from now on, if any; by scope."""
+Agree = Callable[[Call, Mapping[str, Any] | None, str, str], Awaitable[None]]
+"""Keeps that a person agreed to a call's tool as it is, and the rule that holds from now on, if any; by scope and by
+the person's name."""
 Hold = Callable[[Call], Awaitable[None]]
 """Keeps the tool as it is at the first call that a rule allowed."""
 
@@ -97,7 +99,7 @@ class Approve:
         walls = await self._walls(run)  # Raises where it could not run anyway: nobody need be asked.
         kept = await self._desk.kept_yes(run.call)
         if kept is not None:
-            return await self._agreed(run, replace(to_answer(kept), scope="once"))
+            return await self._agreed(run, kept)
         if not await self._desk.has_someone():
             self._settle(run, "nobody", "reject", "nobody is there to be asked")
             raise Rejected(
@@ -167,7 +169,9 @@ class Approve:
             kept = with_variables(offered[answer.allow], grants_from(answer.grants).env)
             rule, label = kept.rule, kept.label
         try:
-            await self._agree(run.call, rule, answer.scope)
+            await self._agree(
+                run.call, rule, answer.scope, answer.who.who if isinstance(answer.who, Principal) else run.call.who
+            )
         except StorageFailed as error:
             return f"{said}, this once: {error.message}"
         if rule is None:

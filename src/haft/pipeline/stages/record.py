@@ -85,6 +85,9 @@ class Record:
                 if _may_change_something(run):
                     self._put_down(run, None, record_now=True)
             case "cancellation-requested" | "queued":
+                if run.cancelled_by is not None:
+                    with contextlib.suppress(StorageFailed):
+                        self._trail.tell_act("cancel", run.cancelled_by, run.id, run.call.name)
                 if run.is_put_down:
                     with contextlib.suppress(StorageFailed):  # A full disk must not keep anyone from cancelling.
                         self._put_down(run, None)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from haft.contracts import HostId, RunId, ThreadId
+from haft.contracts import HostId, Principal, PrincipalKind, RunId, ThreadId
 from haft.storage.encoding import encode
 
 
@@ -34,6 +34,13 @@ class Answered:
     grants: Mapping[str, Any] | None = None
     scope: str = "once"
     allow: int = 0
+    thread: str | None = None
+    kind: PrincipalKind = "person"
+
+    @property
+    def principal(self) -> Principal:
+        """Whoever answered."""
+        return Principal(self.who, self.thread, self.kind)
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}

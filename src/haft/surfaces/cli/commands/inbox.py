@@ -190,7 +190,7 @@ def reject_request(context: click.Context, name: str, message: str | None) -> No
 
 def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, **answer: Any) -> None:
     from haft.contracts import UnknownRequest
-    from haft.service import user_name
+    from haft.service import this_user
 
     said = context.find_object(Globals) or Globals()
     tell_what_is_logged(said)
@@ -203,7 +203,7 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
         if answer.get("arguments") is not None:
             _require_fit(waiting, answer["arguments"], said)
         _require_choice(waiting, is_open=choice_is_open)
-        reply = inbox.answer(waiting, who=user_name(), **answer)
+        reply = inbox.answer(waiting, who=this_user(), **answer)
     settled = _settle(reply, said) if reply.settle else None
     if said.json:
         facts({**reply.to_json(), "scope": answer.get("scope", "once"), "settled": settled})

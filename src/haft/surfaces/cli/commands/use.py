@@ -248,7 +248,7 @@ async def _perform(
                 await display.end(outcome)
             except BrokenPipeError:
                 # Nobody reads any more: what would be shown is not worth working for.
-                run.cancel()
+                run.cancel(run.call.principal)
                 await run
                 raise
     return outcome

@@ -1,0 +1,63 @@
+"""Who acts: a person, an agent, or a sub-agent that an agent started.
+
+Only the embedding program or a surface makes one. It travels with every call, answer, undo, redo, apply, drop and
+cancel, and the audit log names it. It proves nothing: whoever holds the service is believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, get_args
+
+from haft.contracts.errors import BadUsage, NeedsPerson
+from haft.contracts.names import ThreadId
+
+PrincipalKind = Literal["person", "agent", "sub-agent"]
+_KINDS: Final[tuple[str, ...]] = get_args(PrincipalKind)
+"""By what they may do, the most first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who acts, and in which conversation."""
+
+    who: str
+    thread: ThreadId | str | None = None
+    """None: the thread of the service."""
+    kind: PrincipalKind = "person"
+
+    def __post_init__(self) -> None:
+        check_text("who", self.who)
+        check_text("thread", self.thread)
+        if not self.who:
+            raise BadUsage("`who` must be a name, not an empty text")
+        if self.kind not in _KINDS:
+            raise BadUsage(f"a principal is a person, an agent or a sub-agent, not {self.kind!r}")
+
+    def acting(self, who: str | Principal | None, thread: str | None = None) -> Principal:
+        """Whoever acts through a service that this principal opened. A text names somebody and leaves the kind as it
+        is; a principal may be allowed less than this one, and never more."""
+        acts = replace(self, who=who) if isinstance(who, str) else self if who is None else who
+        if not isinstance(acts, Principal):
+            raise BadUsage(f"`who` must be a name or a Principal, not {who!r}")
+        kind = max(acts.kind, self.kind, key=_KINDS.index)
+        return replace(acts, kind=kind, thread=thread or acts.thread or self.thread)
+
+    def must_be_person(self, verb: str) -> None:
+        """`NeedsPerson` for agents and sub-agents."""
+        if self.kind != "person":
+            raise NeedsPerson(verb, self.who, self.kind)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the audit log names it."""
+        return {"who": self.who, "whoKind": self.kind, "thread": self.thread}
+
+
+def check_text(word: str, value: Any) -> None:
+    """`BadUsage` where a name that is kept is no text, or none that UTF-8 can hold."""
+    if value is None:
+        return
+    try:
+        value.encode()
+    except (AttributeError, UnicodeEncodeError):
+        raise BadUsage(f"`{word}` must be text, not {value!r}") from None

@@ -1,0 +1,36 @@
+"""Whoever acts, on the way to another process and back; and whoever runs this one."""
+
+from __future__ import annotations
+
+import os
+import pwd
+
+from haft.contracts import HaftError, Principal
+from haft.storage import decode, encode
+
+
+def user_name() -> str:
+    """Whoever runs this process."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def this_user() -> Principal:
+    """Whoever runs this process, as a person: what a surface acts for when nobody else is named."""
+    return Principal(user_name())
+
+
+def to_text(principal: Principal) -> str:
+    """For a place that holds one text."""
+    return encode(principal.to_json()).decode()
+
+
+def from_text(text: str) -> Principal:
+    """The principal in a text. Earlier versions wrote a name alone."""
+    try:
+        told = decode(text)
+        return Principal(told["who"], told["thread"], told["whoKind"])
+    except (ValueError, TypeError, KeyError, HaftError):
+        return Principal(text or "?")
