@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
     from haft.changes.guarding.guard import offences
+    from haft.changes.joining import Lock, sharing
     from haft.changes.ledger import Ledger, Row
     from haft.changes.reading import ChangeSet, KeptChanges
     from haft.changes.recovering import recover, recover_left
@@ -42,6 +43,7 @@ __getattr__ = face(
         "diff.difference": "FileDifference difference differences",
         "diff.diffstat": "stat_lines",
         "guarding.guard": "offences",
+        "joining": "Lock sharing",
         "ledger": "Ledger Row",
         "reading": "ChangeSet KeptChanges",
         "recovering": "recover recover_left",

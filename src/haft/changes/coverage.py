@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from haft.changes.between import Left, Watched, unaccounted
@@ -17,11 +18,13 @@ from haft.changes.diff.difference import FileDifference, differences
 from haft.changes.engines.declared import DeclaredTransaction
 from haft.changes.engines.overlay import OverlayTransaction, layer_options
 from haft.changes.engines.snapshotting import SnapshotTransaction, snapshots_of
+from haft.changes.joining import Lock, committed_below
 from haft.changes.reading import KeptChanges
+from haft.changes.reversing import reverse
 from haft.changes.settling import apply, drop
 from haft.changes.threads import to_the_end
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, boot
-from haft.contracts import BadConfig, Changes, ChangesState, HaftError, Layer, Session, ToolSpec, Workspace
+from haft.contracts import BadConfig, Changes, ChangesState, HaftError, Layer, Session, ToolSpec, Workspace, new_run_id
 from haft.files import shown
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
@@ -53,8 +56,21 @@ class Transaction(Protocol):
     def layer(self) -> Layer | None: ...
     @property
     def workspace(self) -> Workspace | None: ...
+    @property
+    def lock(self) -> Lock | None:
+        """That of the workspace, where the call has it alone."""
+        ...
+
     def is_untouched(self) -> bool:
         """Whether ending it costs nothing."""
+        ...
+
+    def pause(self, spared: Sequence[str]) -> HaftError | None:
+        """The call makes another one, which is to see what it has changed so far. Why that cannot be, if it cannot."""
+        ...
+
+    def resume(self) -> None:
+        """The other one is over, with whatever it changed."""
         ...
 
     def finish(
@@ -158,6 +174,18 @@ class Coverage:
     def drop(self, run: str) -> Changes:
         """Throw it away."""
         return drop(self.transactions, run)
+
+    def take_back(self, caller: Owner, made: Sequence[str]) -> tuple[list[str], str | None]:
+        """Undo what a call that was cancelled had committed by the calls that it `made`: these, or why that could not
+        be."""
+        rows = committed_below(self.transactions.ledger, caller.run, made)
+        if not rows:
+            return [], None
+        try:
+            reverse(self.transactions, "undo", rows, replace(caller, run=new_run_id(), parent=caller.run))
+        except HaftError as error:
+            return [], error.message
+        return [row.run for row in rows if row.run in made], None
 
     def state(self, run: str) -> ChangesState:
         """What became of its changes so far, by whoever."""

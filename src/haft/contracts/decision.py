@@ -141,7 +141,9 @@ class ApprovalRequest:
     """Where the question is whether packages are built, which runs code of their authors: the command that allows it
     beforehand. There is only yes and no: grants, other arguments and a longer scope mean nothing."""
     chain: tuple[str, ...] = ()
-    """The runs that led here, outermost first."""
+    """The runs that led here, outermost first: each waits for the answer."""
+    chain_tools: tuple[str, ...] = ()
+    """What each of them is a call of."""
     revise: Callable[[Mapping[str, Any]], Awaitable[ApprovalRequest]] | None = field(
         default=None, compare=False, repr=False
     )

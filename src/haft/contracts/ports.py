@@ -266,6 +266,16 @@ class ToolContext(OutputSink, Protocol):
         """Whether the call was cancelled or ran out of time: for functions that can stop early."""
         ...
 
+    @property
+    def chain(self) -> tuple[RunId, ...]:
+        """The runs that wait for this call: the one that made it, the one that made that, and so on."""
+        ...
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
+        """Call another tool, as part of this call. In an asynchronous function: await it for the outcome. In any other
+        it waits, and gives the outcome."""
+        ...
+
     def aside(self, data: bytes, stream: Stream = "stderr") -> None:
         """What a program wrote to `stream`, where that is kept with stderr and not part of the output."""
         ...

@@ -6,15 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from haft.contracts import EndedChild, Launcher, Limits, RunId, Secrets, Stream, ThreadId, Workspace
+from haft.pipeline import nesting
 from haft.pipeline.run import Run
 
 
 class CallContext:
     """The `ToolContext` of one call. Everything it is told goes to the run."""
 
-    __slots__ = ("_launcher", "_launcher_for", "_limits", "_run", "_workspace", "cancelled")
+    __slots__ = ("_call", "_launcher", "_launcher_for", "_limits", "_run", "_workspace", "cancelled")
 
-    def __init__(self, run: Run, workspace: Workspace, launcher_for: Callable[[Run], Launcher], limits: Limits) -> None:
+    def __init__(
+        self,
+        run: Run,
+        workspace: Workspace,
+        launcher_for: Callable[[Run], Launcher],
+        limits: Limits,
+        call: Callable[..., Run],
+    ) -> None:
+        """`call` makes a call, as the service does."""
+        self._call = call
         self._run = run
         self._limits = limits
         self._launcher_for = launcher_for
@@ -67,6 +77,14 @@ class CallContext:
     @property
     def secrets(self) -> Secrets:
         return self._run.call.secrets
+
+    @property
+    def chain(self) -> tuple[RunId, ...]:
+        return tuple(each.id for each in nesting.callers(self._run))
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Run:
+        """Call another tool, as part of this call: await the run for its outcome."""
+        return self._call(name, arguments, timeout=timeout, parent=self._run.id)
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
         if self._run.outcome is None:

@@ -14,9 +14,13 @@ LOOK_SECONDS = 0.025
 class Deadline:
     """The clock of one call, running from when it is made until it is taken off its `Clocks`."""
 
-    __slots__ = ("_idle", "_idle_at", "_loop", "_task", "_total_at", "passed")
+    __slots__ = ("_above", "_idle", "_idle_at", "_loop", "_paused_at", "_pauses", "_task", "_total_at", "passed")
 
-    def __init__(self, total: float, idle: float) -> None:
+    def __init__(self, total: float, idle: float, above: Deadline | None = None) -> None:
+        """`above` is the clock of the run that made this one."""
+        self._above = above
+        self._pauses = 0
+        self._paused_at = 0.0
         self._loop = asyncio.get_running_loop()
         task = asyncio.current_task()
         assert task is not None
@@ -29,12 +33,28 @@ class Deadline:
         """The limit that ran out: `max_seconds` or `max_idle_seconds`."""
 
     def alive(self) -> None:
-        """A sign of life: the idle clock begins again."""
+        """A sign of life: the idle clock begins again, and that of whoever waits for this call."""
         self._idle_at = self._loop.time() + self._idle
+        if self._above is not None:
+            self._above.alive()
+
+    def pause(self) -> None:
+        """Stand still: a call that this one made waits for a person."""
+        if not self._pauses:
+            self._paused_at = self._loop.time()
+        self._pauses += 1
+
+    def resume(self) -> None:
+        """Go on; the time between does not count."""
+        self._pauses -= 1
+        if not self._pauses:
+            stood = self._loop.time() - self._paused_at
+            self._total_at += stood
+            self._idle_at += stood
 
     def look(self, now: float) -> None:
         """End the call if its time is up."""
-        if self.passed is not None:
+        if self.passed is not None or self._pauses:
             return
         if now >= self._total_at:
             self.passed = "max_seconds"
@@ -52,9 +72,9 @@ class Clocks:
         self._running: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self, total: float, idle: float) -> Deadline:
+    def start(self, total: float, idle: float, above: Deadline | None = None) -> Deadline:
         """Begin counting for the task that calls this."""
-        deadline = Deadline(total, idle)
+        deadline = Deadline(total, idle, above)
         self._running.add(deadline)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)

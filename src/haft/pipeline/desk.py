@@ -29,6 +29,7 @@ from haft.contracts import (
     grants_from,
     own_copy,
 )
+from haft.pipeline import nesting
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.masking import as_shown
 from haft.pipeline.run import Run
@@ -112,11 +113,15 @@ class Desk:
             return None
         return self._told(call, found.id, replace(to_answer(found.answer), scope="once"))
 
-    async def ask(self, call: Call, request: ApprovalRequest) -> Given:
-        """Wait for an answer. Cancelling withdraws the question. The audit log has a person's answer when this returns;
-        `NeedsPerson` where an agent approved."""
-        given = await self._asked(call, request)
-        return given if given.by != "person" else replace(given, answer=self._told(call, request.id, given.answer))
+    async def ask(self, run: Run, request: ApprovalRequest) -> Given:
+        """Wait for an answer. Cancelling withdraws the question. Who waits for the run holds no place meanwhile. The
+        audit log has a person's answer when this returns; `NeedsPerson` where an agent approved."""
+        if run.parent is None:
+            given = await self._answer(run.call, request)
+        else:
+            async with nesting.while_a_person_thinks(run):
+                given = await self._answer(run.call, request)
+        return given if given.by != "person" else replace(given, answer=self._told(run.call, request.id, given.answer))
 
     def _told(self, call: Call, request: str | None, answer: ApprovalAnswer) -> ApprovalAnswer:
         principal = self._person.acting(answer.who)
@@ -125,7 +130,7 @@ class Desk:
         self._tell(call, principal, request, answer)
         return replace(answer, who=principal)
 
-    async def _asked(self, call: Call, request: ApprovalRequest) -> Given:
+    async def _answer(self, call: Call, request: ApprovalRequest) -> Given:
         asking = _Asking(self._foreign, self._approver)
         if self._approver is not None:
             asking.begin(request)
@@ -316,6 +321,7 @@ def shown_of(request: ApprovalRequest) -> dict[str, Any]:
         "definitionDiff": request.definition_diff,
         "toAllow": [each.to_json() for each in request.to_allow],
         "chain": list(request.chain),
+        "chainTools": list(request.chain_tools),
         "pin": request.pin,
         "build": request.build,
     }
@@ -335,6 +341,7 @@ def request_of(
     # A copy: what was shown cannot be changed behind the person's back.
     arguments, decision = as_shown(call, run.decision)
     masked = call.secrets.masked
+    chain = [*nesting.callers(run)][::-1]
     return ApprovalRequest(
         run=call.run,
         tool=call.name,
@@ -355,7 +362,8 @@ def request_of(
         to_allow=decision.to_allow if diff is None else (),
         definition_diff=decision.definition_diff,
         pin=decision.pin,
-        chain=(call.parent,) if call.parent else (),
+        chain=tuple(each.id for each in chain),
+        chain_tools=tuple(each.call.name for each in chain),
         id=new_request_id(),
     )
 

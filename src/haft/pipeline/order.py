@@ -29,6 +29,9 @@ The order carries the safety argument:
 - `shape` comes after `queue`: a deadline's clock runs only while the call is in progress.
 - `invoke` is last, and the only one that meets the tool.
 
+A call that a tool makes takes the same way, as a run of its own within the scope of the run that made it: it borrows
+that run's place, ends with it at the latest, and whoever is asked about it sees who waits (`nesting`).
+
 A failure is an outcome, not an exception. Only cancellation and mistakes of ours travel as exceptions, and `record`
 turns these into outcomes too: every run ends in exactly one terminal status.
 """
@@ -116,6 +119,8 @@ class Parts:
     scribe: Scribe
     trail: Trail
     keep: Callable[[RunId], Keeping]
+    call: Callable[..., Run]
+    """Makes a call, for tools that call others: the service's own."""
 
 
 def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[Stage, ...]:
@@ -131,10 +136,10 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         return parts.sandbox.launcher_within(confinement, run.call.layer)
 
     def context(run: Run) -> CallContext:
-        return CallContext(run, parts.workspace, launcher, parts.limits)
+        return CallContext(run, parts.workspace, launcher, parts.limits, parts.call)
 
     def previewing(run: Run) -> CallContext:
-        return CallContext(run, parts.workspace, lambda _run: parts.sandbox.asking_launcher(), parts.limits)
+        return CallContext(run, parts.workspace, lambda _run: parts.sandbox.asking_launcher(), parts.limits, parts.call)
 
     validate = Validate(context, foreign)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 
-from haft.contracts import Call, RunId
+from haft.contracts import BadUsage, Call, RunId
+from haft.pipeline import nesting
 from haft.pipeline.chain import fold
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.order import Parts, stages
@@ -37,19 +39,40 @@ class Pipeline:
         return self._foreign.abandoned
 
     def call(self, call: Call) -> Run:
-        """Start a run. It goes on whether or not anyone watches."""
-        run = Run(call, keeper=self._record)
+        """Start a run. It goes on whether or not anyone watches; one that another made, as long as that one does."""
+        run = Run(call, self._record, None if call.parent is None else self.caller(call.parent))
+        nesting.adopt(run)
         self._live[call.run] = run
         # The loop holds tasks weakly; the run holds its own, and stays in `live` until it has ended.
         run.begin(asyncio.get_running_loop().create_task(self._carry(run)))
         return run
 
+    def caller(self, name: str) -> Run:
+        """The run of this host that is to make a call; `BadUsage` where there is none of that name."""
+        run = self._live.get(RunId(name))
+        if run is None:
+            raise BadUsage(
+                f"{name} can make no call: it is no run of this host, or has ended",
+                hint="a call's parent is a run that is still at work; without one the call stands by itself",
+            )
+        return run
+
+    def within(self) -> Run | None:
+        """The run of this host whose tool is at work here, if one is, and may make calls."""
+        run = nesting.CURRENT.get()
+        return run if run is not None and self._live.get(run.id) is run and not run.is_closed else None
+
     async def _carry(self, run: Run) -> None:
+        nesting.CURRENT.set(None)  # Of the task alone: whoever is asked about this call was not called by another.
         run.carried()
         try:
             outcome = await self._way(run)
         finally:
+            if run.children:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await nesting.children_ended(run, cancel=True)
             del self._live[run.id]
+            nesting.part(run)
         run.finish(outcome)
         if self._after_each is not None:
             self._after_each()

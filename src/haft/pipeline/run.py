@@ -32,7 +32,10 @@ from haft.contracts import (
 from haft.pipeline.observer import Observer
 
 if TYPE_CHECKING:
+    from haft.changes import Transaction
+    from haft.pipeline.deadline import Deadline
     from haft.pipeline.shown import ShownOutput
+    from haft.schedule import Place
 
 MOST_NOTES: Final = 20
 LONGEST_NOTE: Final = 1000
@@ -62,11 +65,12 @@ class Run:
 
     __slots__ = (
         "_alive", "_cancel_told", "_facts", "_is_carried", "_keeper", "_next_seq", "_observers", "_outcome", "_task",
-        "_waiters", "call", "cancelled_by", "changes", "confined", "ended_children", "is_put_down", "noted", "notes",
-        "show", "shown", "started_at", "states", "status", "workspace",
+        "_waiters", "call", "cancelled_by", "changes", "children", "clock", "confined", "ended_children", "is_closed",
+        "is_put_down", "made", "noted", "notes", "parent", "place", "show", "shown", "started_at", "states", "status",
+        "transaction", "turn_of", "workspace",
     )  # fmt: skip
 
-    def __init__(self, call: Call, keeper: Keeper) -> None:
+    def __init__(self, call: Call, keeper: Keeper, parent: Run | None = None) -> None:
         self.call = call
         """The call as it now stands, and the only place where it stands: see `revise`."""
         self.status: Status = "queued"
@@ -84,6 +88,19 @@ class Run:
         self.workspace: Workspace | None = None
         """What the tool reaches files through, where that is its own."""
         self.ended_children: list[EndedChild] = []
+        """Processes, not runs."""
+        self.parent = parent
+        """The run that made this one, if one did. `nesting` looks after this and the next ones."""
+        self.children: dict[RunId, Run] = {}
+        """The runs that it made and that have not ended."""
+        self.made: list[RunId] = []
+        """All that ended before it: those that it made, and those that they made."""
+        self.is_closed = False
+        """Whether its tool has ended: it makes no more calls."""
+        self.place: Place | None = None
+        self.clock: Deadline | None = None
+        self.transaction: Transaction | None = None
+        self.turn_of: asyncio.Lock | None = None
         self.notes: list[str] = []
         """Texts for the person that the outcome will hold: see `add_note`."""
         self.is_put_down = False
@@ -173,6 +190,12 @@ class Run:
     def carried(self) -> None:
         """Its task has taken the first step."""
         self._is_carried = True
+
+    @property
+    def turn_of_children(self) -> asyncio.Lock:
+        """Held by one of the runs that it made, where these come one after another."""
+        self.turn_of = self.turn_of or asyncio.Lock()
+        return self.turn_of
 
     def revise(self, **changes: Any) -> None:
         """Change fields of the call."""

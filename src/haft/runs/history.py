@@ -23,6 +23,7 @@ from haft.storage import Filter, StateHome, open_stores
 SHORTEST_NAME = 4
 MOST_NAMED = 6
 """Runs that are named to whoever has to choose."""
+ALL: Final = 1 << 40
 LEAST_SHOWN = 13
 """`r_` and the eleven characters of a name that are its time."""
 
@@ -79,6 +80,18 @@ class History:
             if run.id not in latest:
                 found[run.id] = run
         return [found[name] for name in sorted(found, reverse=True)[: wanted.limit]]
+
+    def made_by(self, run: str) -> list[RunId]:
+        """The runs that a run made, and those that they made, by calls inside calls."""
+        latest = [(each.record["parent"], each.id) for each in self._journalled() if each.record["parent"]]
+        found: dict[RunId, None] = {}
+        above = [run]
+        for one in above:
+            kept = [RunRecord.from_text(text).id for text in self._store.select(Filter(parent=one, limit=ALL))]
+            new = [each for each in (*kept, *(name for parent, name in latest if parent == one)) if each not in found]
+            found.update(dict.fromkeys(new))
+            above += new
+        return sorted(found)
 
     def happenings(self, run: RunRecord, after: int = -1) -> list[Event]:
         """Statuses, progress and the like beyond a number, in the order they happened; not the output."""

@@ -8,11 +8,11 @@ from collections import deque
 
 
 class Admission:
-    """A number of places in one host."""
+    """A number of places in one host. `Place` takes and returns them."""
 
     def __init__(self, places: int) -> None:
         self._free = places
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[bool]] = deque()
 
     def take(self) -> bool:
         """Take a place at once, if one is free and nobody waits for it."""
@@ -21,30 +21,29 @@ class Admission:
             return True
         return False
 
-    async def wait(self) -> None:
-        """Take a place when one becomes free."""
-        if self.take():
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def line_up(self) -> asyncio.Future[bool]:
+        """Wait for a place: the future is set to True with it."""
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.release()  # The place came in the same moment: pass it on.
-            else:
-                with contextlib.suppress(ValueError):  # `release` may have passed over it already
-                    self._waiting.remove(turn)
-            raise
+        return turn
+
+    def leave(self, turn: asyncio.Future[bool]) -> None:
+        """Wait no longer."""
+        with contextlib.suppress(ValueError):  # `release` may have passed over it already
+            self._waiting.remove(turn)
 
     def release(self) -> None:
         """Give a place back: to the one who waits longest."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
-                turn.set_result(None)
+                turn.set_result(True)
                 return
         self._free += 1
+
+    @property
+    def free(self) -> int:
+        return self._free
 
     @property
     def waiting(self) -> int:

@@ -154,6 +154,18 @@ def nothing_to(verb: str, record: RunRecord) -> BadUsage:
     return BadUsage(f"there is nothing to {verb}: {record.id} changed nothing", hint=hint)
 
 
+def _was_called_off(ledger: Ledger, row: Row) -> bool:
+    """Whether it was taken back because the run that made it was cancelled: no redo of others brings it back."""
+    by = ledger.get(row.latest) if row.state == "undone" else None
+    return by is not None and by.parent is not None
+
+
+def _below(ledger: Ledger, run: str, top: str) -> list[Row]:
+    """The change set of a run that another made, and those of what it made itself."""
+    own = None if run == top else ledger.get(run)
+    return [*([] if own is None or own.verb != "call" else [own]), *ledger.of_parent(run)]
+
+
 def rows_for(
     ledger: Ledger,
     workspace: str,
@@ -161,19 +173,22 @@ def rows_for(
     runs: Sequence[str],
     thread: str | None,
     direction: Direction = "undo",
+    made_by: Callable[[str], Iterable[str]] = lambda _run: (),
 ) -> list[Row]:
-    """The change sets that an undo means: those named, with the children of one that has no changes of its own; those
-    of a thread; else the last of this user. For a redo, those named and their children."""
+    """The change sets that an undo means: those named, with all that they made, by calls inside calls; those of a
+    thread; else the last of this user. For a redo, those named and what they made. `made_by` are the runs that a run
+    made, and those that they made: a run that changed nothing itself may have made one that did."""
     found: list[Row] = []
     state = "committed" if direction == "undo" else "undone"
     for name in runs:
-        children = ledger.of_parent(name)
+        below = [row for one in (name, *made_by(name)) for row in _below(ledger, one, name)]
+        children = list({row.run: row for row in below}.values())
         try:
             found.append(ledger.find(name))
         except HaftError:
             if not children:
                 raise
-        found += [row for row in children if row.state == state and row.files]
+        found += [row for row in children if row.state == state and row.files and not _was_called_off(ledger, row)]
     if thread is not None:
         found += ledger.of_thread(workspace, thread)
         if not found:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from haft.contracts import (
+    BadUsage,
     Call,
     EndedChild,
     InvalidArguments,
@@ -30,6 +31,7 @@ class Nobody:
 
     cancelled = False
     run = RunId("")
+    chain: tuple[RunId, ...] = ()
 
     def __init__(
         self,
@@ -54,6 +56,9 @@ class Nobody:
         self.env: Mapping[str, str] = {}
 
     def output(self, stream: Stream, data: bytes) -> None: ...
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
+        raise BadUsage(f"`{name}` was not called: a tool that is only asked what it would do makes no calls")
 
     def aside(self, data: bytes, stream: Stream = "stderr") -> None: ...
 

@@ -260,6 +260,7 @@ class ToolService:
             scribe=scribe,
             trail=trail,
             keep=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
+            call=self.call,
         )
         self._trail = trail
         self._pipeline = pipeline = Pipeline(parts, self._tell_abandoned)
@@ -329,13 +330,13 @@ class ToolService:
     ) -> Run:
         """Call a tool. Returns at once with the run: await it, iterate it, cancel it. `grants` open walls for it. With
         `trial` it runs first, and its changes are committed once someone has seen and approved them. `cwd` is in the
-        workspace; without one it is what `working_directory` says."""
+        workspace; without one it is what `working_directory` says. `parent` is the live run that makes the call, and
+        whose scope the call joins; without one it is the run whose tool calls this, if one does."""
         cwd = self._directory if cwd is None else cwd
         check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
         if self.config.never_network is not None and grants_from(grants).network:
             raise never_granted(self.config.never_network)
         check_text("parent", parent)
-        principal = self._acting(who, thread)
         redactor = self._trail_of().redactor
         if env:
             redactor.learn(secret_values(env))
@@ -344,13 +345,17 @@ class ToolService:
             redactor.learn(secret_values({str(key): str(value) for key, value in given.items()}))
         if config:
             redactor.learn(value for value in config.values() if isinstance(value, str))
-        return self._running().call(
+        pipeline = self._running()
+        caller = pipeline.within() if parent is None else pipeline.caller(parent)
+        acting = self._acting if caller is None else caller.call.principal.acting
+        principal = acting(who, thread)
+        return pipeline.call(
             Call(
                 run=new_run_id(),
                 name=ToolName(str.__str__(name)),
                 arguments=own_copy(arguments or {}),
                 principal=principal,
-                parent=RunId(parent) if parent else None,
+                parent=None if caller is None else caller.id,
                 timeout=timeout,
                 cwd=cwd,
                 env=dict(env or {}),
@@ -528,9 +533,12 @@ class ToolService:
     def _rows(self, direction: Direction, runs: Sequence[str], thread: str | None, who: str) -> list[Row]:
         changes = self._changes()
         for run in runs:
-            if not (run.startswith("b_") or changes.ledger.of_parent(run)):
+            if not (run.startswith("b_") or changes.ledger.of_parent(run) or self._made_by(run)):
                 self._change_set(direction, run)
-        return self._here(rows_for(changes.ledger, changes.workspace, who, runs, thread, direction))
+        return self._here(rows_for(changes.ledger, changes.workspace, who, runs, thread, direction, self._made_by))
+
+    def _made_by(self, run: str) -> list[RunId]:
+        return self._kept().made_by(run)
 
     def _change_set(self, verb: str, run: str) -> Row:
         """What a run changed; `BadUsage` where that is nothing, `UnknownRun` where there is no such run."""
@@ -548,12 +556,15 @@ class ToolService:
 
     def _settle(self, verb: Verb, runs: list[str], principal: Principal, *, force: bool = False) -> Run:
         arguments: dict[str, Any] = {"runs": runs, **({"force": True} if force else {})}
-        return self._running().call(
+        pipeline = self._running()
+        caller = pipeline.within()
+        return pipeline.call(
             Call(
                 run=new_run_id(),
                 name=ToolName(verb),
                 arguments=arguments,
-                principal=principal,
+                principal=principal if caller is None else caller.call.principal.acting(principal),
+                parent=None if caller is None else caller.id,
                 tool=ChangesTool(verb, self._transactions),
                 decision=BY_NAME,
                 secrets=self._known(),

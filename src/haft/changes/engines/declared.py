@@ -10,21 +10,26 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from dataclasses import replace
+from typing import Any, BinaryIO, Final
 
 from haft.changes.committing.area import identity, remove
 from haft.changes.committing.attributes import CAPABILITIES, set_attributes, without
 from haft.changes.committing.looking import look
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.places import Tree
+from haft.changes.joining import Parts
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
-from haft.contracts import Changes, Conflict, LimitExceeded, Replaced, StorageFailed, Workspace
+from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, Replaced, StorageFailed, Workspace
+
+NOT_ALL: Final = "it runs in this process, and may have changed other files by itself"
 
 
 class DeclaredTransaction:
     """The `Workspace` of one call that changes files through it."""
 
     layer = None
+    lock = None
 
     def __init__(self, transactions: Transactions, owner: Owner, workspace: Workspace, *, complete: bool) -> None:
         """`complete` says that the tool has no other way to change anything."""
@@ -32,6 +37,7 @@ class DeclaredTransaction:
         self._owner = owner
         self._inner = workspace
         self._complete = complete
+        self.parts = Parts()
         self._written: dict[str, Altered] = {}
         self._expected: dict[str, Any] = {}
         self._place: str | None = None
@@ -117,6 +123,44 @@ class DeclaredTransaction:
     def is_untouched(self) -> bool:
         return not self._written
 
+    def pause(self, spared: Sequence[str]) -> HaftError | None:
+        """The call makes another one: what it has written so far becomes a part, which that one sees. Why that cannot
+        be, if it cannot; what was written then waits as before."""
+        with self._lock:
+            if not self._written or self._place is None:
+                return None
+            owner = replace(self._owner, run=self.parts.new_name(), parent=self._owner.run)
+            manifest = replace(self._manifest(), run=owner.run)
+            with self._transactions.locked():
+                moved = self._moved()
+                upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
+                if (error := self._transactions.objection(manifest, upper, moved, spared)) is not None:
+                    return error
+                settled = self._transactions.settle(owner, manifest, upper, "commit", spared=spared)
+            if settled.error is not None:
+                return settled.error
+            self.parts.manifests.append(manifest)
+            remove(self._place)
+            self._place = None
+            self._written.clear()
+            self._expected.clear()
+            return None
+
+    def resume(self) -> None:
+        """The other one is over."""
+
+    def _moved(self) -> list[str]:
+        """What is not any more what it was when it was written."""
+        return [path for path, seen in self._expected.items() if self._inner.identity(path) != seen]
+
+    def _manifest(self) -> Manifest:
+        entries = tuple(sorted(self._written.values(), key=lambda each: os.fsencode(each.path)))
+        reason = None if self._complete else NOT_ALL
+        notes = {"began": self._began}
+        return Manifest(
+            self._owner.run, self._transactions.workspace, "declared", entries, self._complete, reason, notes
+        )
+
     def finish(
         self,
         fate: Fate,
@@ -127,15 +171,15 @@ class DeclaredTransaction:
         doubt: str | None = None,
     ) -> Settled:
         """Commit what was written, or not."""
-        reason = None if self._complete else "it runs in this process, and may have changed other files by itself"
+        settled = self._ended(fate, spared, why, stopped)
+        return replace(settled, changes=self.parts.of(settled.changes))
+
+    def _ended(self, fate: Fate, spared: Sequence[str], why: str | None, stopped: Callable[[], bool]) -> Settled:
         if not self._written or self._place is None:
             engine = "declared" if self._complete else "none"
+            reason = None if self._complete else NOT_ALL
             return Settled(Changes(engine, complete=self._complete, reason=reason))  # type: ignore[arg-type]
-        transactions = self._transactions
-        entries = tuple(sorted(self._written.values(), key=lambda each: os.fsencode(each.path)))
-        manifest = Manifest(
-            self._owner.run, transactions.workspace, "declared", entries, self._complete, reason, {"began": self._began}
-        )
+        transactions, manifest = self._transactions, self._manifest()
         try:
             if fate == "discard":
                 return Settled(manifest.changes("discarded"))
@@ -145,7 +189,7 @@ class DeclaredTransaction:
                         "the workspace was replaced by another one while the call ran; nothing was written"
                     )
                     return Settled(manifest.changes("discarded", reason=error.message), error)
-                moved = [path for path, seen in self._expected.items() if self._inner.identity(path) != seen]
+                moved = self._moved()
                 return transactions.settle(
                     self._owner,
                     manifest,

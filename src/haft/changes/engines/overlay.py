@@ -17,7 +17,7 @@ from haft.changes.committing.places import Tree
 from haft.changes.engines import top
 from haft.changes.engines.layer import Capture, Captured, TooDeep, read_large, take_stamp
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
-from haft.contracts import Changes, Conflict, Layer, LimitExceeded, StorageFailed, ToolFailed
+from haft.contracts import Changes, Conflict, HaftError, Layer, LimitExceeded, StorageFailed, ToolFailed
 from haft.files import shown
 
 
@@ -33,6 +33,7 @@ class OverlayTransaction:
     """One call above the workspace."""
 
     workspace = None
+    lock = None
 
     def __init__(self, transactions: Transactions, owner: Owner) -> None:
         self._transactions = transactions
@@ -58,6 +59,13 @@ class OverlayTransaction:
         """Whether nothing at all was written: most calls only look."""
         with os.scandir(self._upper) as found:
             return next(found, None) is None
+
+    def pause(self, spared: Sequence[str]) -> HaftError | None:
+        """The call makes another one."""
+        return None
+
+    def resume(self) -> None:
+        """The other one is over."""
 
     def drop(self) -> None:
         """Throw the layer away."""

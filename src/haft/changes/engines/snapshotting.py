@@ -21,11 +21,12 @@ from haft.changes.committing.opened import Opened
 from haft.changes.committing.staging import Stage
 from haft.changes.committing.steps import as_latin
 from haft.changes.engines import top
-from haft.changes.snapshots.snapshot import OverBudget, Snapshot, Snapshots
+from haft.changes.joining import Lock, Parts
+from haft.changes.snapshots.snapshot import Comparison, OverBudget, Snapshot, Snapshots
 from haft.changes.snapshots.taken import difference
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, unfinished
 from haft.changes.undoing import Reversal, Waiting, linked_in
-from haft.contracts import Changes, ToolFailed
+from haft.contracts import Changes, HaftError, ToolFailed
 from haft.files import shown
 
 
@@ -50,7 +51,8 @@ class SnapshotTransaction:
         self._owner = owner
         self._budget = budget
         self._snapshots = snapshots_of(transactions)
-        self._lock = -1
+        self.lock = Lock()
+        self.parts = Parts()
         self._before: Snapshot | None = None
         self._after: Snapshot | None = None
         self._watched = watched
@@ -63,7 +65,7 @@ class SnapshotTransaction:
     def begin(self, stopped: Callable[[], bool], tell: Callable[[str], None]) -> None:
         """Take the workspace, and a look at all of it. Refuses where it holds more than the store may take in."""
         transactions = self._transactions
-        self._lock = transactions.take_lock(stopped)
+        self.lock.descriptor = transactions.take_lock(stopped)
         try:
             self._top = top.state_of(transactions.workspace)
             self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, tell)
@@ -103,9 +105,31 @@ class SnapshotTransaction:
         return False
 
     def release(self) -> None:
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self.lock.release()
+
+    def pause(self, spared: Sequence[str]) -> HaftError | None:
+        """The call makes another one, which may change something: what it has changed so far becomes a part. Why that
+        cannot be, if it cannot."""
+        transactions, before = self._transactions, self._before
+        assert before is not None
+        found = self._snapshots.examine(before, transactions.workspace, self._budget, lambda: False)
+        if found.altered:
+            owner = replace(self._owner, run=self.parts.new_name(), parent=self._owner.run)
+            manifest = self._manifest(found, before, owner)
+            error = transactions.objection(manifest, None, (), spared)
+            if error is not None:
+                return error
+            self._keep(manifest)
+            self.parts.manifests.append(manifest)
+        self._before = found.after
+        return None
+
+    def resume(self) -> None:
+        """The other one is over: what changes from here on is this call's own again."""
+        self._before = self._snapshots.take(
+            self._transactions.workspace, self._budget, lambda: False, lambda _message: None
+        )
+        self._transactions.blobs.sync()
 
     def finish(
         self,
@@ -118,6 +142,7 @@ class SnapshotTransaction:
     ) -> Settled:
         """Look at what changed, and see it to its end."""
         settled = self._ended(fate, spared, why)
+        settled = replace(settled, changes=self.parts.of(settled.changes))
         return replace(settled, changes=marked(settled.changes, self._between)) if self._between else settled
 
     def _ended(self, fate: Fate, spared: Sequence[str], why: str | None) -> Settled:
@@ -141,22 +166,7 @@ class SnapshotTransaction:
         transactions, before = self._transactions, self._before
         assert before is not None
         found = self._snapshots.examine(before, transactions.workspace, self._budget, lambda: False)
-        unread = [*dict.fromkeys([*before.unreadable, *found.unreadable])]
-        is_top_changed = top.state_of(transactions.workspace) != self._top
-        manifest = Manifest(
-            self._owner.run,
-            transactions.workspace,
-            "snapshot",
-            tuple(found.altered),
-            complete=not unread and not is_top_changed,
-            reason=self._reason(unread, is_top_changed=is_top_changed),
-            notes={
-                "began": self._began,
-                "owner": self._owner.to_json(),
-                "verb": "call",
-                "linked": {side: [list(map(as_latin, each)) for each in some] for side, some in found.linked.items()},
-            },
-        )
+        manifest = self._manifest(found, before, self._owner)
         if not found.altered:
             self._after = found.after
             return Settled(manifest.changes("none"))
@@ -189,6 +199,24 @@ class SnapshotTransaction:
             remove(os.path.join(transactions.live, f"{self._owner.run}.layer"))
             return Settled(manifest.changes("discarded"))
         return transactions.settle_held(self._owner, manifest, upper, reason, error=error)
+
+    def _manifest(self, found: Comparison, before: Snapshot, owner: Owner) -> Manifest:
+        unread = [*dict.fromkeys([*before.unreadable, *found.unreadable])]
+        is_top_changed = top.state_of(self._transactions.workspace) != self._top
+        return Manifest(
+            owner.run,
+            self._transactions.workspace,
+            "snapshot",
+            tuple(found.altered),
+            complete=not unread and not is_top_changed,
+            reason=self._reason(unread, is_top_changed=is_top_changed),
+            notes={
+                "began": self._began,
+                "owner": owner.to_json(),
+                "verb": "call",
+                "linked": {side: [list(map(as_latin, each)) for each in some] for side, some in found.linked.items()},
+            },
+        )
 
     def _reason(self, unread: Sequence[str], *, is_top_changed: bool) -> str | None:
         reasons = [f"no overlay: {self._why}"] if self._why is not None else []

@@ -110,7 +110,7 @@ class Approve:
         run.revise(walls=walls)
         request = request_of(run, walls, decision.reason, withheld=self._sandbox.withheld(run.call, walls))
         run.turn("blocked-on-user", told_of(request))
-        given = await self._desk.ask(run.call, replace(request, revise=functools.partial(self._revised, run)))
+        given = await self._desk.ask(run, replace(request, revise=functools.partial(self._revised, run)))
         answer = given.answer
         if answer.approved is not True:
             reason = answer.message or "a person said no"

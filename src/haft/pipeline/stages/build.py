@@ -46,7 +46,7 @@ class ApproveBuild:
         request = request_of(run, walls, reason)
         request = replace(request, to_allow=(), parts=(), pin=needed.requirements, build=needed.command)
         run.turn("blocked-on-user")
-        given = await self._desk.ask(run.call, request)
+        given = await self._desk.ask(run, request)
         if given.answer.approved is not True:
             said = given.answer.message or "a person said no"
             raise Rejected(f"`{run.call.name}` was not called: building {packages} was not approved: {said}")

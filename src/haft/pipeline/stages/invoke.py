@@ -1,7 +1,8 @@
 """The last stage: runs the tool and turns its answer into an outcome.
 
 A tool that ignores cancellation cannot hold its run: after a grace the run ends, the tool is abandoned, counted, and
-its late answer dropped.
+its late answer dropped. The calls that a tool made end before its run does: they are waited for where it came to its
+end, and cancelled where it failed or was cancelled.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from haft.contracts import (
     own_copy,
     revised,
 )
+from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
 from haft.pipeline.context import CallContext
 from haft.pipeline.foreign import Foreign
@@ -40,7 +42,15 @@ class Invoke:
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         context = self._context(run)
-        answer = await self._foreign.held(self._work(run, context), context.cancel)
+        within = nesting.CURRENT.set(run)
+        try:
+            answer = await self._foreign.held(self._work(run, context), context.cancel)
+        except BaseException:
+            await nesting.children_ended(run, cancel=True)
+            raise
+        finally:
+            nesting.CURRENT.reset(within)
+        await nesting.children_ended(run, cancel=answer.failure is not None)
         return self._outcome(run, answer)
 
     @staticmethod

@@ -1,11 +1,14 @@
-"""Watches: a call that finds no place waits here as `queued`. No place is held while a person thinks."""
+"""Watches: a call that finds no place waits here as `queued`. No place is held while a person thinks.
+
+A call that another one made borrows the place of that one: see `haft.schedule.place`.
+"""
 
 from __future__ import annotations
 
 from haft.contracts import Outcome
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
-from haft.schedule import Admission
+from haft.schedule import Admission, Place
 
 
 class Queue:
@@ -15,11 +18,13 @@ class Queue:
         self._admission = admission
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        if not self._admission.take():
+        run.place = place = Place(self._admission)
+        caller = None if run.parent is None else run.parent.place
+        if not place.take(caller):
             if run.status != "queued":
                 run.turn("queued")
-            await self._admission.wait()
+            await place.wait(caller)
         try:
             return await proceed(run)
         finally:
-            self._admission.release()
+            place.release()

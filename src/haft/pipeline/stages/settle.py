@@ -99,4 +99,4 @@ class Settle:
         reason = f"it was tried: this is what it changed ({run.decision.reason})"
         request = request_of(run, outcome.walls, reason, diff=diff, output=outcome.output)
         run.turn("blocked-on-user", told_of(request))
-        return await self._desk.ask(run.call, request)
+        return await self._desk.ask(run, request)

@@ -66,7 +66,8 @@ class Shape:
         run.revise(limits=self._applied(seconds, in_process=spec.hosting == "in-process"))
         run.show = self._show
         run.turn("in-progress")
-        deadline = self._clocks.start(seconds, idle)
+        deadline = self._clocks.start(seconds, idle, None if run.parent is None else run.parent.clock)
+        run.clock = deadline
         if idle:
             run.signs_of_life(deadline.alive)
         try:

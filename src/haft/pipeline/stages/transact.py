@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from haft.changes import ChangesTool, Coverage, Fate, Owner, Settled, Stopped, Transaction, to_the_end
-from haft.contracts import NO_CHANGES, Changes, Failure, Outcome, RunId, Session, Workspace, revised
+from haft.changes import ChangesTool, Coverage, Fate, Owner, Settled, Stopped, Transaction, sharing, to_the_end
+from haft.contracts import NO_CHANGES, Changes, Failure, Outcome, RunId, Session, ToolFailed, Workspace, revised
+from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements, granted
 from haft.pipeline.run import Run
@@ -30,12 +31,68 @@ class Transact:
         self._workspace = workspace
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        call, spec = run.call, run.tool.spec
+        caller = next((each for each in nesting.callers(run) if each.transaction is not None), None)
+        if caller is None:
+            return await self._carried(run, proceed)
+        lock = next(
+            (each.transaction.lock for each in nesting.callers(run) if each.transaction and each.transaction.lock), None
+        )
+        changes = not run.tool.spec.effects.readonly and not await self._cannot_write(run)
+        with sharing(lock):
+            if caller.transaction is None or caller.transaction.lock is None:
+                await self._pause(caller, run)
+                return await self._carried(run, proceed)
+            if not changes:
+                return await self._carried(run, proceed)
+            # Who has the workspace alone shares it with one call at a time.
+            async with caller.turn_of_children:
+                await self._pause(caller, run)
+                try:
+                    return await self._carried(run, proceed)
+                finally:
+                    await to_the_end(caller.transaction.resume)
+
+    async def _pause(self, caller: Run, run: Run) -> None:
+        """Let the caller's changes so far be seen by the call that it makes."""
+        transaction, spared, stop = caller.transaction, await self._spared(caller), list[bool]()
+        assert transaction is not None
+        error = await to_the_end(lambda: transaction.pause(spared), lambda: stop.append(True))
+        if stop:
+            raise asyncio.CancelledError
+        if error is not None:
+            raise ToolFailed(
+                f"`{run.call.name}` was not called: what {caller.id}, which calls it, has changed so far cannot be"
+                f" committed before: {error.message}"
+            )
+
+    async def _carried(self, run: Run, proceed: Proceed) -> Outcome:
+        """To its end; what a call that is cancelled had done by others is taken back."""
+        try:
+            outcome = await self._covered(run, proceed)
+        except asyncio.CancelledError:
+            await self._take_back(run)
+            raise
+        if outcome.error is not None and outcome.error.code == "cancelled":
+            await self._take_back(run)
+        return outcome
+
+    async def _take_back(self, run: Run) -> None:
+        if not run.made:
+            return
+        owner = _owner(run)
+        back, why_not = await to_the_end(lambda: self._coverage.take_back(owner, run.made))
+        if back:
+            run.add_note(f"it was cancelled: what {', '.join(back)} changed was taken back")
+        if why_not is not None:
+            run.add_note(f"it was cancelled, and what it had changed by its calls could not be taken back: {why_not}")
+
+    async def _covered(self, run: Run, proceed: Proceed) -> Outcome:
+        spec = run.tool.spec
         if spec.effects.readonly or isinstance(run.tool, ChangesTool):
             return await proceed(run)  # Nothing to cover, or undo and its like: transactions themselves.
         if await self._cannot_write(run):
             return revised(await proceed(run), changes=NO_CHANGES)
-        owner = Owner(call.run, call.who, call.thread, call.parent)
+        owner = _owner(run)
 
         def tell(message: str) -> None:
             run.note("progress", {"message": message, "fraction": None})
@@ -46,6 +103,7 @@ class Transact:
             return revised(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
         run.workspace = transaction.workspace
         run.revise(layer=transaction.layer)
+        run.transaction = transaction
         try:
             outcome = await proceed(run)
         except BaseException:  # Cancelled, or it could not begin.
@@ -133,6 +191,11 @@ class Transact:
         else:
             return outcome
         return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}" if error.hint else more))
+
+
+def _owner(run: Run) -> Owner:
+    call = run.call
+    return Owner(call.run, call.who, call.thread, call.parent)
 
 
 def _session(run: Run) -> Session | None:

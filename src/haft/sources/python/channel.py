@@ -27,7 +27,7 @@ class Channel:
     """From one worker thread, or several, to the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._room = threading.Condition(threading.Lock())
         self._waiting: list[tuple[Callable[..., None], tuple[Any, ...], Mapping[str, Any]]] = []
         self._weight = 0
@@ -50,7 +50,7 @@ class Channel:
             wake, self._woken = not self._woken, True
         if wake:
             try:
-                self._loop.call_soon_threadsafe(self._deliver)
+                self.loop.call_soon_threadsafe(self._deliver)
             except RuntimeError:  # the loop is closed, and with it the call
                 self.close()
 
@@ -126,6 +126,19 @@ class ThreadContext:
 
     def ended(self, children: Sequence[EndedChild]) -> None:
         self._channel.post(self._context.ended, tuple(children))
+
+    @property
+    def chain(self) -> tuple[RunId, ...]:
+        return self._context.chain
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
+        """Call another tool, and wait for its outcome."""
+        import asyncio
+
+        async def outcome() -> Any:
+            return await self._context.call(name, arguments, timeout=timeout)
+
+        return asyncio.run_coroutine_threadsafe(outcome(), self._channel.loop).result()
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
         self._channel.post(self._context.progress, message, size=len(message), fraction=fraction, **facts)

@@ -135,9 +135,10 @@ def _found(wanted: Wanted, said: Globals) -> tuple[str, Wanted]:
         # A batch is no run: only its calls are.
         names = [name if name.startswith("b_") else kept.find(name).id for name in wanted.runs]
         for name in names:
-            if changes.ledger.get(name) is None and not changes.ledger.of_parent(name) and not name.startswith("b_"):
+            known = changes.ledger.get(name) is not None or changes.ledger.of_parent(name) or kept.made_by(name)
+            if not known and not name.startswith("b_"):
                 raise nothing_to(wanted.direction, kept.find(name))
-        rows = rows_for(changes.ledger, here, user_name(), names, wanted.thread, wanted.direction)
+        rows = rows_for(changes.ledger, here, user_name(), names, wanted.thread, wanted.direction, kept.made_by)
     if wanted.runs:
         _tell_elsewhere(rows[0].workspace, said)
     return rows[0].workspace, replace(wanted, runs=tuple(names))

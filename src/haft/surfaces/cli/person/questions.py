@@ -53,7 +53,10 @@ def shown_call(
     if request.timeout is not None:
         yield f"  ended after: {request.timeout:g} seconds"
     if request.chain:
-        yield from _wrapped("called by", " → ".join(map(one_line, request.chain)))
+        tools = request.chain_tools or ("",) * len(request.chain)
+        named = [f"{run} ({tool})" if tool else run for run, tool in zip(request.chain, tools, strict=True)]
+        verb = "waits" if len(named) == 1 else "all wait"
+        yield from _wrapped("called by", f"{' → '.join(map(one_line, named))}: {verb} for the answer")
     if arguments == request.arguments:
         yield from _parts(request)
     if request.definition_diff is not None:
@@ -139,6 +142,7 @@ def request_in(waiting: Waiting) -> ApprovalRequest:
         pin=shown["pin"],
         build=shown.get("build"),
         chain=tuple(shown["chain"]),
+        chain_tools=tuple(shown.get("chainTools", ())),
         id=waiting.id,
         expires_at=waiting.expires_at,
     )
