@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Bug,
         CallError,
         Conflict,
+        Deadlock,
         Failure,
         HaftError,
         InvalidArguments,
@@ -137,11 +138,10 @@ __getattr__ = face(
         "change": "Change ChangeKind Changes ChangesState Conflicting Engine NO_CHANGES UNTRACKED path_to_json",
         "decision": "Action Allowable ApprovalAnswer ApprovalRequest Approver DecidedPart Decision Delegation Scope",
         "errors": (
-            "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict EXIT_CODES Failure HaftError "
-            "InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson NetworkOpen PathEscapes "
-            "PersonError "
-            "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownRequest "
-            "UnknownRun UnknownTool Walled near_miss"
+            "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict Deadlock EXIT_CODES Failure "
+            "HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson "
+            "NetworkOpen PathEscapes PersonError Rejected ScratchFull StartFailed StorageFailed TimedOut "
+            "ToolFailed Unconfined UnknownRequest UnknownRun UnknownTool Walled near_miss"
         ),
         "events": "Event EventType iso_time",
         "failure_lines": "failure_line telling_line without_progress",

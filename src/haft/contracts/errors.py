@@ -11,7 +11,8 @@
     │   ├── LimitExceeded        limit-exceeded      exit 1
     │   │   └── ScratchFull      (a thread's /tmp holds too much)
     │   ├── Walled               walled              exit 1
-    │   └── Conflict             conflict            exit 5
+    │   ├── Conflict             conflict            exit 5
+    │   └── Deadlock             deadlock            exit 5
     ├── PersonError              a person decides or configures
     │   ├── Rejected             rejected            exit 3
     │   │   └── NeedsPerson      (an agent wants to approve, apply or trust)
@@ -181,6 +182,14 @@ class Conflict(CallError):
     retryable = True
 
 
+class Deadlock(CallError):
+    """Waiting would have closed a circle."""
+
+    code = "deadlock"
+    exit_code = 5
+    retryable = True
+
+
 class PersonError(HaftError):
     """A person has to decide something or to set something right."""
 
@@ -323,6 +332,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "rejected": 3,
     "timed-out": 4,
     "conflict": 5,
+    "deadlock": 5,
     "cancelled": 130,
 }
 """The exit code of each error code; those not named exit 1."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.contracts.change import NO_CHANGES, Changes
+from haft.contracts.change import NO_CHANGES, Change, Changes
 from haft.contracts.decision import Decision
 from haft.contracts.errors import EXIT_CODES, Failure
 from haft.contracts.events import iso_time
@@ -91,6 +91,35 @@ class Outcome:
             "endedChildren": [child.to_json() for child in self.ended_children],
             "notes": list(self.notes),
         }
+
+
+def outcome_from(form: Mapping[str, Any]) -> Outcome:
+    """The outcome that another process was told of, with what a caller acts upon: how it ended and what it changed."""
+    changes, error = form["changes"], form["error"]
+    return Outcome(
+        RunId(form["run"]),
+        ToolName(form["tool"]),
+        form["status"],
+        form["who"],
+        ThreadId(form["thread"]),
+        parent=form["parent"],
+        output=form["output"],
+        stderr=form["stderr"],
+        exit_code=form["exitCode"],
+        result=form["result"],
+        error=None if error is None else Failure(**error),
+        truncated=form["truncated"],
+        output_bytes=form["outputBytes"],
+        duration=form["durationMs"] / 1000,
+        changes=Changes(
+            changes["engine"],
+            changes["complete"],
+            changes["reason"],
+            changes["state"],
+            tuple(Change(each["path"], each["type"], each["kind"]) for each in changes["files"]),
+        ),
+        notes=tuple(form["notes"]),
+    )
 
 
 OUTCOME_FORM: Final = tuple(Outcome(RunId(""), ToolName(""), "done", "", ThreadId("")).to_json())

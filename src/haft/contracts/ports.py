@@ -56,6 +56,8 @@ class Command:
     stdin: bytes = b""
     readable: Sequence[str] = ()
     """Absolute paths of the tool's own files: seen wherever they lie, never written."""
+    begun: Callable[[Callable[[bytes], None]], None] | None = None
+    """Called once it runs, with what gives it more input: its input then stays open until it ends."""
     hurried: bool = False
     """Whether it is ended at once when it is cancelled, without time to tidy up: it was only asked something."""
     warm: Warmth | None = None

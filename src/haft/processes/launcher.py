@@ -72,7 +72,10 @@ class ProcessLauncher:
         self._ran = ran
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
-        return await self._seen_out(command, sink, await self._begun(command, sink, keeps_open=False))
+        begun = await self._begun(command, sink, keeps_open=command.begun is not None)
+        if command.begun is not None and begun.feed is not None:
+            command.begun(begun.feed.send)
+        return await self._seen_out(command, sink, begun)
 
     async def start(self, command: Command, sink: OutputSink) -> Session:
         """Run until it is ended, with more input on the way."""

@@ -32,6 +32,7 @@ from haft.sources.python.found import Home, refuse_while_loading
 from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
 from haft.sources.python.plain import is_plain_function, is_plain_value
 from haft.sources.python.results import to_json, to_text, valid_text
+from haft.sources.python.worker_calls import WorkerCalls
 
 SAID_BY_TOOLS: Final = ("tool-failed", "invalid-arguments", "conflict")
 LARGEST_MESSAGE: Final = 4_000_000
@@ -39,7 +40,7 @@ LARGEST_MESSAGE: Final = 4_000_000
 """Bytes of JSON that a worker may say at once: its result, mostly."""
 
 PROGRAM: Final = (
-    "import json, sys; request = json.load(sys.stdin.buffer); sys.path[:] = request['path']; "
+    "import json, sys; request = json.loads(sys.stdin.buffer.readline()); sys.path[:] = request['path']; "
     "from haft.sources.python.worker import main; main(request)"
 )
 """Nothing but Python's own modules is imported before the host's path stands."""
@@ -76,10 +77,11 @@ async def run_in_worker(name: str, home: Home, call: Mapping[str, Any], context:
             "config": to_json(dict(context.config)),
             "limits": asdict(context.limits),
             "root": context.workspace.root,
+            "chain": list(context.chain),
         },
     }
     try:
-        written = json.dumps(request).encode("ascii")
+        written = json.dumps(request).encode("ascii") + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArguments(name, [f"the arguments cannot be written as JSON: {error}"]) from error
     listener = Listener(context, marker)
@@ -89,6 +91,7 @@ async def run_in_worker(name: str, home: Home, call: Mapping[str, Any], context:
         env=context.env,
         stdin=written,
         readable=tuple(dict.fromkeys(_readable(home))),
+        begun=listener.calls.begun,
     )
     try:
         end = await context.launcher.run(command, listener)
@@ -108,6 +111,7 @@ class Listener:
         """The first one counts."""
         self.problem: str | None = None
         """Why there is none although the worker spoke."""
+        self.calls = WorkerCalls()
         self._context = context
         self._frames = Frames(marker, self._print, self._piece)
         self._message = bytearray()
@@ -146,6 +150,8 @@ class Listener:
             said = json.loads(message)
             if "progress" in said:
                 self._progress(**said["progress"])
+            elif "call" in said:
+                self.calls.make(said["call"], self._context)
             elif self.answer is None:
                 self.answer = _answer(**said["answer"])
         except HaftError:

@@ -33,6 +33,7 @@ from haft.sources.python.describe import Claims
 from haft.sources.python.failures import sentence_of, traceback_of
 from haft.sources.python.found import GUARD, Home, attribute, load
 from haft.sources.python.frames import Voice, write_all
+from haft.sources.python.host_calls import Input, call_through_host, own_input
 from haft.sources.python.invoke import PythonTool
 from haft.sources.python.results import to_json
 
@@ -41,9 +42,10 @@ def main(request: Mapping[str, Any]) -> NoReturn:
     """Do what the request says, answer, and end the process."""
     # A descriptor of its own: a function may point the standard one elsewhere.
     voice = Voice(bytes.fromhex(request["marker"]), os.dup(1))
+    answers = Input(own_input())
     sys.stdout = sys.__stdout__ = _prints(1, "replace")  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _prints(2, "backslashreplace")  # type: ignore[misc]
-    context = WorkerContext(request["context"], voice)
+    context = WorkerContext(request["context"], voice, answers)
     try:
         answer = _answer(request, context)
         said = {
@@ -67,7 +69,9 @@ def main(request: Mapping[str, Any]) -> NoReturn:
 class WorkerContext:
     """A tool's context in a worker process: what it is told goes to the host, in order, from any thread."""
 
-    def __init__(self, facts: Mapping[str, Any], voice: Voice) -> None:
+    def __init__(self, facts: Mapping[str, Any], voice: Voice, answers: Input) -> None:
+        self._answers = answers
+        self.chain = tuple(RunId(run) for run in facts["chain"])
         self.run = RunId(facts["run"])
         self.thread = ThreadId(facts["thread"])
         self.who: str = facts["who"]
@@ -102,6 +106,9 @@ class WorkerContext:
             self._voice.stderr(data)
         else:
             write_all(1, data)
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
+        return call_through_host(self._voice, self._answers, name, arguments, timeout)
 
     def aside(self, data: bytes, stream: Stream = "stderr") -> None:
         self.output("stderr", data)

@@ -10,18 +10,19 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from haft.sources.python.failures import sentence_of, traceback_of
 from haft.sources.python.frames import Voice
+from haft.sources.python.host_calls import Input, call_through_host, own_input
 from haft.sources.python.results import to_json
 
 
 def main(request: Mapping[str, Any]) -> NoReturn:
     """Load the plugin, then answer calls until there is no more input."""
     voice = Voice(bytes.fromhex(request["marker"]), os.dup(1))
-    asked = _input()
+    said = Input(own_input())
     _speak_plainly(voice)
     try:
         tools = _Functions(request) if request["functions"] else _Plugin(request)
@@ -32,18 +33,9 @@ def main(request: Mapping[str, Any]) -> NoReturn:
         os._exit(1)
     if request["describe"]:
         os._exit(0)
-    for line in asked:
-        voice.message({"answer": _answered(tools, json.loads(line), request["root"])})
+    while line := said.next_request():
+        voice.message({"answer": _answered(tools, json.loads(line), request["root"], voice, said)})
     os._exit(0)
-
-
-def _input() -> Iterator[bytes]:
-    """The host's words, from a descriptor that the plugin does not know."""
-    own = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return iter(open(own, "rb").readline, b"")
 
 
 def _speak_plainly(voice: Voice) -> None:
@@ -62,10 +54,30 @@ def _speak_plainly(voice: Voice) -> None:
     sys.stderr = io.TextIOWrapper(Errors(), "utf-8", "backslashreplace", write_through=True)
 
 
-def _answered(tools: _Plugin | _Functions, call: Mapping[str, Any], root: str) -> dict[str, Any]:
+class PluginContext:
+    """What a plugin's `execute_tool` is handed where it takes a `context`: a way to call other tools."""
+
+    def __init__(self, facts: Mapping[str, Any], voice: Voice, answers: Input) -> None:
+        self.run: str = facts["run"]
+        self.thread: str = facts["thread"]
+        self.who: str = facts["who"]
+        self.chain = tuple(facts["chain"])
+        self._voice = voice
+        self._answers = answers
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
+        return call_through_host(self._voice, self._answers, name, arguments, timeout)
+
+    def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
+        self._voice.message({"progress": {"message": message, "fraction": fraction, "facts": to_json(facts)}})
+
+
+def _answered(
+    tools: _Plugin | _Functions, call: Mapping[str, Any], root: str, voice: Voice, answers: Input
+) -> dict[str, Any]:
     try:
         os.chdir(os.path.join(root, call["cwd"]))
-        value = tools.call(call["tool"], call["arguments"])
+        value = tools.call(call["tool"], call["arguments"], PluginContext(call["context"], voice, answers))
         return {"result": to_json(value), "failure": None}
     except BaseException as error:
         sys.stderr.write(traceback_of(error))
@@ -116,6 +128,7 @@ class _Plugin:
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
         self._plugin = self._made(_loaded(request), request["class"])
+        self._takes_context = "context" in inspect.signature(self._plugin.execute_tool).parameters
         init = getattr(self._plugin, "init", None)
         self._state = None if init is None else self._done(init(Settings(request["config"], request["unset"])))
         prepare = getattr(self._plugin, "prepare", None)
@@ -155,8 +168,9 @@ class _Plugin:
         """What it says of its tools."""
         return [to_json(schema) for schema in self._done(self._plugin.get_tool_schemas(self._state))]
 
-    def call(self, tool: str, arguments: Any) -> Any:
-        return self._done(self._plugin.execute_tool(tool, arguments, self._state))
+    def call(self, tool: str, arguments: Any, context: PluginContext) -> Any:
+        given = {"context": context} if self._takes_context else {}
+        return self._done(self._plugin.execute_tool(tool, arguments, self._state, **given))
 
 
 class _Functions:
@@ -186,5 +200,5 @@ class _Functions:
             for name, tool in self._tools.items()
         ]
 
-    def call(self, tool: str, arguments: Any) -> Any:
+    def call(self, tool: str, arguments: Any, context: PluginContext) -> Any:
         raise NotImplementedError

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import Answer, Command, EndedChild, Failure, Session, SessionLauncher, Stream, ToolContext
+from haft.contracts import Answer, Command, Deadlock, EndedChild, Failure, Session, SessionLauncher, Stream, ToolContext
 from haft.sources.bash_plugin.tool import Policy
 from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
 from haft.sources.python.isolated import LARGEST_MESSAGE, search_path, worker_argv
 from haft.sources.python.results import to_json, to_text, valid_text
+from haft.sources.python.worker_calls import WorkerCalls
 from haft.sources.python_plugin.entries import PluginEntry
 
 LONGEST_FAILURE: Final = 2_000
@@ -67,6 +69,7 @@ class Hearing:
         self.context: ToolContext | None = None
         self.answer: asyncio.Future[Mapping[str, Any]] | None = None
         self.said: list[Mapping[str, Any]] = []
+        self.calls = WorkerCalls()
         self._frames = Frames(marker, lambda data: self._output("stdout", data), self._piece)
         self._message = bytearray()
 
@@ -107,10 +110,20 @@ class Hearing:
             return
         if not isinstance(said, dict):
             return
-        if "answer" in said and self.answer is not None and not self.answer.done():
+        if self.context is not None and ("call" in said or "progress" in said):
+            self._during_call(said, self.context)
+        elif "answer" in said and self.answer is not None and not self.answer.done():
             self.answer.set_result(said["answer"] if isinstance(said["answer"], dict) else {})
         elif len(self.said) < 10:
             self.said.append(said)
+
+    def _during_call(self, said: Mapping[str, Any], context: ToolContext) -> None:
+        with contextlib.suppress(TypeError, ValueError, LookupError):  # It is no word of ours.
+            if "call" in said:
+                self.calls.make(said["call"], context)
+            else:
+                word = said["progress"]
+                context.progress(str(word["message"]), fraction=word["fraction"], **word["facts"])
 
 
 class PluginWorker:
@@ -128,11 +141,26 @@ class PluginWorker:
     async def call(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> Answer:
         """Have one tool called. A call that is cancelled takes the process with it, and what it kept in its state."""
         self._turn = self._turn or asyncio.Lock()
+        if self._hearing is not None and self._hearing.context is not None:
+            busy = self._hearing.context.run
+            if busy in context.chain:
+                raise Deadlock(
+                    f"`{tool}` was not called: calls of one plugin come one after another, and {busy}, which is"
+                    " one of them, waits for this one"
+                )
         async with self._turn:
             session, hearing = await self._alive()
             hearing.context = context
             hearing.answer = asyncio.get_running_loop().create_future()
-            request = {"tool": tool, "arguments": dict(arguments), "cwd": context.workspace.locate(context.cwd)}
+            request = {
+                "tool": tool,
+                "arguments": dict(arguments),
+                "cwd": context.workspace.locate(context.cwd),
+                "context": {
+                    "run": context.run, "thread": context.thread, "who": context.who, "chain": list(context.chain)
+                },
+            }  # fmt: skip
+            hearing.calls.begun(session.send)
             over = asyncio.ensure_future(session.ended())
             try:
                 session.send(json.dumps(request).encode("ascii") + b"\n")

@@ -1,0 +1,99 @@
+"""In a worker process: the calls that its function makes, which its host carries out.
+
+A call goes to the host as a message on the worker's own pipe, and its outcome comes back as a line of input. `Input` is
+that input: until the first call is made, whoever wants the next line reads it; from then on a thread tells outcomes
+from requests, since a function that waits for an outcome may hold the main thread. `worker_calls` is the host's side.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from haft.contracts import Outcome, ToolFailed
+from haft.contracts.outcome import outcome_from
+from haft.sources.python.frames import Voice
+from haft.sources.python.results import to_json
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from queue import SimpleQueue
+
+
+def own_input() -> BinaryIO:
+    """The host's words, from a descriptor that the tool does not know: for it, standard input is empty."""
+    own = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return open(own, "rb")
+
+
+class Input:
+    """What the host says, line by line."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._requests: SimpleQueue[bytes] | None = None
+        self._waiting: dict[int, Future[Outcome]] = {}
+        self._last = 0
+
+    def next_request(self) -> bytes:
+        """The next line that is no outcome; empty at the end."""
+        return self._file.readline() if self._requests is None else self._requests.get()
+
+    def expect(self) -> tuple[int, Future[Outcome]]:
+        """A number for a call, and its outcome."""
+        from concurrent.futures import Future
+        from queue import SimpleQueue
+
+        with self._lock:
+            if self._requests is None:
+                self._requests = SimpleQueue()
+                threading.Thread(target=self._read, name="haft-outcomes", daemon=True).start()
+            self._last += 1
+            future: Future[Outcome] = Future()
+            self._waiting[self._last] = future
+            return self._last, future
+
+    def _read(self) -> None:
+        assert self._requests is not None
+        while line := self._file.readline():
+            said = json.loads(line)
+            if "outcome" not in said:
+                self._requests.put(line)
+                continue
+            with self._lock:
+                future = self._waiting.pop(said["id"], None)
+            if future is None:
+                continue
+            if said["failure"] is not None:
+                future.set_exception(ToolFailed(said["failure"]))
+            else:
+                future.set_result(outcome_from(said["outcome"]))
+        self._requests.put(b"")
+        with self._lock:
+            waiting = [*self._waiting.values()]
+        for future in waiting:
+            future.set_exception(ToolFailed("the host has gone away"))
+
+
+def call_through_host(
+    voice: Voice, answers: Input, name: str, arguments: Mapping[str, Any] | None, timeout: float | None
+) -> Any:
+    """Have the host call a tool. To be awaited where an event loop runs; else it waits, and gives the outcome."""
+    import asyncio
+
+    number, future = answers.expect()
+    voice.message(
+        {"call": {"id": number, "tool": name, "arguments": to_json(dict(arguments or {})), "timeout": timeout}}
+    )
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return future.result()
+    return asyncio.wrap_future(future)

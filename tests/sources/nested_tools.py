@@ -1,0 +1,69 @@
+"""Functions that call other tools from worker processes."""
+
+import asyncio
+import os
+import sys
+import threading
+
+from haft.contracts import ToolContext
+
+
+def looks(path: str, context: ToolContext) -> dict:
+    outcome = context.call("read_file", {"path": path})
+    return {"parent": outcome.parent, "run": context.run, "output": outcome.output, "status": outcome.status}
+
+
+async def looks_at_both(context: ToolContext) -> list[str]:
+    one, other = await asyncio.gather(
+        context.call("read_file", {"path": "a"}), context.call("read_file", {"path": "b"})
+    )
+    return [one.output, other.output]
+
+
+def from_a_thread(context: ToolContext) -> str:
+    found = []
+    thread = threading.Thread(target=lambda: found.append(context.call("read_file", {"path": "a"}).output))
+    thread.start()
+    thread.join()
+    return f"{found[0]}{sys.stdin.read()}"
+
+
+def is_refused(context: ToolContext) -> list[str]:
+    rejected = context.call("write_file", {"path": "a", "content": "no"})
+    unknown = context.call("nothing_like_it")
+    return [rejected.error.code, unknown.error.code]
+
+
+def works(context: ToolContext) -> dict:
+    """What it does, what calls of it see, and what it sees of them."""
+    with open("mine", "w") as file:
+        file.write("1")
+    os.unlink("gone")
+    seen = [context.call("read_file", {"path": "mine"}).output]
+    seen.append(context.call("shell", {"command": "ls; cat mine; echo 2 > theirs; echo 2 >> mine; mkdir made"}).output)
+    seen.append(open("theirs").read())
+    seen.append(open("mine").read())
+    context.call("write_file", {"path": "made/by_builtin", "content": "3"})
+    seen.append(open("made/by_builtin").read())
+    with open("mine", "a") as file:
+        file.write("4")
+    return {"seen": seen, "listed": sorted(os.listdir("."))}
+
+
+def works_and_waits(context: ToolContext) -> None:
+    works(context)
+    context.call("waits")
+
+
+def child_fails(context: ToolContext) -> list[str]:
+    late = context.call("shell", {"command": "echo 1 > half; sleep 60"}, timeout=1)
+    wrong = context.call("shell", {"command": "echo 1 > whole; exit 3"})
+    return [late.error.code, late.changes.state, wrong.error.code, *sorted(os.listdir("."))]
+
+
+def calls_deeper(depth: int, context: ToolContext) -> list[str]:
+    open(f"down{depth}", "w").close()
+    below = context.call("calls_deeper", {"depth": depth - 1}).result if depth else sorted(os.listdir("."))
+    open(f"up{depth}", "w").close()
+    assert not depth or os.path.exists(f"up{depth - 1}")
+    return below
