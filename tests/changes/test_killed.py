@@ -482,14 +482,23 @@ def test_what_the_power_took_before_it_was_written_out_is_taken_back(lives, capl
     assert True in seen
 
 
-@pytest.mark.parametrize("name", ["a call above the workspace", "undo", "redo"])
-def test_what_was_over_and_not_on_the_disk_when_the_power_went_is_taken_back(name, lives, caplog):
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [
+        ("a call above the workspace", "a.txt"),
+        ("a call above the workspace", "n/m/q"),
+        ("undo", "a.txt"),
+        ("undo from the store", "gone/a/b"),
+        ("redo", "a.txt"),
+    ],
+)
+def test_what_was_over_and_not_on_the_disk_when_the_power_went_is_taken_back(name, lost, lives, caplog):
     case = CASES[name]
     before, after, _ops = both(lives, case)
     life = lives(case, MANY, unsynced=True)
     assert not life.survived
     assert same(after, life.tree())
-    os.truncate(life.workspace / "a.txt", 0)
+    os.truncate(life.workspace / lost, 0)
     pretend_a_reboot(life)
     with caplog.at_level(logging.WARNING, "haft"):
         life.recover()
@@ -498,7 +507,7 @@ def test_what_was_over_and_not_on_the_disk_when_the_power_went_is_taken_back(nam
     states = life.states()
     assert states[life.run] == "discarded"
     if name != "a call above the workspace":
-        assert states[life.runs[0]] == ("committed" if name == "undo" else "undone")
+        assert states[life.runs[0]] == ("undone" if name == "redo" else "committed")
 
 
 def test_a_sync_on_behalf_of_an_earlier_commit_does_not_count_for_one_under_way(tmp_path, monkeypatch):

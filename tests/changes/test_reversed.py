@@ -2,10 +2,16 @@
 
 import asyncio
 import contextlib
+import sys
+from pathlib import Path
 
 import pytest
 
 from haft import ToolService
+from haft.changes.committing.manifest import Manifest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from fingerprint import difference, fingerprint
 
 pytestmark = pytest.mark.every_user
 
@@ -72,5 +78,75 @@ def test_a_granted_hook_is_written_by_every_tool(grant, tmp_path):
             command = {"command": "echo y > .git/hooks/pre-push"}
             made = await service.call("shell", command, grants={"write": [grant]})
             assert (made.status, hook.read_text()) == ("done", "y\n"), made.error
+
+    asyncio.run(scenario())
+
+
+@pytest.fixture
+def snapshots(tmp_path):
+    @contextlib.asynccontextmanager
+    async def opened_with_snapshots():
+        (tmp_path / "ws").mkdir(exist_ok=True)
+        async with ToolService.open(
+            tmp_path / "ws",
+            home=tmp_path / "home",
+            approver=lambda _request: True,
+            installed=False,
+            settings={"changes.engine": "snapshot"},
+        ) as service:
+            yield service
+
+    return opened_with_snapshots
+
+
+def make_tree(top):
+    """Directories in directories, with files of many kinds of content, a link and a closed directory."""
+    for number in range(12):
+        place = top / f"d{number % 3}" / f"e{number}"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "text").write_text(f"line {number}\n" * 300)
+        (place / "zeros").write_bytes(bytes(20_000))
+        (place / "empty").write_text("")
+        (place / "program").write_text("#!/bin/sh\n")
+        (place / "program").chmod(0o755)
+        (place / "link").symlink_to("text")
+    closed = top / "d1" / "closed"
+    closed.mkdir()
+    (closed / "inside").write_text("kept")
+    closed.chmod(0o555)
+
+
+def test_a_tree_that_is_made_anew_comes_back_in_one_step(tmp_path, snapshots):
+    tree = tmp_path / "ws" / "tree"
+
+    async def scenario():
+        async with snapshots() as service:
+            make_tree(tree)
+            before = fingerprint(str(tree))
+            gone = await service.call("shell", {"command": "chmod u+w tree/d1/closed; rm -rf tree"})
+            assert (gone.ok, gone.changes.engine, tree.exists()) == (True, "snapshot", False), gone.error
+            back = await service.undo(gone.run_id)
+            assert back.ok, back.error
+            assert difference(before, fingerprint(str(tree))) == []
+            return back.run_id
+
+    run = asyncio.run(scenario())
+    [kept] = [*(tmp_path / "home").rglob(f"kept/{run}"), *tmp_path.glob(f".*/**/kept/{run}")]
+    manifest = Manifest.read(str(kept))
+    assert [step[1:3] for step in manifest.notes["steps"]] == [["swap", "tree"]]
+
+
+def test_a_name_that_shares_its_file_with_another_does_so_again_in_a_tree_that_comes_back(tmp_path, snapshots):
+    tree = tmp_path / "ws" / "tree"
+
+    async def scenario():
+        async with snapshots() as service:
+            make_tree(tree)
+            (tree / "other").hardlink_to(tree / "d0" / "e0" / "text")
+            before = fingerprint(str(tree))
+            gone = await service.call("shell", {"command": "chmod u+w tree/d1/closed; rm -rf tree"})
+            assert (await service.undo(gone.run_id)).ok
+            assert difference(before, fingerprint(str(tree))) == []
+            assert (tree / "other").samefile(tree / "d0" / "e0" / "text")
 
     asyncio.run(scenario())

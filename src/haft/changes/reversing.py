@@ -155,7 +155,7 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
             workspace,
             plan,
             candidates,
-            stage.make,
+            stage,
             lambda place, path: transactions.reachable(run, place, path),
             lambda known, path: transactions.another_name(run, known, path),
         )
@@ -185,6 +185,7 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
         ) from refusal
     finally:
         images.close()
+        stage.close()
         workspace.forget()
         if not transactions.is_left(run):  # Else what is still to come in waits there.
             remove(os.path.join(area.path, layer))

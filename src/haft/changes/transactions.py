@@ -397,7 +397,7 @@ class Transactions:
             for where in (step.out, step.put):
                 if where is not None and where.startswith(INSIDE):
                     self._make_station(os.path.dirname(where[len(INSIDE) :]))
-        return commit(self.area, directory, manifest, steps)
+        return commit(self.area, directory, manifest, steps, sources.made)
 
     def _make_below(self, place: str, path: str) -> None:
         """Directories below the area, one name at a time: a path may be longer than one call can name."""
@@ -639,6 +639,7 @@ class Mirror:
     """The `Sources` of a change set whose new things lie in a tree just as they will lie in the workspace."""
 
     def __init__(self, upper: str, transactions: Transactions, run: str) -> None:
+        self.made: dict[str, int] = {}
         self._upper = upper
         self._transactions = transactions
         self._run = run

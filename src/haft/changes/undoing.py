@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,6 +19,7 @@ from haft.changes.committing.images import Images
 from haft.changes.committing.looking import look
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.places import Tree
+from haft.changes.committing.staging import Stage
 from haft.changes.committing.steps import from_latin
 from haft.changes.ledger import Ledger, Row
 from haft.contracts import Conflicting, path_to_json
@@ -237,13 +239,13 @@ class Waiting:
         workspace: Tree,
         plan: Reversal,
         candidates: Sequence[str],
-        stage: Callable[[Entry, str | None], str],
+        stage: Stage,
         reachable: Callable[[str, str], str],
         another_name: Callable[[str, str], str | None],
     ) -> None:
-        """`stage` makes a thing anew, or another name of one, and says where; `reachable` takes a place below the area,
-        and a path, to where it can be renamed from. `another_name` of a file in the workspace, for a path, is made
-        where it can be renamed from, if that can be done."""
+        """`stage` is where things are made anew; `reachable` takes a place below the area, and a path, to where it can
+        be renamed from. `another_name` of a file in the workspace, for a path, is made where it can be renamed from, if
+        that can be done."""
         self._another_name = another_name
         self._together = plan.together
         self._images = images
@@ -252,12 +254,15 @@ class Waiting:
         self._stage = stage
         self._reachable = reachable
         self._coming = {each.path: each.after for each in plan.entries if each.after is not None}
+        self._order = sorted(self._coming)
+        """The same paths: what lies below one follows it."""
         self._leaving = {each.path for each in plan.entries if each.before is not None}
         self._found: dict[str, str] = {}
         self._joined: dict[Entry, str] = {}
         """By what they are, inode and all: where files with several names were made."""
         self._first: dict[tuple[str, ...], str] = {}
         """Of names that are to be one file: where the first of them waits."""
+        self.made: dict[str, int] = {}
         self.lost: list[str] = []
 
     def require(self, path: str) -> None:
@@ -275,14 +280,14 @@ class Waiting:
         wanted = each.after
         assert wanted is not None
         if wanted.is_directory:
-            place = self._whole(each.path, wanted)
+            place = self._whole(each.path, wanted) or self._staged_whole(each.path, wanted)
             return None if place is None else self._reachable(place, each.path)
         if (linked := self._beside(each.path, wanted)) is not None:
             return linked
         place = self._found.get(each.path) or self._staged(wanted)
         group = self._together.get(each.path)
         if group is not None and self._are_apart(first := self._first.setdefault(group, place), place):
-            place = self._stage(wanted, first)  # Each was kept for itself.
+            place = self._stage.make(wanted, first)  # Each was kept for itself.
         return self._reachable(place, each.path)
 
     def _are_apart(self, one: str, other: str) -> bool:
@@ -299,9 +304,9 @@ class Waiting:
     def _staged(self, wanted: Entry) -> str:
         """Made anew; what was one file under several names is one again, as far as these names come back."""
         if wanted.kind != "file" or wanted.links < 2:
-            return self._stage(wanted, None)
+            return self._stage.make(wanted)
         known = self._joined.get(wanted)
-        place = self._stage(wanted, known)
+        place = self._stage.make(wanted, known)
         self._joined.setdefault(wanted, place)
         return place
 
@@ -313,13 +318,15 @@ class Waiting:
 
     def _whole(self, path: str, wanted: Entry) -> str | None:
         """Where a directory lies with exactly what is to come below it."""
-        expected = {inner for inner in self._coming if inner.startswith(path + "/")}
         ours = self._images.ours
+        expected: set[str] | None = None
         for run in self._candidates:
             place = self._images.originals(run).place(path)
             status = None if place is None else ours.status(place)
             if place is None or status is None or not wanted.is_like(entry_from(status)):
                 continue
+            if expected is None:
+                expected = set(self._beneath(path))
             found = dict(ours.walk(place))
             names = {path + inner[len(place) :] for inner in found}
             fits = names == expected and all(
@@ -330,3 +337,21 @@ class Waiting:
             if fits:
                 return place
         return None
+
+    def _staged_whole(self, path: str, wanted: Entry) -> str | None:
+        """A directory made anew with all that is to come below it, where all of that has to be made anew."""
+        beneath = self._beneath(path)
+        for inner in beneath:
+            entry = self._coming[inner]
+            if inner in self._found or inner in self._together or (entry.kind == "file" and entry.links > 1):
+                return None
+        place, inodes = self._stage.make_tree(
+            wanted, [(inner[len(path) + 1 :], self._coming[inner]) for inner in beneath]
+        )
+        self.made.update((f"{path}/{inner}", inode) for inner, inode in inodes.items())
+        return place
+
+    def _beneath(self, path: str) -> list[str]:
+        """What is to come below a directory, each directory before what it holds."""
+        first = bisect_left(self._order, path + "/")
+        return self._order[first : bisect_left(self._order, path + "0", first)]  # "0" follows "/".

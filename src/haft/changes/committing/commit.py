@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
@@ -50,9 +50,10 @@ class Refused(Exception):
         super().__init__(f"{path}: {why}")
 
 
-def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]) -> Manifest:
-    """Bring a change set about; `directory` is the run's, below the area. The manifest as it was written. `Refused`
-    where someone interfered or the machine refused, with everything taken back."""
+def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int]) -> Manifest:
+    """Bring a change set about; `directory` is the run's, below the area. `made` are the inodes of files that come with
+    a directory and are not known by the manifest. The manifest as it was written. `Refused` where someone interfered or
+    the machine refused, with everything taken back."""
     full = os.path.join(area.path, directory)
     os.makedirs(os.path.join(full, OUT), mode=0o700, exist_ok=True)
     live = os.path.dirname(full)
@@ -62,7 +63,7 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
     ):
         closed = _closed(workspace, steps)
         ground = Ground(workspace, ours, {each.path: each.before for each in manifest.entries})
-        manifest, steps = _known_by_inode(ground, manifest, steps)
+        manifest, steps = _known_by_inode(ground, manifest, steps, made)
         notes = {
             **manifest.notes,
             "mark": "commit",
@@ -103,9 +104,11 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
     return manifest
 
 
-def _known_by_inode(ground: Ground, manifest: Manifest, steps: Sequence[Step]) -> tuple[Manifest, list[Step]]:
+def _known_by_inode(
+    ground: Ground, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int]
+) -> tuple[Manifest, list[Step]]:
     """What comes in is told from what goes out by its inode: the one that it has where it waits."""
-    inodes: dict[str, int] = {}
+    inodes = dict(made)
     known: list[Step] = []
     for step in steps:
         if step.put is not None and step.after is not None:
@@ -214,7 +217,7 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
         closed = {from_latin(path): mode for path, mode in manifest.notes.get(_OPENED, ())}
         try:
             if not _is_home(ground, directory, steps):
-                if not _is_begun(ground, steps) or not _is_sound(ground, steps):
+                if not _is_begun(ground, steps) or not _is_sound(ground, manifest, steps):
                     raise Interfered("")
                 for step in steps:
                     ground.advance(step)
@@ -246,25 +249,42 @@ def _is_begun(ground: Ground, steps: Sequence[Step]) -> bool:
     return any(ground.is_taken(step) for step in steps if step.verb == "mode")
 
 
-def _is_sound(ground: Ground, steps: Sequence[Step], *, in_place: bool = False) -> bool:
+def _is_sound(ground: Ground, manifest: Manifest, steps: Sequence[Step], *, in_place: bool = False) -> bool:
     """Whether all that is to come in is there and whole: the power may have failed before it was written out."""
-    for step in steps:
-        wanted = step.after
-        if step.verb != "swap" or wanted is None or step.put is None or wanted.kind != "file":
-            continue
-        if wanted.content == UNREADABLE:
-            continue
-        here = ground.workspace.status(step.path)
-        if here is not None and here.st_ino == wanted.inode:
-            found = look(ground.workspace, step.path, here, forced=True)
+    for path, wanted, step in _files_of(manifest, steps):
+        here = ground.workspace.status(path)
+        is_ours = here is not None and here.st_ino == wanted.inode
+        if is_ours or (not in_place and path != step.path and _is_in(ground, step)):
+            found = look(ground.workspace, path, forced=True)
         elif in_place:
             continue  # Someone has replaced it since.
         else:
+            assert step.put is not None
             tree, place = ground.place(step.put)
-            found = look(tree, place, forced=True)
+            found = look(tree, place + path[len(step.path) :], forced=True)
         if found is None or found.content != wanted.content:
             return False
     return True
+
+
+def _files_of(manifest: Manifest, steps: Sequence[Step]) -> Iterator[tuple[str, Entry, Step]]:
+    """The files that come in, each with the step that brings it: its own, or that of a directory above it."""
+    coming = {step.path: step for step in steps if step.verb == "swap" and step.put is not None}
+    for each in manifest.entries:
+        wanted = each.after
+        if wanted is None or wanted.kind != "file" or wanted.content == UNREADABLE:
+            continue
+        above = each.path
+        while above and above not in coming:
+            above = os.path.dirname(above)
+        step = coming.get(above)
+        if step is not None and step.after is not None:
+            yield each.path, step.after if above == each.path else wanted, step
+
+
+def _is_in(ground: Ground, step: Step) -> bool:
+    here = ground.workspace.status(step.path)
+    return here is not None and step.after is not None and here.st_ino == step.after.inode
 
 
 def undo_unsound(area: Area, manifest: Manifest) -> bool:
@@ -273,7 +293,7 @@ def undo_unsound(area: Area, manifest: Manifest) -> bool:
     steps = [_moved(step, kept) for step in steps_of(manifest)]
     with Tree(area.workspace, forced=True) as workspace, Tree(area.path, forced=True) as ours:
         ground = Ground(workspace, ours)
-        if _is_sound(ground, steps, in_place=True):
+        if _is_sound(ground, manifest, steps, in_place=True):
             return False
         os.makedirs(os.path.join(area.path, kept, _UNSOUND), mode=0o700, exist_ok=True)
         _take_back(ground, steps)

@@ -18,6 +18,9 @@ from haft.changes.committing.steps import Step
 class Sources(Protocol):
     """Where new things wait, and what may move as a whole."""
 
+    made: dict[str, int]
+    """The inodes of files that were made for a directory that waits as a whole, by their paths."""
+
     def waiting(self, each: Altered) -> str | None:
         """Where what `each` will be lies, with everything beneath it if it is a directory; None for a directory that
         has to be made and filled."""

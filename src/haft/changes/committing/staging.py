@@ -4,54 +4,120 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
+from typing import Final
 
 from haft.changes.committing.attributes import set_attributes
 from haft.changes.committing.entry import Entry
-from haft.changes.committing.places import Tree, set_mode, set_owner, set_time
+from haft.changes.committing.places import Tree, set_mode, set_owner
 from haft.changes.store.blobs import Blobs
+
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class Stage:
-    """A directory below the area in which things are made."""
+    """A directory below the area in which things are made. Whoever made it closes it."""
 
     def __init__(self, area: str, directory: str, blobs: Blobs) -> None:
         self._area = area
         self._directory = directory
         self._blobs = blobs
         self._count = 0
+        self._opened: Tree | None = None
         self.unset: list[str] = []
         """Extended attributes that could not be given back."""
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
     def make(self, wanted: Entry, joined: str | None = None) -> str:
         """Make it, exactly, and say where below the area it lies. `joined` is where the file was made already that this
         is to be another name of."""
-        os.makedirs(os.path.join(self._area, self._directory), mode=0o700, exist_ok=True)
+        place = self._next()
+        if joined is None:
+            self._make(place, wanted)
+            return place
+        where, name = self._ours.at(place)
+        held = os.dup(where)  # Reaching the other may let go of this one.
+        try:
+            source, known = self._ours.at(joined)
+            os.link(known, name, src_dir_fd=source, dst_dir_fd=held, follow_symlinks=False)
+        finally:
+            os.close(held)
+        return place
+
+    def make_tree(self, wanted: Entry, below: Sequence[tuple[str, Entry]]) -> tuple[str, dict[str, int]]:
+        """Make a directory with all that is to be in it, so that one rename puts everything in place. `below` names
+        paths relative to it, each directory before what it holds. Where it lies, and the inodes of its files."""
+        place = self._next()
+        inodes: dict[str, int] = {}
+        directories = [(place, wanted)]
+        self._make_directory(place)
+        for path, entry in below:
+            inner = f"{place}/{path}"
+            if entry.is_directory:
+                self._make_directory(inner)
+                directories.append((inner, entry))
+            elif (inode := self._make(inner, entry)) is not None:
+                inodes[path] = inode
+        for inner, entry in reversed(directories):  # Last, or we could not have filled it.
+            self._dress(inner, entry)
+        self._ours.forget()
+        return place, inodes
+
+    @property
+    def _ours(self) -> Tree:
+        if self._opened is None:
+            os.makedirs(os.path.join(self._area, self._directory), mode=0o700, exist_ok=True)
+            self._opened = Tree(self._area)
+        return self._opened
+
+    def _next(self) -> str:
         place = f"{self._directory}/{self._count}"
         self._count += 1
+        where, name = self._ours.at(place)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(self._area, place))
-        with Tree(self._area) as ours:
-            where, name = ours.at(place)
-            if joined is not None:
-                source, known = ours.at(joined)
-                os.link(known, name, src_dir_fd=source, dst_dir_fd=where, follow_symlinks=False)
-                return place
-            if wanted.kind == "file":
-                assert wanted.content is not None
-                descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=where)
-                try:
-                    self._blobs.write_to(wanted.content, descriptor)
-                finally:
-                    os.close(descriptor)
-            elif wanted.kind == "link":
-                os.symlink(wanted.content or "", name, dir_fd=where)
-            else:
-                os.mknod(name, wanted.mode, int(wanted.content or 0), dir_fd=where)
-            set_owner(ours, place, wanted.uid, wanted.gid)
-            # After the owner, which takes capabilities away, and before the mode, which may forbid it.
-            self.unset += set_attributes(ours.where(place), wanted.attributes)
-            if wanted.kind != "link":
-                set_mode(ours, place, wanted.mode & 0o7777)
-            if wanted.kind == "file":
-                set_time(ours, place, wanted.mtime_ns)
+            os.unlink(name, dir_fd=where)
         return place
+
+    def _make_directory(self, place: str) -> None:
+        where, name = self._ours.at(place)
+        os.mkdir(name, 0o700, dir_fd=where)
+
+    def _make(self, place: str, wanted: Entry) -> int | None:
+        """The inode of what is a file."""
+        where, name = self._ours.at(place)
+        if wanted.kind == "file":
+            descriptor = os.open(name, _NEW, 0o600, dir_fd=where)
+            try:
+                return self._fill(descriptor, wanted)
+            finally:
+                os.close(descriptor)
+        if wanted.kind == "link":
+            os.symlink(wanted.content or "", name, dir_fd=where)
+        else:
+            os.mknod(name, wanted.mode, int(wanted.content or 0), dir_fd=where)
+        self._dress(place, wanted)
+        return None
+
+    def _fill(self, descriptor: int, wanted: Entry) -> int:
+        """One look and as few steps as it takes: an undo makes as many files as a call deleted."""
+        assert wanted.content is not None
+        self._blobs.write_to(wanted.content, descriptor)
+        found = os.fstat(descriptor)
+        if (found.st_uid, found.st_gid) != (wanted.uid, wanted.gid):
+            with contextlib.suppress(PermissionError):
+                os.fchown(descriptor, wanted.uid, wanted.gid)
+        # After the owner, which takes capabilities away, and before the mode, which may forbid it.
+        self.unset += set_attributes(descriptor, wanted.attributes)
+        os.fchmod(descriptor, wanted.mode & 0o7777)
+        os.utime(descriptor, ns=(found.st_atime_ns, wanted.mtime_ns))
+        return found.st_ino
+
+    def _dress(self, place: str, wanted: Entry) -> None:
+        set_owner(self._ours, place, wanted.uid, wanted.gid)
+        self.unset += set_attributes(self._ours.where(place), wanted.attributes)
+        if wanted.kind != "link":
+            set_mode(self._ours, place, wanted.mode & 0o7777)

@@ -257,7 +257,7 @@ def take_back(transactions: Transactions, run: str, manifest: Manifest) -> str:
                 workspace,
                 plan,
                 (),
-                stage.make,
+                stage,
                 lambda place, path: transactions.reachable(run, place, path),
                 lambda known, path: transactions.another_name(run, known, path),
             )
@@ -265,4 +265,5 @@ def take_back(transactions: Transactions, run: str, manifest: Manifest) -> str:
             transactions.commit(run, back, sources, mirror=upper)
     finally:
         images.close()
+        stage.close()
     return upper  # The journal stays until another takes its place: a crash must not lose what the call made.

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, cast
 
 from haft.changes.store.packing import (
+    PIECE,
     DamagedBlob,
     Unpacking,
     beginning_of,
@@ -87,18 +88,14 @@ class Blobs:
 
     def open(self, digest: str) -> BinaryIO:
         """The content as a stream, not checked. `FileNotFoundError` where there is none."""
-        place = self._find(digest)
-        if place is None:
-            raise FileNotFoundError(errno.ENOENT, "no content is kept under this digest", digest)
-        file = io.FileIO(place)
-        return cast(BinaryIO, io.BufferedReader(Unpacking(file, digest) if place.endswith(".z") else file))
+        return cast(BinaryIO, io.BufferedReader(self._raw(digest)))
 
     def write_to(self, digest: str, descriptor: int) -> None:
         """Write the content into an open, empty file, with holes where it is zeros. `DamagedBlob`, when what was
         written is not what the digest says: the file is then of no use."""
         hasher = new_hasher()
         with self.open(digest) as file:
-            write_sparse(hashed(iter(lambda: file.read(1 << 18), b""), hasher), descriptor)
+            write_sparse(hashed(iter(lambda: file.read(PIECE), b""), hasher), descriptor)
         if hasher.hexdigest() != digest:
             raise DamagedBlob(digest)
 
@@ -243,6 +240,18 @@ class Blobs:
             if size or digest == _EMPTY:
                 return place
         return None
+
+    def _raw(self, digest: str) -> io.RawIOBase:
+        """What `_find` would find, opened at once."""
+        for place in self._places(digest):
+            try:
+                file = io.FileIO(place)
+            except FileNotFoundError:
+                continue
+            if digest == _EMPTY or os.fstat(file.fileno()).st_size:
+                return Unpacking(file, digest) if place.endswith(".z") else file
+            file.close()
+        raise FileNotFoundError(errno.ENOENT, "no content is kept under this digest", digest)
 
     def _shards(self) -> Iterator[tuple[str, list[str]]]:
         for shard in _names(self._directory):
