@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from haft.audit import entries, verify
+from haft.audit import entries, last_entries, verify
 from haft.audit import walk as walking
 from haft.audit.chain import Chain
 from haft.audit.head import Head, boot_id, read_head
@@ -567,3 +567,64 @@ def test_writers_that_die_between_lines_and_head_one_after_the_other_leave_the_r
         assert verdict.records == last
     append(record)
     assert verify(FileLog(str(record))).intact
+
+
+def test_a_check_since_the_last_one_sees_what_was_changed_behind_it_and_says_where_it_began(record):
+    checked = verify(FileLog(str(record)))
+    append(record)
+    append(record)
+    quick = verify(FileLog(str(record)), since_checkpoint=True)
+    assert (quick.intact, quick.since, quick.records) == (True, checked.records, checked.records + 2)
+    append(record)
+    *before, last = lines_of(record)
+    (record / "record.log").write_bytes(b"".join(before) + last.replace(b"r_later", b"r_never"))
+    quick = verify(FileLog(str(record)), since_checkpoint=True)
+    assert (quick.intact, quick.since) == (False, checked.records + 2)
+    assert f"record {checked.records + 3}" in quick.problem
+
+
+def test_a_record_that_is_not_where_it_was_checked_last_shows(record):
+    verify(FileLog(str(record)))
+    *before, last = lines_of(record)
+    (record / "record.log").write_bytes(b"".join(before) + last.replace(b'"end"', b'"enD"'))
+    assert "is not in its place" in verify(FileLog(str(record)), since_checkpoint=True).problem
+
+
+def test_a_checkpoint_that_haft_did_not_seal_is_not_believed(record):
+    verify(FileLog(str(record)))
+    said = (record / "checkpoint").read_bytes()
+    (record / "checkpoint").unlink()
+    first, *others = lines_of(record)
+    (record / "record.log").write_bytes(first.replace(b'"', b"'", 1) + b"".join(others))
+    forged = said[:-5] + bytes(reversed(said[-5:-1])) + b"\n"
+    for words in (forged, b"", b"haft-checkpoint-1 7 x 0", said.replace(b" ", b"  ", 1)):
+        (record / "checkpoint").write_bytes(words)
+        verdict = verify(FileLog(str(record)), since_checkpoint=True)
+        assert (verdict.intact, verdict.since) == (False, 0), words
+
+
+def test_a_check_of_the_end_alone_begins_at_a_sealed_record_and_makes_no_checkpoint(record):
+    for _ in range(50):
+        append(record)
+    whole = verify(FileLog(str(record)))
+    (record / "checkpoint").unlink()
+    verdict = verify(FileLog(str(record)), since_checkpoint=True, most=3000)
+    assert verdict.intact
+    assert whole.records - 20 < verdict.since < verdict.records == whole.records
+    assert not (record / "checkpoint").exists()
+
+
+def test_the_newest_records_are_read_from_the_end(record):
+    for _ in range(100):
+        append(record, *[b'{"type":"end","run":"r_later","pad":"%s"}' % (b"x" * 200)] * 40)
+    expected = list(entries(FileLog(str(record))))[::-1]
+    assert last_entries(FileLog(str(record)), 10**9) == expected
+    sizes = []
+
+    class Counting(FileLog):
+        def read(self, start, end):
+            sizes.append(end - start)
+            return super().read(start, end)
+
+    assert last_entries(Counting(str(record)), 5) == expected[:5]
+    assert sum(sizes) < (record / "record.log").stat().st_size / 10

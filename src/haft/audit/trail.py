@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, Literal
 
 from haft.audit.chain import Chain
 from haft.audit.lines import parse_line
 from haft.audit.redact import Redactor
-from haft.audit.walk import body_of, raw_lines
+from haft.audit.walk import body_of, last_raw_lines, raw_lines
 from haft.contracts import KEPT_APART, NO_SECRETS, Call, Outcome, Principal, Secrets, iso_time, path_to_json
 from haft.storage import AuditLog, decode, encode, fragment
 
@@ -109,17 +109,18 @@ class Trail:
 def entries(log: AuditLog, since: int = 0) -> Iterator[dict[str, Any]]:
     """The record as it can be read, oldest first, with number and hash; unreadable lines are said to be so. `since` is
     the position at which to begin."""
-    if not log.exists():
-        return
-    for raw in raw_lines(log, since):
-        line = parse_line(raw.removesuffix(b"\n"))
-        body = {} if line is None else body_of(line)
-        if line is None or not body:
-            yield {"seq": None, "hash": None, "type": "unreadable", "bytes": len(raw)}
-        else:
-            yield {"seq": line.seq, "hash": line.hash, **body}
+    if log.exists():
+        yield from map(_entry, raw_lines(log, since))
 
 
 def last_entries(log: AuditLog, limit: int) -> list[dict[str, Any]]:
-    """The newest `limit` entries, newest first."""
-    return list(deque(entries(log), maxlen=min(limit, sys.maxsize)))[::-1]
+    """The newest `limit` entries, newest first; no more of the log is read than they take."""
+    return [_entry(raw) for raw in islice(last_raw_lines(log), min(limit, sys.maxsize))] if log.exists() else []
+
+
+def _entry(raw: bytes) -> dict[str, Any]:
+    line = parse_line(raw.removesuffix(b"\n"))
+    body = {} if line is None else body_of(line)
+    if line is None or not body:
+        return {"seq": None, "hash": None, "type": "unreadable", "bytes": len(raw)}
+    return {"seq": line.seq, "hash": line.hash, **body}

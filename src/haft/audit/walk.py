@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from haft.audit.head import Head, boot_id
 from haft.audit.lines import ZERO, Line, begins_line, is_ours, is_whole, parse_line
 from haft.storage import AuditLog, decode
+
+_PIECE: Final = 1 << 16
 
 
 def raw_lines(log: AuditLog, start: int = 0, end: int | None = None) -> Iterator[bytes]:
@@ -25,6 +27,18 @@ def raw_lines(log: AuditLog, start: int = 0, end: int | None = None) -> Iterator
             if end is not None and seen > end:
                 return
             yield raw
+
+
+def last_raw_lines(log: AuditLog) -> Iterator[bytes]:
+    """Every line, the last one first. Reads as much of the end as is asked for."""
+    at, rest = log.size(), b""
+    while at:
+        start = max(0, at - _PIECE)
+        data = log.read(start, at) + rest
+        at = start
+        # The first may have begun earlier.
+        rest = data[: data.find(b"\n") + 1] or data if at else b""
+        yield from reversed(list(io.BytesIO(data[len(rest) :])))
 
 
 class _Bytes(io.RawIOBase):

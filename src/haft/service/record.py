@@ -18,10 +18,11 @@ class RecordFacade:
     def __init__(self, home: StateHome) -> None:
         self._home = home
 
-    def verify(self) -> Verdict:
-        """Check every entry and the head, and that there are entries at all where there were runs."""
+    def verify(self, *, since_checkpoint: bool = False) -> Verdict:
+        """Check every entry and the head, and that there are entries at all where there were runs. With
+        `since_checkpoint`, only the entries behind the last one that an earlier check found intact."""
         with contextlib.closing(open_stores(self._home).audit_log()) as log:
-            verdict = verify(log)
+            verdict = verify(log, since_checkpoint=since_checkpoint)
         if verdict.intact and verdict.records == 0 and self._has_ended_runs():
             problem = "the record is empty, although runs have ended: it was removed or replaced"
             return dataclasses.replace(verdict, intact=False, problem=problem)

@@ -45,6 +45,13 @@ class AuditLog(Protocol):
         """Replace the head by less than 512 bytes, which are read whole or not at all."""
         ...
 
+    def checkpoint(self) -> bytes:
+        """How far the log was found intact, as it was last set. A log that keeps none is checked as a whole."""
+        return b""
+
+    def set_checkpoint(self, data: bytes) -> None:
+        """Replace the checkpoint, as a whole. Where that cannot be done, the one before stays."""
+
     def key(self) -> bytes | None: ...
 
     def set_key(self, key: bytes) -> None:

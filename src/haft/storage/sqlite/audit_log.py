@@ -1,7 +1,8 @@
-"""The audit log in files: `record.log`, `head`, whose lock is the turn of writers, and `key`."""
+"""The audit log in files: `record.log`, `head`, whose lock is the turn of writers, `key` and `checkpoint`."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -87,14 +88,27 @@ class FileLog(AuditLog):
             return None
 
     def set_key(self, key: bytes) -> None:
-        path = self._path("key")
-        fresh = f"{path}.{os.urandom(8).hex()}.new"
-        descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o400)
+        self._replace("key", key, 0o400)
+
+    def checkpoint(self) -> bytes:
         try:
-            os.write(descriptor, key)
+            with open(self._path("checkpoint"), "rb") as file:
+                return file.read(1000)
+        except FileNotFoundError:
+            return b""
+
+    def set_checkpoint(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._replace("checkpoint", data, 0o600)
+
+    def _replace(self, name: str, data: bytes, mode: int) -> None:
+        fresh = self._path(f"{name}.{os.urandom(8).hex()}.new")
+        descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+        try:
+            os.write(descriptor, data)
         finally:
             os.close(descriptor)
-        os.rename(fresh, path)
+        os.rename(fresh, self._path(name))
 
     def sync(self) -> None:
         if self._log is not None:
