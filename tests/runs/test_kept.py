@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haft.contracts import RunId
+from haft.runs import kept as kept_module
 from haft.runs.kept import KeptOutput, KeptReader, has_kept, kept_frames
 
 RUN = RunId("r_0123456789abcdef01234567")
@@ -131,3 +132,76 @@ def test_a_run_that_wrote_nothing_has_nothing(tmp_path):
     kept.append(0, 0.0, "stdout", b"x" * 100)
     kept.close()
     assert has_kept(str(tmp_path), RUN)
+
+
+def lines_from(outputs, first):
+    """What is kept from a line on, and how many lines were passed over; as whoever prints it sees it."""
+    found, number = {}, 1
+    for frame in kept_frames(str(outputs), RUN, first):
+        number = frame.line
+        for piece in frame.data.splitlines(keepends=True):
+            found[number] = found.get(number, b"") + piece
+            number += piece.endswith(b"\n")
+    return {number: line for number, line in found.items() if number >= first}
+
+
+@given(
+    st.lists(st.text("ab\n", max_size=30).map(str.encode), min_size=1, max_size=40),
+    st.integers(min_value=8, max_value=400),
+    st.integers(min_value=1, max_value=40),
+)
+def test_lines_read_from_a_mark_are_those_read_from_the_start(pieces, bound, every):
+    with tempfile.TemporaryDirectory() as outputs, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept_module, "_MARK_EVERY", every)
+        kept = KeptOutput(outputs, RUN, bound)
+        for seq, data in enumerate(pieces):
+            kept.append(seq, float(seq), "stdout", data)
+        kept.close()
+        everything = lines_from(outputs, 1)
+        for first in (*everything, max(everything, default=1) + 3):
+            expected = {number: line for number, line in everything.items() if number >= first}
+            assert lines_from(outputs, first) == expected, first
+
+
+def test_lines_of_a_large_output_are_found_without_reading_what_stands_before_them(tmp_path, monkeypatch):
+    kept = KeptOutput(str(tmp_path), RUN, 1 << 26)
+    for seq in range(512):
+        kept.append(seq, 0.0, "stdout", b"%063d\n" % seq * 512)
+    kept.close()
+    reads = []
+
+    class Counting:
+        def __init__(self, *words):
+            self._file = open(*words)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self._file.close()
+
+        def __getattr__(self, name):
+            return getattr(self._file, name)
+
+        def read(self, *size):
+            data = self._file.read(*size)
+            reads.append(len(data))
+            return data
+
+    monkeypatch.setattr(kept_module, "open", Counting, raising=False)
+    frame = next(frame for frame in kept_frames(str(tmp_path), RUN, 200_000) if frame.line + 512 > 200_000)
+    assert frame.data.startswith(b"%063d\n" % (frame.line // 512))
+    assert sum(reads) < 3 << 20  # of 16 MiB
+
+
+def test_marks_that_are_torn_or_point_beyond_the_end_change_nothing(tmp_path):
+    kept = KeptOutput(str(tmp_path), RUN, 1 << 26)
+    for seq in range(64):
+        kept.append(seq, 0.0, "stdout", b"%063d\n" % seq * 512)
+    kept.close()
+    [marks] = tmp_path.rglob("*.lines")
+    whole = lines_from(tmp_path, 30_000)
+    marks.write_bytes(b"\xff" * 24 + marks.read_bytes()[24:] + b"\0\0\0")
+    assert lines_from(tmp_path, 30_000) == whole
+    marks.unlink()
+    assert lines_from(tmp_path, 30_000) == whole

@@ -105,10 +105,10 @@ class History:
         """The run's output, to be read as it grows."""
         return KeptReader(self._home.outputs, run.id)
 
-    def output(self, run: RunRecord) -> Iterator[Frame]:
-        """The whole output, as kept."""
+    def output(self, run: RunRecord, first_line: int = 1) -> Iterator[Frame]:
+        """The whole output, as kept; what ends before a line may be left out."""
         if has_kept(self._home.outputs, run.id):
-            yield from kept_frames(self._home.outputs, run.id)
+            yield from kept_frames(self._home.outputs, run.id, first_line)
         elif run.rest["output"]:
             data = run.rest["output"].encode("utf-8", "surrogateescape")
             yield Frame(0, run.ended_at or run.started_at, "stdout", data)

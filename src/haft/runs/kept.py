@@ -4,6 +4,9 @@ Frames of (number, time, stream, bytes) in files of one run. The first file take
 that the tail goes through a ring of smaller files of which the last two stay. So head and tail are always there, and
 how much is missing between them is known. Another process can read while it is written: a frame cut off at the end is
 not there yet.
+
+Beside a file that grows large lie marks of (position, bytes, lines), one for each megabyte: whoever wants some lines of
+a large output begins near them. Marks are hints. Without them the same is read from the start.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from haft.contracts import RunId, StorageFailed, Stream
 
 _FRAME = struct.Struct(">IdBI")
 _START = struct.Struct(">8sQ")
+_MARK = struct.Struct(">QQQ")
+"""How far into the file, and how many bytes and ends of lines of the output stand before that in it."""
+_MARK_EVERY = 1 << 20
 _MAGIC = b"haftout1"
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
@@ -38,6 +44,8 @@ class Frame:
     data: bytes
     skipped: int = 0
     """Bytes that came before this piece and are not kept."""
+    line: int = 1
+    """The number of the line in which it begins, among those that are kept."""
 
 
 class KeptOutput:
@@ -50,6 +58,7 @@ class KeptOutput:
         self._descriptor = -1
         self._number = 0
         self._room = 0
+        self._marks = _Marks()
         self.total = 0
         self.failure: StorageFailed | None = None
 
@@ -68,6 +77,8 @@ class KeptOutput:
                 written = os.writev(self._descriptor, [header, part])
                 if written != len(header) + len(part):
                     raise OSError(28, "the disk is full")
+                start = len(data) - len(rest)
+                self._marks.add(written, len(part), data.count(b"\n", start, start + len(part)))
                 self._room -= len(part)
                 self.total += len(part)
                 rest = rest[len(part) :]
@@ -77,6 +88,7 @@ class KeptOutput:
     def _next_file(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
+            self._marks.close()
             self._number += 1
         else:
             os.makedirs(os.path.dirname(self._base), mode=0o700, exist_ok=True)
@@ -84,14 +96,67 @@ class KeptOutput:
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         self._descriptor = os.open(f"{self._base}.{self._number}", flags, 0o600)
         os.write(self._descriptor, _START.pack(_MAGIC, self.total))
+        self._marks = _Marks(_marks_of(f"{self._base}.{self._number}"))
         if self._number > 2:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{self._base}.{self._number - 2}")
+            old = f"{self._base}.{self._number - 2}"
+            for path in (old, _marks_of(old)):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
 
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+            self._marks.close()
+
+
+def _marks_of(path: str) -> str:
+    return f"{path}.lines"
+
+
+class _Marks:
+    """The marks of one file, being written. The file of a small output has none."""
+
+    def __init__(self, path: str = "") -> None:
+        self._path = path
+        self._descriptor = -1
+        self._position, self._bytes, self._lines = _START.size, 0, 0
+        self._marked = 0
+
+    def add(self, written: int, size: int, lines: int) -> None:
+        """What was just written to the file, of which so much is output."""
+        self._position += written
+        self._bytes += size
+        self._lines += lines
+        if self._position - self._marked >= _MARK_EVERY:
+            self._put()
+
+    def _put(self) -> None:
+        if self._descriptor < 0:
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+            self._descriptor = os.open(self._path, flags, 0o600)
+        os.write(self._descriptor, _MARK.pack(self._position, self._bytes, self._lines))
+        self._marked = self._position
+
+    def close(self) -> None:
+        """With a last mark at the end, so that the whole file can be passed over."""
+        if self._descriptor >= 0:
+            with contextlib.suppress(OSError):
+                self._put()
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _mark_before(path: str, size: int, lines: int) -> tuple[int, int, int] | None:
+    """The last mark of a file of `size` bytes with at most so many ends of lines before it."""
+    try:
+        with open(_marks_of(path), "rb") as file:
+            words = file.read()
+    except FileNotFoundError:
+        return None
+    whole = len(words) - len(words) % _MARK.size
+    fits = (mark for mark in _MARK.iter_unpack(words[:whole]) if mark[2] <= lines and mark[0] <= size)
+    return max(fits, default=None)
 
 
 def _files(outputs: str, run: RunId) -> list[tuple[int, str]]:
@@ -121,15 +186,18 @@ class KeptReader:
         self._position = 0
         self._end = 0
         """How much of the whole output is behind us, what is missing included."""
+        self._line = 1
+        """The number of the line in which we are."""
 
-    def frames(self) -> Iterator[Frame]:
-        """The pieces that have not been read; the first after a gap says how much is missing."""
+    def frames(self, first_line: int = 1) -> Iterator[Frame]:
+        """The pieces that have not been read; the first after a gap says how much is missing. Pieces that end before
+        the line `first_line` may be passed over."""
         for number, path in _files(self._outputs, self._run):
             if number >= self._number:
                 with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:  # the ring may delete it
-                    yield from self._of_file(number, file)
+                    yield from self._of_file(number, file, first_line)
 
-    def _of_file(self, number: int, file: BinaryIO) -> Iterator[Frame]:
+    def _of_file(self, number: int, file: BinaryIO, first_line: int) -> Iterator[Frame]:
         skipped = 0
         if number == self._number:
             file.seek(self._position)
@@ -142,6 +210,7 @@ class KeptReader:
                 raise StorageFailed(f"the kept output of {self._run} is damaged", ValueError("not haft's own file"))
             skipped = max(0, offset - self._end)
             self._number, self._position, self._end = number, _START.size, offset
+            self._pass_over(file, first_line)
         while len(header := file.read(_FRAME.size)) == _FRAME.size:
             seq, at, stream, length = _FRAME.unpack(header)
             if stream >= len(_STREAMS):
@@ -151,10 +220,24 @@ class KeptReader:
                 return  # It is being written: next time.
             self._position += _FRAME.size + length
             self._end += length
-            yield Frame(seq, at, _STREAMS[stream], data, skipped)
+            frame = Frame(seq, at, _STREAMS[stream], data, skipped, self._line)
+            self._line += data.count(b"\n")
+            yield frame
             skipped = 0
 
+    def _pass_over(self, file: BinaryIO, first_line: int) -> None:
+        """What is known to end before a line. The line in which we are then is another one, and may have begun
+        earlier."""
+        if first_line - self._line < 2:
+            return
+        mark = _mark_before(str(file.name), os.fstat(file.fileno()).st_size, first_line - self._line - 1)
+        if mark is not None:
+            self._position, size, lines = mark
+            self._end += size
+            self._line += lines
+            file.seek(self._position)
 
-def kept_frames(outputs: str, run: RunId) -> Iterator[Frame]:
-    """Everything that is kept of a run's output, in order."""
-    return KeptReader(outputs, run).frames()
+
+def kept_frames(outputs: str, run: RunId, first_line: int = 1) -> Iterator[Frame]:
+    """Everything that is kept of a run's output, in order; what ends before a line may be left out."""
+    return KeptReader(outputs, run).frames(first_line)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
@@ -19,6 +19,9 @@ from haft.surfaces.cli.place import history_with
 from haft.surfaces.cli.screen.printing import facts, say, writing
 from haft.surfaces.cli.screen.terminal import is_terminal, visible
 from haft.surfaces.cli.words.run_names import complete_run
+
+if TYPE_CHECKING:
+    from haft.runs import Frame
 
 MOST_IN_JSON: Final = 10_000_000
 LONGEST_LINE: Final = 1_000_000
@@ -39,9 +42,10 @@ def print_output(said: Globals, run: str, grep: str | None, span: str | None) ->
     first, last = _span(span)
     with history_with(run) as kept:
         record = kept.find(run)
-        pieces: Iterable[Piece] = ((frame.data, frame.skipped) for frame in kept.output(record))
+        frames = kept.output(record, first)
+        pieces: Iterable[Piece] = ((frame.data, frame.skipped) for frame in frames)
         if fits is not None or span is not None:
-            pieces = _chosen(_lines(pieces), fits, first, last)
+            pieces = _chosen(_lines(frames), fits, first, last)
         if said.json:
             facts(_gathered(record.id, pieces, record.outcome["outputBytes"]))
             return
@@ -72,29 +76,32 @@ def _span(text: str | None) -> tuple[int, int | None]:
     return first, last
 
 
-def _lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The same, a line each. A gap ends the line before it."""
-    rest = b""
-    for data, skipped in pieces:
-        if skipped:
+def _lines(frames: Iterable[Frame]) -> Iterator[tuple[bytes, int, int]]:
+    """The same, a line each, with its number. A gap ends the line before it."""
+    rest, number = b"", 1
+    for frame in frames:
+        if frame.skipped:
             if rest:
-                yield rest, 0
+                yield rest, 0, number
             rest = b""
-            yield b"", skipped
-        *whole, rest = (rest + data).split(b"\n")
-        yield from ((line + b"\n", 0) for line in whole)
+            yield b"", frame.skipped, number
+        if frame.line != number:
+            rest, number = b"", frame.line  # Nobody wants the lines that were passed over.
+        *whole, rest = (rest + frame.data).split(b"\n")
+        for line in whole:
+            yield line + b"\n", 0, number
+            number += 1
         while len(rest) > LONGEST_LINE:
-            yield rest[:LONGEST_LINE], 0
+            yield rest[:LONGEST_LINE], 0, number
             rest = rest[LONGEST_LINE:]
     if rest:
-        yield rest, 0
+        yield rest, 0, number
 
 
 def _chosen(
-    pieces: Iterable[Piece], fits: Callable[[bytes], Any] | None, first: int, last: int | None
+    pieces: Iterable[tuple[bytes, int, int]], fits: Callable[[bytes], Any] | None, first: int, last: int | None
 ) -> Iterator[Piece]:
-    number = 1
-    for line, skipped in pieces:
+    for line, skipped, number in pieces:
         if skipped:
             yield b"", skipped
             continue
@@ -102,8 +109,6 @@ def _chosen(
             return
         if number >= first and (fits is None or fits(line.removesuffix(b"\n"))):
             yield line, 0
-        if line.endswith(b"\n"):
-            number += 1
 
 
 def _print(pieces: Iterable[Piece]) -> int:
