@@ -1,7 +1,8 @@
 """A short session in which the n-th write to disk fails, stays failing, or is the last thing the process does.
 
 A program: for every n it forks a host with a state home of its own below `sys.argv[1]`, and says in lines of JSON,
-unbuffered, what that host acknowledged. `sys.argv[2]` is the way of failing.
+unbuffered, what that host acknowledged. `sys.argv[2]` is the way of failing, then come the first n and how many to go
+on from one to the next.
 """
 
 import asyncio
@@ -107,9 +108,11 @@ def forked(kind: str, n: int, directory: str) -> int:
 
 
 if __name__ == "__main__":
-    base, kind = sys.argv[1:]
+    base, kind, *rest = sys.argv[1:]
+    first, stride = map(int, rest)
     asyncio.run(session(f"{base}/warm"))  # Imports what is imported late.
     count = os.waitstatus_to_exitcode(os.waitpid(forked("none", 0, f"{base}/none"), 0)[1]) + 3
-    for first in range(1, count + 1, AT_ONCE):
-        for pid in [forked(kind, n, f"{base}/{n}") for n in range(first, min(first + AT_ONCE, count + 1))]:
+    chosen = [*range(first, count + 1, stride)]
+    for several in (chosen[at : at + AT_ONCE] for at in range(0, len(chosen), AT_ONCE)):
+        for pid in [forked(kind, n, f"{base}/{n}") for n in several]:
             os.waitpid(pid, 0)

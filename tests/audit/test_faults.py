@@ -1,4 +1,7 @@
-"""The n-th write to disk fails, or is the last, for every n of a short session: nothing acknowledged is ever lost."""
+"""The n-th write to disk fails, or is the last, for every n of a short session: nothing acknowledged is ever lost.
+
+Each day every third n is tried.
+"""
 
 import asyncio
 import json
@@ -14,13 +17,16 @@ from haft.runs import Filter, History
 from haft.service import ToolService, open_history, recover_dead_hosts
 from haft.storage import StateHome
 from haft.storage.sqlite.audit_log import FileLog
+from sampling import IS_WHOLE, steps
 
 PROGRAM = str(Path(__file__).with_name("faulty.py"))
 
 
 def told(directory, kind: str) -> dict[str, list[list]]:
     """What every host said, by the directory of its state."""
-    said = subprocess.run([sys.executable, PROGRAM, directory, kind], check=True, capture_output=True, text=True).stdout
+    stride = 1 if IS_WHOLE else 3
+    words = [sys.executable, PROGRAM, directory, kind, str(steps(1, stride, kind).start), str(stride)]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     hosts: dict[str, list[list]] = {str(path): [] for path in directory.iterdir()}
     for where, *words in map(json.loads, said.splitlines()):
         hosts[where].append(words)
@@ -32,7 +38,7 @@ def told(directory, kind: str) -> dict[str, list[list]]:
 @pytest.mark.parametrize("kind", ["full", "stays-full", "broken", "die", "torn"])
 def test_whichever_write_fails_nothing_acknowledged_is_lost_and_the_record_is_intact(tmp_path, kind):
     hosts = told(tmp_path, kind)
-    assert len(hosts) > 15
+    assert len(hosts) > (15 if IS_WHOLE else 5)
     acknowledged = 0
     for directory, said in hosts.items():
         assert {words[0] for words in said} <= {"ack", "refused"}, (directory, said)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from sampling import MORE, SEED, chance
+from sampling import IS_WHOLE, MORE, SEED, chance
 
 sys.path.insert(0, str(Path(__file__).parent))
 from corpora import lines, project, tables, trying
 from corpora.jail import Cannot, Jail
 from corpora.mutating import Mutator
 
-COUNT, OPTIONS = 800 * MORE, 150 * MORE
+COUNT, OPTIONS = (800 * MORE, 150 * MORE) if IS_WHOLE else (500, 80)
 
 
 @pytest.fixture
