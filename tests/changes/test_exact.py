@@ -24,9 +24,9 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="names and sockets are made as Linux has them"),
 ]
 
-CHAINS = 18 * MORE if IS_WHOLE else 3 if IS_AGAIN else 6
+CHAINS = 18 * MORE if IS_WHOLE else 2 if IS_AGAIN else 3
 """Of each kind: there are three kinds, and ten runs in each chain."""
-AT_ONCE = 6 if IS_WHOLE else CHAINS // 3
+AT_ONCE = 6 if IS_WHOLE else 1
 IS_ROOT = os.geteuid() == 0
 HERE = Path(__file__).parent
 WITHOUT = HERE.parent / "sandbox" / "without.py"
@@ -68,11 +68,11 @@ def without_namespaces(first: int, count: int, base: Path, capabilities: str) ->
 
 
 @pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="no filter is known for this machine")
-@pytest.mark.parametrize("first", range(0, CHAINS, AT_ONCE))
-def test_where_namespaces_are_forbidden_the_snapshot_engine_carries_it(first, tmp_path):
+@pytest.mark.parametrize("number", range(CHAINS // AT_ONCE))
+def test_where_namespaces_are_forbidden_the_snapshot_engine_carries_it(number, tmp_path):
     # Every third time, root has no capabilities at all: then modes bind it like everybody.
-    capabilities = "0" if first // AT_ONCE % 3 == 2 else DOCKERS
-    chains = without_namespaces(1000 + first, AT_ONCE, tmp_path, capabilities)
+    capabilities = "0" if number % 3 == 2 else DOCKERS
+    chains = without_namespaces(1000 + number * max(2, AT_ONCE), AT_ONCE, tmp_path, capabilities)
     assert len(chains) == AT_ONCE
     for proven in chains:
         assert proven["wrong"] is None, proven["wrong"]
