@@ -27,6 +27,10 @@ settings.load_profile("haft")
 os.environ.setdefault("HAFT_APPROVAL_EXPIRES_SECONDS", "0")
 # Tools that whoever runs the tests has for themselves are not theirs to list.
 os.environ["AMP_TOOLBOX"] = ""
+# Version managers put scripts before programs, and each `python3` of a test would start half a dozen processes.
+_PLAIN = os.pathsep.join(place for place in os.environ["PATH"].split(os.pathsep) if not place.endswith("/shims"))
+if shutil.which("python3", path=_PLAIN):
+    os.environ["PATH"] = _PLAIN
 
 
 def pytest_report_header():
@@ -34,17 +38,17 @@ def pytest_report_header():
 
 
 def pytest_collection_modifyitems(config, items):
-    """What takes longest begins first, so that others run beside it. With HAFT_FEWER, where everything runs a second
-    time, not every combination of parameters is tried again, but each of them in one, and some of many."""
+    """What takes longest begins first, so that others run beside it. With HAFT_FEWER, where tests run a second time as
+    another user, today's of them are kept, each with some of its parameters."""
     if sampling.IS_AGAIN:
-        kept = {id(item) for group in _by_test(items) for item in _covering(group)}
+        kept = {id(item) for group in _by_test(items) for item in _again(group)}
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
         items[:] = [item for item in items if id(item) in kept]
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
 
 
-MOST_OF_ONE = 4
-"""Of one test with many parameters, where everything runs a second time."""
+MOST_OF_ONE = 2
+"""Of one test with many parameters, where it runs a second time."""
 
 
 def _by_test(items):
@@ -54,8 +58,16 @@ def _by_test(items):
     return groups.values()
 
 
+def _again(items):
+    """What is tried once more today of one test: nothing, where a share was given for it that was not drawn."""
+    drawn, mark = sampling.chance(items[0].nodeid.partition("[")[0]), items[0].get_closest_marker("every_user")
+    if mark is not None and drawn.random() >= mark.kwargs.get("share", 1):
+        return []
+    return _covering(drawn.sample(items, len(items)))
+
+
 def _covering(items):
-    """Some of them, with every value of every parameter, each about as often as the others."""
+    """Some of them, with as many values of every parameter as that can be, each about as often as the others."""
     values = {item: [*_values(item)] for item in items}
     missing = {value for item in items for value in values[item]}
     if not missing:

@@ -22,6 +22,10 @@ MORE = int(os.environ.get("HAFT_MORE", "1"))
 IS_AGAIN = "HAFT_FEWER" in os.environ and not IS_WHOLE
 """Whether this is the second run, as another user."""
 
+SELDOM = 1 / 4
+"""The share of tests drawn for the second run, where a user differs from root in nothing that they are about, or where
+other tests show the difference: each of them comes within days."""
+
 
 def words() -> str:
     """What is said of it when tests begin."""

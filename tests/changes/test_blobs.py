@@ -16,8 +16,9 @@ import pytest
 from haft.changes.store.blobs import Blobs, DamagedBlob
 from haft.contracts import ToolFailed
 from haft.files.syncing import sync_filesystem
+from sampling import SELDOM
 
-pytestmark = pytest.mark.every_user
+pytestmark = pytest.mark.every_user(share=SELDOM)
 
 NOISE = random.Random(7).randbytes(3_000_000)
 TEXT = b"a line that comes again and again\n" * 100_000

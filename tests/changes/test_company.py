@@ -15,13 +15,14 @@ import pytest
 
 from haft.audit import verify
 from haft.service import ToolService
+from sampling import SELDOM
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
 from fingerprint import difference, fingerprint
 
 pytestmark = [
-    pytest.mark.every_user,
+    pytest.mark.every_user(share=SELDOM),
     pytest.mark.skipif(sys.platform != "linux", reason="calls work above the workspace only on Linux"),
 ]
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from sampling import IS_AGAIN, IS_WHOLE
+from sampling import IS_AGAIN, IS_WHOLE, SELDOM
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
 from fingerprint import difference, fingerprint
 
 pytestmark = [
-    pytest.mark.every_user,
+    pytest.mark.every_user(share=SELDOM),
     pytest.mark.skipif(sys.platform != "linux", reason="names and sockets are made as Linux has them"),
 ]
 

@@ -13,7 +13,9 @@ from haft.changes.committing.manifest import Manifest
 sys.path.insert(0, str(Path(__file__).parent))
 from fingerprint import difference, fingerprint
 
-pytestmark = pytest.mark.every_user
+from sampling import SELDOM
+
+pytestmark = pytest.mark.every_user(share=SELDOM)
 
 
 @contextlib.asynccontextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sampling import IS_AGAIN, IS_WHOLE, MORE
+from sampling import IS_AGAIN, IS_WHOLE, MORE, SELDOM
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
@@ -27,7 +27,7 @@ from haft.changes.store.blobs import Blobs
 from haft.contracts import ToolFailed
 
 pytestmark = [
-    pytest.mark.every_user,
+    pytest.mark.every_user(share=SELDOM),
     pytest.mark.skipif(sys.platform != "linux", reason="names and sockets are made as Linux has them"),
 ]
 

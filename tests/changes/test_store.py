@@ -21,14 +21,14 @@ from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
 from haft.service import load_config
 from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.storage import StateHome, open_stores
-from sampling import IS_AGAIN, IS_WHOLE, steps
+from sampling import IS_AGAIN, IS_WHOLE, SELDOM, steps
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
 from fingerprint import difference, fingerprint
 
 pytestmark = [
-    pytest.mark.every_user,
+    pytest.mark.every_user(share=SELDOM),
     pytest.mark.skipif(sys.platform != "linux", reason="layers and nasty trees are made as Linux has them"),
 ]
 
@@ -483,7 +483,7 @@ def test_killed_at_any_moment_a_pass_leaves_a_sound_store(base):
                     assert left.after == used(base) <= budget
 
     total = int(killed(0).stdout)
-    tries = total if IS_WHOLE else 4 if IS_AGAIN else 10
+    tries = total if IS_WHOLE else 3 if IS_AGAIN else 6
     for at in steps(total, max(1, total // tries), "killed while pruning"):
         assert killed(at).returncode == -9
         asyncio.run(check(at))

@@ -13,8 +13,9 @@ import pytest
 from uv import find_uv_bin
 
 from haft import ToolService
+from sampling import SELDOM
 
-pytestmark = pytest.mark.every_user
+pytestmark = pytest.mark.every_user(share=SELDOM)
 
 HERE = Path(__file__).parent
 TOOLBOXES = ("toolbox", "package/toolbox", "python_package/toolbox")

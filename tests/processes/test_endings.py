@@ -12,7 +12,9 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.every_user
+from sampling import SELDOM
+
+pytestmark = pytest.mark.every_user(share=SELDOM)
 
 DAEMON = """
 import os, sys, time

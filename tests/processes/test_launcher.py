@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from haft.contracts import StartFailed, ToolFailed
+from sampling import SELDOM
 
-pytestmark = pytest.mark.every_user
+pytestmark = pytest.mark.every_user(share=SELDOM)
 
 
 # What comes back.

@@ -7,8 +7,9 @@ import pytest
 
 from haft.contracts import OPEN_WALLS
 from haft.sandbox.environment import built_environment
+from sampling import SELDOM
 
-pytestmark = pytest.mark.every_user
+pytestmark = pytest.mark.every_user(share=SELDOM)
 
 
 @pytest.mark.parametrize("name", ["MY_SECRET", "LD_PRELOAD", "BASH_ENV", "PYTHONPATH", "BASH_FUNC_ls%%", "GIT_DIR"])

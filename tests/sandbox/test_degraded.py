@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from sampling import SELDOM
 from warm import PROGRAM, Warm
 
 sys.path.insert(0, str(Path(__file__).parent))
 import tiny
 
 pytestmark = [
-    pytest.mark.every_user,
+    pytest.mark.every_user(share=SELDOM),
     pytest.mark.skipif(sys.platform != "linux", reason="walls are made of Linux"),
     pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="no filter is known for this machine"),
 ]

@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from haft.service import ToolService
+from sampling import SELDOM
 
 pytestmark = [
-    pytest.mark.every_user,
+    pytest.mark.every_user(share=SELDOM),
     pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is made of Linux"),
 ]
 

@@ -19,12 +19,13 @@ import pytest
 
 from haft.contracts import BadUsage, Command
 from haft.service import ToolService
+from sampling import SELDOM
 
 sys.path.insert(0, str(Path(__file__).parent))
 from loaded import Loaded, OwnEnvironment
 
 pytestmark = [
-    pytest.mark.every_user,
+    pytest.mark.every_user(share=SELDOM),
     pytest.mark.skipif(sys.platform != "linux", reason="walls need Linux"),
 ]
 

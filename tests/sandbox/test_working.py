@@ -18,12 +18,13 @@ from pathlib import Path
 import pytest
 
 from haft.service import ToolService
+from sampling import SELDOM
 
 sys.path.insert(0, str(Path(__file__).parent))
 import registries
 
 pytestmark = [
-    pytest.mark.every_user,
+    pytest.mark.every_user(share=SELDOM),
     pytest.mark.skipif(sys.platform != "linux", reason="walls need Linux"),
 ]
 
