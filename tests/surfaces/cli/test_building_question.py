@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "service"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "toolsets"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "sandbox"))
 from loaded import SMALL_PYDANTIC, written
 from test_environments import Index, source_of_spy, wheel
