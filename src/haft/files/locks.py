@@ -93,10 +93,17 @@ class HeldLock:
             os.close(descriptor)
 
 
-def try_take(path: str) -> HeldLock | None:
-    """The lock at `path`, if nobody holds it; else None, at once. A file that is missing is held by nobody."""
+def try_take(path: str, *, makes: bool = True) -> HeldLock | None:
+    """The lock at `path`, if nobody holds it; else None, at once. A file that is missing is held by nobody, and made;
+    unless it `makes` none."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if makes else 0)
+            descriptor = os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            if makes:
+                raise
+            return None
         taken = False
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

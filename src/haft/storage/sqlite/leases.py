@@ -61,7 +61,7 @@ class LockLeases(Leases):
             lock = None
             if host != own:
                 with contextlib.suppress(OSError):  # Not a file of ours.
-                    lock = try_take(self._path(host))
+                    lock = try_take(self._path(host), makes=False)
             if lock is not None:
                 lease = LockLease(host, 1, lock, _facts_in(lock.read_note()))
                 lease.tell({name: value for name, value in lease.facts.items() if name not in _own_facts()})

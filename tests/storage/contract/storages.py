@@ -1,0 +1,20 @@
+"""The storages that the contract is held against. A process of a test finds the same one by its name."""
+
+import functools
+import sys
+from pathlib import Path
+
+from haft.storage import StateHome
+
+sys.path.insert(0, str(Path(__file__).parent))
+from file_stores import FileStores
+
+HERE = str(Path(__file__).parent)
+
+
+def home_at(kind, path, **options):
+    """A state home with one of the storages. `options` are for the one in files: its clock, the time of a lease."""
+    opener = functools.partial(FileStores, **options) if kind == "files" else None
+    home = StateHome(str(path), opener)
+    home.prepare()
+    return home
