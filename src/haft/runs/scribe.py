@@ -58,8 +58,9 @@ class Scribe:
         """Put down a run. Safe against the death of this process when it returns. `LeaseLost` where another process may
         have read the journal before."""
         with self._lock:
+            self._lease.check()
             self._journal.append(entry.line)
-            self._lease.check()  # After it: who takes over reads the journal when the lease has ended.
+            self._lease.check()  # Once more: had it ended meanwhile, who took over may not have read the line.
             self._entries.append(entry)
             if entry.is_open:
                 self._live.add(entry.run)
@@ -103,6 +104,7 @@ class Scribe:
             closing = self._closing.is_set()
             self._wanted.clear()
             try:
+                self._lease.check()  # Also where nothing is to be written: what still runs must be ended.
                 self._hand_over(group)
                 group.carry_over(at_once=closing)
                 if self._live:

@@ -91,6 +91,13 @@ BY_NAME = Decision(
 )
 
 
+def home_of(path: str | os.PathLike[str] | None) -> StateHome:
+    """The state home at a path, or the default one. A `StateHome` stays as it is, with the storage that it names."""
+    if isinstance(path, StateHome):
+        return path
+    return StateHome(os.path.abspath(os.fspath(path)) if path is not None else default_home(os.environ))
+
+
 class ToolService:
     """One host: a workspace, a catalogue of tools, and the runs it makes of calls."""
 
@@ -107,7 +114,7 @@ class ToolService:
         secrets: Iterable[str],
         installed: bool,
     ) -> None:
-        self.home = StateHome(os.path.abspath(os.fspath(home)) if home is not None else default_home(os.environ))
+        self.home = home_of(home)
         self.workspace = check_workspace(os.fspath(workspace), self.home.path)
         self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
         enablement = self.config.enablement

@@ -13,7 +13,7 @@ HERE = str(Path(__file__).parent)
 
 
 def home_at(kind, path, **options):
-    """A state home with one of the storages. `options` are for the one in files: its clock, the time of a lease."""
+    """A state home with one of the storages. `options` are for the one in files: the time of a lease."""
     opener = functools.partial(FileStores, **options) if kind == "files" else None
     home = StateHome(str(path), opener)
     home.prepare()
