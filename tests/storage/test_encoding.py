@@ -61,3 +61,31 @@ def test_a_fragment_has_its_own_json_form_where_there_is_one():
     for _ in range(2):
         assert decode(encode({"point": fragment(point)})) == {"point": {"at": [3, 4]}}
     assert decode(encode({"point": fragment(point), "big": 2**70})) == {"point": {"at": [3, 4]}, "big": 2**70}
+
+
+def test_what_is_remembered_goes_on_being_learned_and_the_oldest_goes():
+    class Counted:
+        asked = 0
+
+        def to_json(self):
+            self.asked += 1
+            return {"n": 1}
+
+    values = [Counted() for _ in range(2000)]
+    for value in values:
+        for _ in range(3):
+            assert encode(fragment(value)) == b'{"n":1}'
+    assert {value.asked for value in values} == {1}, "the last is remembered like the first"
+    encode(fragment(values[0]))
+    assert values[0].asked == 2, "not all of them are held for ever"
+
+
+def test_a_fragment_that_was_forgotten_meanwhile_is_written_all_the_same():
+    class Point:
+        def to_json(self):
+            return {"at": [3, 4]}
+
+    held = fragment(Point())
+    for _ in range(1000):
+        fragment(Point())
+    assert decode(encode({"point": held, "big": 2**70})) == {"point": {"at": [3, 4]}, "big": 2**70}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import threading
 from math import isfinite
 from typing import Any
 
@@ -38,7 +39,7 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item, depth + 1) for item in value]
     if isinstance(value, orjson.Fragment):
-        return _plain(_originals[id(value)], depth)
+        return _plain(decode(orjson.dumps(value)), depth)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name), depth + 1) for field in dataclasses.fields(value)}
     return _text(value)
@@ -57,24 +58,24 @@ DEEPEST = 200
 MOST_BITS = 10_000
 
 _fragments: dict[int, tuple[object, orjson.Fragment]] = {}
-_originals: dict[int, object] = {}
 _MOST_FRAGMENTS = 256
+_learning = threading.Lock()
 
 
 def fragment(value: object) -> object:
     """A value that never changes, for `encode`, with its encoding remembered: decisions and limits are the same for
-    most calls. It is written in its own JSON form, where it has one. What is remembered is held, so that its identity
-    stays its own."""
+    most calls. It is written in its own JSON form, where it has one. The latest ones are held, so that their identity
+    stays their own."""
     known = _fragments.get(id(value))
     if known is not None and known[0] is value:
         return known[1]
     to_json = getattr(value, "to_json", None)
     form = value if to_json is None else to_json()
-    if len(_fragments) >= _MOST_FRAGMENTS:
-        return form
     made = orjson.Fragment(encode(form))
-    _fragments[id(value)] = (value, made)
-    _originals[id(made)] = form
+    with _learning:
+        if len(_fragments) >= _MOST_FRAGMENTS:
+            del _fragments[next(iter(_fragments))]  # The oldest. One that is still in use is learned again.
+        _fragments[id(value)] = (value, made)
     return made
 
 
