@@ -20,6 +20,7 @@ BEGIN = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from storages import home_at
+from haft.contracts import Principal
 from haft.service import InboxFacade, ToolService
 home = home_at("files", sys.argv[2])
 
@@ -48,7 +49,7 @@ import contextlib, time
 with contextlib.closing(InboxFacade(home)) as inbox:
     while not (waiting := inbox.waiting()):
         time.sleep(0.02)
-    reply = inbox.answer(inbox.find(waiting[0].id), approved=True, who="ann")
+    reply = inbox.answer(inbox.find(waiting[0].id), approved=True, who=Principal("ann"))
     say(reply.waiting.run, reply.host_lives)
 """
 
