@@ -4,12 +4,18 @@ import functools
 import sys
 from pathlib import Path
 
-from haft.storage import StateHome
+from haft.storage import StateHome, Waiting
 
 sys.path.insert(0, str(Path(__file__).parent))
 from file_stores import FileStores
 
 HERE = str(Path(__file__).parent)
+
+NOW = 1_000.0
+WAITING = Waiting(
+    id="a_1", run="r_1", host="h_1", workspace="/w", who="ann", thread="T-1", created_at=NOW, expires_at=NOW + 60,
+    tried=False, fingerprint="f", shown={"tool": "shell", "arguments": {"command": "ü"}},
+)  # fmt: skip
 
 
 def home_at(kind, path, **options):

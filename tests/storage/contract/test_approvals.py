@@ -1,16 +1,16 @@
 """Approvals: each step is taken once, and what was shown is forgotten when it is over."""
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from haft.storage import Answered, Waiting
+from haft.storage import Answered
 
-NOW = 1_000.0
-WAITING = Waiting(
-    id="a_1", run="r_1", host="h_1", workspace="/w", who="ann", thread="T-1", created_at=NOW, expires_at=NOW + 60,
-    tried=False, fingerprint="f", shown={"tool": "shell", "arguments": {"command": "ü"}},
-)  # fmt: skip
+sys.path.insert(0, str(Path(__file__).parent))
+from storages import NOW, WAITING
+
 YES = Answered(approved=True, who="bob", seen=WAITING.digest, at=NOW, grants={"network": True}, arguments={"a": [1]})
 
 

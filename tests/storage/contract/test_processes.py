@@ -9,7 +9,7 @@ from haft.audit import entries, verify
 from haft.storage import Filter, decode
 
 sys.path.insert(0, str(Path(__file__).parent))
-from storages import HERE
+from storages import HERE, WAITING
 
 BEGIN = """
 import json, os, sys
@@ -90,8 +90,6 @@ for number in range(int(sys.argv[5])):
 
 
 def test_of_processes_that_answer_the_same_requests_one_is_first_with_each(kind, home, connection):
-    from test_approvals import WAITING
-
     for number in range(20):
         connection.approvals.put(replace(WAITING, id=f"a_{number}"), forget_before=0.0)
     answered = said(started(ANSWERING, kind, home, "20", count=3))

@@ -1,0 +1,264 @@
+"""The tables of the second storage: each is asked for whole, as it is now, and filtered in Python."""
+
+import dataclasses
+import json
+import os
+import time
+
+from haft.contracts import Event, RunId
+from haft.storage import (
+    Answered,
+    ApprovalStore,
+    KeptPin,
+    KeptRule,
+    Ledger,
+    PinStore,
+    Row,
+    RuleStore,
+    RunStore,
+    Waiting,
+)
+
+
+class Kept:
+    def __init__(self, connection):
+        self._connection = connection
+
+    def _all(self, table):
+        return self._connection.table(table)
+
+    def _next(self, put, name):
+        number = self._all("numbers").get(name, 0) + 1
+        put("numbers", name, number)
+        return number
+
+
+class FileRuns(Kept, RunStore):
+    def put(self, documents):
+        with self._connection.writing() as put:
+            for document in documents:
+                text = document.decode().rstrip("\n")
+                record, rest = (parsed := json.loads(text))["record"], parsed["rest"]
+                known = self._all("runs").get(record["run"])
+                if known is None or not known["ended"]:
+                    put("runs", record["run"], {"text": text, "ended": rest["endedAt"] is not None})
+                events = self._all("events").get(record["run"], {})
+                events = {**events, **{str(event[0]): event for event in rest["noted"]}}
+                if events:
+                    put("events", record["run"], events)
+
+    def sync(self):
+        with open(self._connection.stores.path("transactions"), "rb") as file:
+            os.fsync(file.fileno())
+
+    def _newest(self):
+        return [value["text"] for _, value in sorted(self._all("runs").items(), reverse=True)]
+
+    def select(self, wanted):
+        return [text for text in self._newest() if wanted.fits(**json.loads(text))][: wanted.limit]
+
+    def named(self, prefix, limit):
+        names = sorted((name for name in self._all("runs") if name.startswith(prefix)), reverse=True)
+        return [self._all("runs")[name]["text"] for name in names[:limit]]
+
+    def neighbours(self, name):
+        names = sorted(self._all("runs"))
+        before, after = [one for one in names if one <= name], [one for one in names if one > name]
+        return [*before[-2:], *after[:1]]
+
+    def open_runs(self, host):
+        texts = [value["text"] for value in self._all("runs").values() if not value["ended"]]
+        return [text for text in texts if json.loads(text)["rest"]["host"] == host]
+
+    def events_of(self, run, after=-1):
+        events = sorted(self._all("events").get(run, {}).values())
+        return [Event(run, *event) for event in events if event[0] > after]
+
+    def request_cancel(self, run, who, at):
+        with self._connection.writing() as put:
+            put("cancels", run, [who, at])
+
+    def take_cancels(self, runs):
+        if not any(run in runs for run in self._all("cancels")):
+            return []
+        with self._connection.writing() as put:
+            found = [(RunId(run), who) for run, (who, _at) in self._all("cancels").items() if run in runs]
+            for run, _who in found:
+                put("cancels", run, None)
+            return found
+
+
+class FileApprovals(Kept, ApprovalStore):
+    def put(self, waiting, forget_before):
+        with self._connection.writing() as put:
+            for name, kept in self._all("approvals").items():
+                if kept["expires_at"] < forget_before:
+                    put("approvals", name, None)
+            put("approvals", waiting.id, dataclasses.asdict(waiting))
+
+    def _some(self, fits, *, newest_first=False):
+        found = (value for _, value in sorted(self._all("approvals").items(), reverse=newest_first))
+        return [waiting_of(value) for value in found if fits(value)]
+
+    def open(self, now, workspace=None):
+        return self._some(
+            lambda one: one["state"] == "open" and one["expires_at"] > now and workspace in (None, one["workspace"])
+        )
+
+    def named(self, prefix):
+        return self._some(lambda one: one["id"].startswith(prefix) or one["run"].startswith(prefix), newest_first=True)
+
+    def _step(self, name, only, **changed):
+        with self._connection.writing() as put:
+            kept = self._all("approvals").get(name)
+            if kept is None or kept["state"] != only:
+                return False
+            put("approvals", name, {**kept, **changed})
+            return True
+
+    def answer(self, name, answered):
+        kept = self._all("approvals").get(name)
+        if kept is None or kept["expires_at"] <= answered.at:
+            return False
+        return self._step(name, "open", state="answered", answer=dataclasses.asdict(answered))
+
+    def answer_to(self, name):
+        kept = self._all("approvals").get(name)
+        return Answered(**kept["answer"]) if kept is not None and kept["state"] == "answered" else None
+
+    def prolong(self, name, expires_at):
+        self._step(name, "open", expires_at=expires_at)
+
+    def close_open(self, name):
+        return self._step(name, "open", state="closed", shown={})
+
+    def take_answered(self, name):
+        return self._step(name, "answered", state="taken", shown={})
+
+    def answered(self, fingerprint, now):
+        return self._some(
+            lambda one: (
+                (one["fingerprint"], one["state"], one["tried"]) == (fingerprint, "answered", False)
+                and one["expires_at"] > now
+            )
+        )
+
+    def has_answered(self, fingerprint):
+        return bool(self._some(lambda one: (one["fingerprint"], one["state"]) == (fingerprint, "answered")))
+
+
+def waiting_of(value):
+    return Waiting(**{**value, "answer": None if value["answer"] is None else Answered(**value["answer"])})
+
+
+class FileRules(Kept, RuleStore):
+    def remember(self, workspace, rule):
+        with self._connection.writing() as put:
+            for name, (place, kept) in self._all("rules").items():
+                if (place, kept[1], kept[2]) == (workspace, rule.thread, rule.rule):
+                    put("rules", name, None)
+            number = self._next(put, "rules")
+            put("rules", str(number), [workspace, [*rule._replace(number=number)]])
+
+    def all(self, workspace):
+        found = [KeptRule(*kept) for place, kept in self._all("rules").values() if place == workspace]
+        return sorted(found, key=lambda kept: -kept.number)
+
+    def forget(self, workspace, number):
+        with self._connection.writing() as put:
+            if self._all("rules").get(str(number), [None])[0] != workspace:
+                return False
+            put("rules", str(number), None)
+            return True
+
+
+class FilePins(Kept, PinStore):
+    def of(self, workspace, tool):
+        kept = self._all("pins").get(json.dumps([workspace, tool]))
+        return None if kept is None else KeptPin(*kept)
+
+    def holding(self, workspace, path):
+        pins = [KeptPin(*kept) for key, kept in self._all("pins").items() if json.loads(key)[0] == workspace]
+        return [pin for pin in pins if path in pin.definition["files"]]
+
+    def hold(self, workspace, pin, who, at):
+        with self._connection.writing() as put:
+            key = json.dumps([workspace, pin.tool])
+            if key not in self._all("pins"):
+                put("pins", key, [*pin])
+            return self._all("pins")[key][1]
+
+    def agree(self, workspace, pin, who, at):
+        with self._connection.writing() as put:
+            put("pins", json.dumps([workspace, pin.tool]), [*pin])
+
+
+class FileLedger(Kept, Ledger):
+    def put(self, row, states=()):
+        with self._connection.writing() as put:
+            known = self._all("changes")
+            if row.run in known and known[row.run]["state"] == row.state:
+                return
+            values = {"seq": self._next(put, "changes"), "at": row.at or time.time()}
+            put("changes", row.run, {**dataclasses.asdict(row), **values})
+            for run, state in states:
+                if run in self._all("changes"):
+                    put("changes", run, {**self._all("changes")[run], "state": state, "latest": row.run})
+
+    def _change(self, run, **changed):
+        with self._connection.writing() as put:
+            known = self._all("changes").get(run)
+            if known is not None:
+                put("changes", run, {**known, **changed})
+
+    def set_state(self, run, state, reason=None):
+        self._change(run, state=state, reason=reason)
+
+    def forget_images(self, run, reason):
+        self._change(run, kept=False, reason=reason)
+
+    def sync(self):
+        self._connection.runs.sync()
+
+    def _some(self, **wanted):
+        rows = [Row(**{**value, "reverses": tuple(value["reverses"])}) for value in self._all("changes").values()]
+        fitting = [row for row in rows if all(getattr(row, name) == value for name, value in wanted.items())]
+        return sorted(fitting, key=lambda row: row.seq)
+
+    def latest(self):
+        return max((row.seq for row in self._some()), default=0)
+
+    def since(self, seq):
+        return [row for row in self._some() if row.seq > seq]
+
+    def get(self, run):
+        return next(iter(self._some(run=run)), None)
+
+    def named(self, prefix, limit):
+        found = [row for row in self._some() if row.run.startswith(prefix)]
+        return sorted(found, key=lambda row: row.run, reverse=True)[:limit]
+
+    def _calls(self, state, **wanted):
+        return [row for row in self._some(verb="call", state=state, **wanted) if row.files > 0]
+
+    def last(self, workspace, who):
+        return next(reversed(self._calls("committed", workspace=workspace, who=who)), None)
+
+    def last_undone(self, workspace, who):
+        return max(self._calls("undone", workspace=workspace, who=who), key=lambda row: row.latest, default=None)
+
+    def later(self, row):
+        return [other for other in self._some(workspace=row.workspace) if other.seq > row.seq]
+
+    def of_parent(self, parent):
+        return self._some(parent=parent, verb="call")
+
+    def of_thread(self, workspace, thread):
+        return self._calls("committed", workspace=workspace, thread=thread)
+
+    def all(self, workspace=None, state=None):
+        wanted = {"workspace": workspace, "state": state}
+        return self._some(**{name: value for name, value in wanted.items() if value is not None})
+
+    def close(self):
+        self._connection.close()
