@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from haft.contracts import BadUsage, HostId, UnknownRun
 from haft.runs import Filter, History, Journal, KeptOutput, RunRecord, follow
+from haft.runs import history as reading
 from haft.storage import StateHome, open_stores
 
 STATUSES = ["done", "error", "in-progress", "cancelled"]
@@ -72,6 +73,9 @@ def test_a_filter_finds_what_a_plain_comparison_of_every_field_finds(runs, wante
             assert [run.id for run in found] == sorted(fitting, reverse=True)[: one.limit]
             assert all(run.status == facts["status"] for run in found for facts in [runs[int(run.id[2:], 16)]])
             assert history.runs(replace(one, limit=1000, tool="no such")) == []
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(reading, "PAGE", 2)
+                assert [run.id for run in history.each(one)] == [run.id for run in found]
         history.close()
 
 
@@ -180,4 +184,18 @@ def test_a_short_name_is_the_beginning_that_no_other_run_has(tmp_path, entry):
     assert [history.find(name).id for name in short.values()] == runs
     with pytest.raises(BadUsage, match=rf"`r_1a1e`: {runs[2]} \(add, .*\), {runs[1]} \(add, .*\), {runs[0]} "):
         history.find("r_1a1e")
+    history.close()
+
+
+def test_very_many_runs_are_read_a_few_at_a_time(tmp_path, entry, monkeypatch):
+    home = StateHome(str(tmp_path))
+    home.prepare()
+    put_in(home, [entry(f"r_{number:024x}") for number in range(25)])
+    monkeypatch.setattr(reading, "PAGE", 10)
+    history = History(home)
+    asked = []
+    whole = history.runs
+    monkeypatch.setattr(history, "runs", lambda wanted: asked.append(wanted.limit) or whole(wanted))
+    assert [int(run.id[2:], 16) for run in history.each(Filter(limit=1000))] == [*range(24, -1, -1)]
+    assert asked == [10, 10, 10]
     history.close()

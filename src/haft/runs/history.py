@@ -24,6 +24,8 @@ SHORTEST_NAME = 4
 MOST_NAMED = 6
 """Runs that are named to whoever has to choose."""
 ALL: Final = 1 << 40
+PAGE = 500
+"""Runs that are in memory at once while very many are looked through."""
 LEAST_SHOWN = 13
 """`r_` and the eleven characters of a name that are its time."""
 
@@ -92,6 +94,16 @@ class History:
             found.update(dict.fromkeys(new))
             above += new
         return sorted(found)
+
+    def each(self, wanted: Filter) -> Iterator[RunRecord]:
+        """The same, a few at a time: there may be very many."""
+        left, before = wanted.limit, wanted.before
+        while left > 0:
+            page = self.runs(replace(wanted, limit=min(left, PAGE), before=before))
+            yield from page
+            if len(page) < min(left, PAGE):
+                return
+            left, before = left - len(page), page[-1].id
 
     def happenings(self, run: RunRecord, after: int = -1) -> list[Event]:
         """Statuses, progress and the like beyond a number, in the order they happened; not the output."""

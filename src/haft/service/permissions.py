@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from haft.contracts import Action, Call, Decision, ToolName, ToolSpec, new_run_id
 from haft.policy.judge import Judge
 from haft.policy.question import Explained, Question, Step
-from haft.runs import RunRecord
+from haft.runs import Filter, RunRecord
 
 if TYPE_CHECKING:
     from haft.config.files import ConfigFile
@@ -178,7 +178,7 @@ async def replayed(service: ToolService, rules: Sequence[Rule] | None, limit: in
         others = [rule for rule in service.config.rules if rule.origin != "user"]
         before, after = service.judge, service.judge_with([*others, *rules])
     return replay(
-        service.runs(workspace=service._transactions.workspace, limit=limit),
+        service._kept().each(Filter(workspace=service._transactions.workspace, limit=limit)),
         {listing.spec.name: listing.spec for listing in service.tools(all=True)},
         after,
         before,

@@ -586,7 +586,7 @@ class ToolService:
         return brought_up_to_date(self._changes().ledger, self._kept().find(run))
 
     def runs(self, **wanted: Any) -> list[RunRecord]:
-        """Runs of this state home, newest first; by tool, status, who, thread, parent, path, since, limit."""
+        """Runs of this state home, newest first; by tool, status, who, thread, parent, path, since, before, limit."""
         for name in wanted:
             if name not in FILTERS:
                 near = near_miss(name, FILTERS)

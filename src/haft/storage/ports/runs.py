@@ -29,6 +29,8 @@ class Filter:
     is_open: bool | None = None
     """Only runs that have not ended, or only those that have."""
     limit: int = 50
+    before: str | None = None
+    """Only runs whose name comes before this one: the next page."""
 
     def exact(self) -> list[tuple[str, str]]:
         """The names that must have a value, with it."""
@@ -39,6 +41,7 @@ class Filter:
         return (
             all(record[name] == value for name, value in self.exact())
             and (self.since is None or rest["startedAt"] >= self.since)
+            and (self.before is None or record["run"] < self.before)
             and (self.path is None or any(change["path"] == self.path for change in record["changes"]["files"]))
             and self.is_open in (None, rest["endedAt"] is None)
         )

@@ -69,6 +69,9 @@ class SqliteRuns(RunStore):
         if wanted.since is not None:
             conditions.append("started_at >= ?")
             values.append(wanted.since)
+        if wanted.before is not None:
+            conditions.append("id < ?")
+            values.append(wanted.before)
         if wanted.path is not None:
             conditions.append("id IN (SELECT run FROM run_paths WHERE path = ?)")
             values.append(wanted.path)
