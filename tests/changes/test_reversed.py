@@ -152,3 +152,28 @@ def test_a_name_that_shares_its_file_with_another_does_so_again_in_a_tree_that_c
             assert (tree / "other").samefile(tree / "d0" / "e0" / "text")
 
     asyncio.run(scenario())
+
+
+def test_a_conflict_is_looked_up_by_its_path_and_not_in_every_later_change_set(tmp_path, monkeypatch):
+    async def scenario():
+        async with opened(tmp_path) as service:
+            first = await service.call("write_file", {"path": "a/f", "content": "1"})
+            later = await service.call("write_file", {"path": "a/f", "content": "2"})
+            for number in range(12):
+                await service.call("write_file", {"path": f"other{number}", "content": "x"})
+            read = []
+            whole = Manifest.read.__func__
+            monkeypatch.setattr(
+                Manifest, "read", classmethod(lambda cls, place: read.append(Path(place).name) or whole(cls, place))
+            )
+            refused = await service.undo(first.run_id)
+            assert refused.error.code == "conflict"
+            assert later.run_id in refused.error.message
+            assert set(read) <= {first.run_id, later.run_id}
+            (tmp_path / "ws" / "a" / "f").write_text("mine")
+            assert "(outside)" in (await service.undo(later.run_id)).error.message
+            forced = await service.undo(first.run_id, force=True)
+            assert forced.ok, forced.error
+            assert set(read) <= {first.run_id, later.run_id, forced.run_id}
+
+    asyncio.run(scenario())

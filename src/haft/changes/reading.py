@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from haft.changes.candidates import Candidates
 from haft.changes.committing.area import Area, reaches
 from haft.changes.committing.images import Images, Side
 from haft.changes.committing.manifest import Altered, Manifest
@@ -70,11 +70,8 @@ class KeptChanges:
         if not os.path.isdir(row.workspace) or not os.path.isdir(row.area):
             return None
         held = f"{row.directory}/upper" if row.state == "held" else None
-        return self._images_of(row).open(self._tree(row.workspace), each, side, self._candidates(row), held)
-
-    def _candidates(self, row: Row) -> Sequence[str]:
-        runs = [row.run, row.latest, *(later.run for later in self.ledger.later(row) if later.kept)]
-        return list(dict.fromkeys(runs))[:1000]
+        runs = Candidates(self.ledger, [row])
+        return self._images_of(row).open(self._tree(row.workspace), each, side, lambda: runs.of(each.path), held)
 
     def _images_of(self, row: Row) -> Images:
         images = self._images.get(row.area)

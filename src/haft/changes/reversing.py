@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
+from haft.changes.candidates import Candidates
 from haft.changes.committing.area import remove
 from haft.changes.committing.commit import Refused, Unfinished
 from haft.changes.committing.images import Images, opened
@@ -149,7 +150,8 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
     layer = f"{transactions.place}/{run}.layer"
     stage = Stage(area.path, layer, transactions.blobs)
     try:
-        candidates = _candidates(plan.rows, transactions)
+        coming = [each.path for each in plan.entries if each.after is not None]
+        candidates = Candidates(transactions.ledger, plan.rows, coming).of
         sources = Waiting(
             images,
             workspace,
@@ -159,7 +161,7 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
             lambda place, path: transactions.reachable(run, place, path),
             lambda known, path: transactions.another_name(run, known, path),
         )
-        for path in (each.path for each in plan.entries if each.after is not None):
+        for path in coming:
             sources.require(path)
         if sources.lost:
             named = ", ".join(f"`{shown(path)}`" for path in sources.lost[:3])
@@ -210,7 +212,7 @@ def _parted(plan: Reversal, workspace: Tree) -> list[str]:
 
 
 def _objection(
-    transactions: Transactions, plan: Reversal, images: Images, workspace: Tree, candidates: Sequence[str]
+    transactions: Transactions, plan: Reversal, images: Images, workspace: Tree, candidates: Callable[[str], list[str]]
 ) -> HaftError | None:
     """What an undo puts back was there before. But it may bring something to life that was left lying meanwhile, and a
     redo brings things in again that were judged when other things lay beside them."""
@@ -223,7 +225,7 @@ def _objection(
             return None
         if images.blobs.has(after.content):
             return images.blobs.open(after.content)
-        place = images.original(each.path, after, candidates)
+        place = images.original(each.path, after, candidates(each.path))
         return None if place is None else opened(images.ours, place)
 
     restored = {each.path for each in plan.entries}
@@ -241,12 +243,3 @@ def _is_accepted(transactions: Transactions, run: str) -> bool:
     """Whether a person took it in, or granted what it touches."""
     manifest = Manifest.read(os.path.join(transactions.area.kept, run))
     return manifest is not None and bool(manifest.notes.get("accepted"))
-
-
-def _candidates(rows: Sequence[Row], transactions: Transactions) -> list[str]:
-    """The runs among whose displaced files the wanted ones may be, likeliest first: whoever moved them last, the runs
-    themselves, and all that came after."""
-    runs = [row.latest for row in rows] + [row.run for row in rows]
-    first = min(rows, key=lambda row: row.seq)
-    runs += [row.run for row in transactions.ledger.later(first) if row.kept][:1000]
-    return list(dict.fromkeys(runs))

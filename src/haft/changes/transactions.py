@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from haft.changes.candidates import last_changes
 from haft.changes.committing.area import Area, find_area, mounts_inside, remove
 from haft.changes.committing.commit import (
     OUT,
@@ -359,7 +360,7 @@ class Transactions:
     def who_changed(self, path: str, manifest: Manifest) -> str:
         """The last run that committed a change of it since this one began, else someone outside."""
         began = manifest.notes.get("began", 0.0)
-        for row in reversed(self.ledger.all(self.workspace, "committed")):
+        for row in last_changes(self.ledger, self.workspace, [path], 0):
             if row.at < began:
                 break
             other = Manifest.read(os.path.join(self.area.path, row.directory))
@@ -434,7 +435,8 @@ class Transactions:
             parent=owner["parent"], verb=verb, reverses=reverses, engine=manifest.engine, state="committed",
             reason=None, at=time.time(), files=len(manifest.entries), kept=True, latest=run,
         )  # fmt: skip
-        self.ledger.put(row, [state for each in reverses for state in self._states(verb, each)])
+        states = [state for each in reverses for state in self._states(verb, each)]
+        self.ledger.put(row, states, [each.path for each in manifest.entries])
 
     def _states(self, verb: Verb, run: str) -> list[tuple[str, ChangesState]]:
         """What a run becomes by being undone or redone; with an undo that is undone, what it had undone."""

@@ -11,8 +11,10 @@ import stat
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
+from haft.changes.candidates import last_changes, with_parents
 from haft.changes.committing.area import Area
 from haft.changes.committing.entry import Entry, entry_from
 from haft.changes.committing.images import Images
@@ -196,26 +198,23 @@ def _leave_what_others_use(plan: Reversal, workspace: Tree) -> None:
 
 def _culprits(paths: Iterable[str], rows: Sequence[Row], area: Area, workspace: Tree, ledger: Ledger) -> dict[str, str]:
     """Who made each path what it is: the last run that left it so, else someone outside."""
-    unknown = dict.fromkeys(paths, "outside")
-    open_ = set(unknown)
+    who = dict.fromkeys(paths, "outside")
     first = min(rows, key=lambda row: row.seq)
     mine = {row.run for row in rows}
-    for row in reversed(ledger.later(first)):
-        if not open_:
-            break
-        if row.run in mine or row.state != "committed":
-            continue
-        manifest = Manifest.read(os.path.join(area.path, "kept", row.run))
-        if manifest is None:
-            continue
-        altered = {each.path: each for each in manifest.entries}
-        for path in list(open_):
-            each = _met(path, altered)
+    altered_by = lru_cache(maxsize=50)(lambda run: _altered_by(area, run))
+    for path in who:
+        for row in last_changes(ledger, first.workspace, [*with_parents(path)], first.seq):
+            each = None if row.run in mine else _met(path, altered_by(row.run))
             if each is not None:
-                open_.discard(path)
                 if _same(look(workspace, each.path, forced=True), each.after):
-                    unknown[path] = row.run
-    return unknown
+                    who[path] = row.run
+                break
+    return who
+
+
+def _altered_by(area: Area, run: str) -> dict[str, Altered]:
+    manifest = Manifest.read(os.path.join(area.path, "kept", run))
+    return {} if manifest is None else {each.path: each for each in manifest.entries}
 
 
 def _met(path: str, altered: dict[str, Altered]) -> Altered | None:
@@ -238,14 +237,14 @@ class Waiting:
         images: Images,
         workspace: Tree,
         plan: Reversal,
-        candidates: Sequence[str],
+        candidates: Callable[[str], Sequence[str]],
         stage: Stage,
         reachable: Callable[[str, str], str],
         another_name: Callable[[str, str], str | None],
     ) -> None:
-        """`stage` is where things are made anew; `reachable` takes a place below the area, and a path, to where it can
-        be renamed from. `another_name` of a file in the workspace, for a path, is made where it can be renamed from, if
-        that can be done."""
+        """`candidates` are the runs among whose originals that of a path may be. `stage` is where things are made anew;
+        `reachable` takes a place below the area, and a path, to where it can be renamed from. `another_name` of a file
+        in the workspace, for a path, is made where it can be renamed from, if that can be done."""
         self._another_name = another_name
         self._together = plan.together
         self._images = images
@@ -270,7 +269,7 @@ class Waiting:
         wanted = self._coming[path]
         if wanted.is_directory:
             return
-        place = self._images.original(path, wanted, self._candidates)
+        place = self._images.original(path, wanted, self._candidates(path))
         if place is not None:
             self._found[path] = place
         elif not self._images.has(wanted):
@@ -320,7 +319,7 @@ class Waiting:
         """Where a directory lies with exactly what is to come below it."""
         ours = self._images.ours
         expected: set[str] | None = None
-        for run in self._candidates:
+        for run in self._candidates(path):
             place = self._images.originals(run).place(path)
             status = None if place is None else ours.status(place)
             if place is None or status is None or not wanted.is_like(entry_from(status)):

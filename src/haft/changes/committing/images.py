@@ -6,7 +6,7 @@ An original that was moved away is worth more than a copy: it is the same inode,
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import BinaryIO, Literal
 
@@ -78,10 +78,10 @@ class Images:
         return True
 
     def open(
-        self, workspace: Tree, each: Altered, side: Side, runs: Sequence[str], held: str | None = None
+        self, workspace: Tree, each: Altered, side: Side, runs: Callable[[], Sequence[str]], held: str | None = None
     ) -> BinaryIO | None:
-        """The content of a file on one side of a change; None where it is no longer kept. `held` is where, below the
-        area, things wait that are not in the workspace yet."""
+        """The content of a file on one side of a change; None where it is no longer kept. `runs` are asked for where
+        the store does not have it. `held` is where, below the area, things wait that are not in the workspace yet."""
         wanted = each.before if side == "before" else each.after
         if wanted is None or wanted.kind != "file":
             return None
@@ -92,7 +92,7 @@ class Images:
         found = look(workspace, each.path)
         if found is not None and found.kind == "file" and found.content == wanted.content:
             return opened(workspace, each.path)
-        for run in runs:
+        for run in runs():
             place = self.originals(run).place(each.path)
             if place is not None:
                 kept = look(self.ours, place, forced=True)

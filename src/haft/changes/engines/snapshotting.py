@@ -256,7 +256,7 @@ def take_back(transactions: Transactions, run: str, manifest: Manifest) -> str:
                 images,
                 workspace,
                 plan,
-                (),
+                lambda _path: (),
                 stage,
                 lambda place, path: transactions.reachable(run, place, path),
                 lambda known, path: transactions.another_name(run, known, path),

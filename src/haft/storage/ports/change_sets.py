@@ -4,7 +4,7 @@ from them after a crash."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -65,9 +65,12 @@ class Row:
 class Ledger(Protocol):
     """The list of change sets. Any thread may use it."""
 
-    def put(self, row: Row, states: Sequence[tuple[str, ChangesState]] = ()) -> None:
+    def put(
+        self, row: Row, states: Sequence[tuple[str, ChangesState]] = (), paths: Collection[str] | None = None
+    ) -> None:
         """Add a change set at the end of the list, and with it what becomes of others by it: their state. One that is
-        there already moves to the end, unless nothing changes."""
+        there already moves to the end, unless nothing changes. It is found by `paths` from then on; they may hold
+        surrogate escapes."""
         ...
 
     def set_state(self, run: str, state: ChangesState, reason: str | None = None) -> None: ...
@@ -113,8 +116,22 @@ class Ledger(Protocol):
         """What was taken back last, and not brought back since."""
         ...
 
-    def later(self, row: Row) -> list[Row]:
-        """Those that were committed after it in the same workspace, oldest first."""
+    def touched(self, workspace: str, paths: Collection[str], after: int) -> set[str]:
+        """Those of some paths that a later one than `after` changed in a workspace, and maybe a few others."""
+        ...
+
+    def touching(
+        self,
+        workspace: str,
+        paths: Collection[str],
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int,
+        newest_first: bool = True,
+    ) -> list[Row]:
+        """Those between two that changed any of some paths in a workspace, and maybe a few others. It costs what it
+        finds, however many there are."""
         ...
 
     def of_parent(self, parent: str) -> list[Row]: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from haft.contracts import ChangesState
@@ -17,12 +17,19 @@ _COLUMNS = (
     "seq, run, workspace, area, who, thread, parent, verb, reverses, engine, state, reason, at, files, kept, latest"
 )
 
+_WORKSPACE = "(SELECT id FROM workspaces WHERE path = ?)"
+_LATEST = (1 << 63) - 1
+_MOST_TERMS = 100
+"""Of one query: SQLite takes no more than 500."""
+
 
 class SqliteLedger(Ledger):
     def __init__(self, connection: SqliteConnection) -> None:
         self._connection = connection
 
-    def put(self, row: Row, states: Sequence[tuple[str, ChangesState]] = ()) -> None:
+    def put(
+        self, row: Row, states: Sequence[tuple[str, ChangesState]] = (), paths: Collection[str] | None = None
+    ) -> None:
         with self._connection.writing() as database:
             known = self._rows("run = ?", [row.run])
             if known and known[0].state == row.state:
@@ -36,8 +43,25 @@ class SqliteLedger(Ledger):
                     row.files, int(row.kept), row.latest,
                 ],
             )  # fmt: skip
+            if paths:
+                self._put_paths(row, known[0].seq if known else None, _array(paths))
             for run, state in states:
                 database.execute("UPDATE change_sets SET state = ?, latest = ? WHERE run = ?", [state, row.run, run])
+
+    def _put_paths(self, row: Row, old: int | None, paths: str) -> None:
+        database = self._connection.database
+        database.execute("INSERT OR IGNORE INTO workspaces (path) VALUES (?)", [row.workspace])
+        if old is not None:
+            database.execute(
+                f"DELETE FROM change_paths WHERE workspace = {_WORKSPACE} AND seq = ?"  # noqa: S608  values are bound
+                " AND path IN (SELECT value FROM json_each(?))",
+                [row.workspace, old, paths],
+            )
+        database.execute(
+            "INSERT OR IGNORE INTO change_paths (workspace, path, seq)"  # noqa: S608  values are bound
+            f" SELECT {_WORKSPACE}, value, (SELECT seq FROM change_sets WHERE run = ?) FROM json_each(?)",
+            [row.workspace, row.run, paths],
+        )
 
     def set_state(self, run: str, state: ChangesState, reason: str | None = None) -> None:
         self._change("UPDATE change_sets SET state = ?, reason = ? WHERE run = ?", [state, reason, run])
@@ -75,8 +99,39 @@ class SqliteLedger(Ledger):
             [workspace, who],
         )
 
-    def later(self, row: Row) -> list[Row]:
-        return self._rows("workspace = ? AND seq > ? ORDER BY seq", [row.workspace, row.seq])
+    def touched(self, workspace: str, paths: Collection[str], after: int) -> set[str]:
+        rows = self._connection.database.rows(
+            "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM change_paths"  # noqa: S608  values are bound
+            f" WHERE workspace = {_WORKSPACE} AND path = value AND seq > ?)",
+            [_array(paths), workspace, after],
+        )
+        found = {row[0] for row in rows}
+        return {path for path in paths if _key(path) in found}
+
+    def touching(
+        self,
+        workspace: str,
+        paths: Collection[str],
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int,
+        newest_first: bool = True,
+    ) -> list[Row]:
+        order = "DESC" if newest_first else ""
+        # A little of each path, in the order of the index, and the nearest of all these.
+        each = (
+            f"SELECT * FROM (SELECT seq FROM change_paths WHERE workspace = {_WORKSPACE} AND path = ?"  # noqa: S608
+            f" AND seq > ? AND seq < ? ORDER BY seq {order} LIMIT ?)"
+        )
+        until = _LATEST if before is None else before
+        keys = [*dict.fromkeys(map(_key, paths))]
+        found: dict[int, Row] = {}
+        for some in (keys[start : start + _MOST_TERMS] for start in range(0, len(keys), _MOST_TERMS)):
+            query = f"seq IN ({' UNION '.join([each] * len(some))}) ORDER BY seq {order} LIMIT ?"
+            values = [value for key in some for value in (workspace, key, after, until, limit)]
+            found.update((row.seq, row) for row in self._rows(query, [*values, limit]))
+        return [found[seq] for seq in sorted(found, reverse=newest_first)[:limit]]
 
     def of_parent(self, parent: str) -> list[Row]:
         return self._rows("parent = ? AND verb = 'call' ORDER BY seq", [parent])
@@ -116,3 +171,13 @@ def _row(values: tuple[Any, ...]) -> Row:
     words["reverses"] = tuple(decode(words["reverses"]))
     words["kept"] = bool(words["kept"])
     return Row(**words)
+
+
+def _array(paths: Collection[str]) -> str:
+    return encode([_key(path) for path in paths]).decode()
+
+
+def _key(path: str) -> str:
+    """A path as the database takes it: bytes that are no text, and two that become alike by it, are told apart by
+    whoever reads the change sets."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -112,4 +112,22 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         number INTEGER NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE workspaces (
+        id INTEGER PRIMARY KEY,
+        path TEXT NOT NULL UNIQUE
+    );
+    CREATE TABLE change_paths (
+        workspace INTEGER NOT NULL,
+        path TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        PRIMARY KEY (workspace, path, seq)
+    ) WITHOUT ROWID;
+    INSERT INTO workspaces (path) SELECT DISTINCT workspace FROM change_sets;
+    INSERT OR IGNORE INTO change_paths (workspace, path, seq)
+        SELECT workspaces.id, run_paths.path, change_sets.seq
+        FROM run_paths
+        JOIN change_sets ON change_sets.run = run_paths.run
+        JOIN workspaces ON workspaces.path = change_sets.workspace;
+    """,
 )
