@@ -15,6 +15,7 @@ import pytest
 
 from haft.audit import verify
 from haft.service import ToolService
+from haft.storage.sqlite.audit_log import FileLog
 from sampling import SELDOM
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -68,7 +69,7 @@ def with_service(place, go, **settings):
             return await go(service, place / "workspace")
 
     found = asyncio.run(main())
-    assert verify(str(place / "home" / "audit")).intact
+    assert verify(FileLog(str(place / "home" / "audit"))).intact
     live = list((place / "home" / "changes").glob("*/live/*/*"))
     assert live == []
     return found

@@ -24,6 +24,7 @@ from haft.contracts import TERMINAL
 from haft.runs import Filter, History
 from haft.service import ToolService, open_changes, recover_dead_hosts
 from haft.storage import StateHome
+from haft.storage.sqlite.audit_log import FileLog
 from sampling import IS_AGAIN, IS_WHOLE, steps
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -242,7 +243,7 @@ def judged(life, before, after, caplog):
     is_before, is_after = same(before, now), same(after, now, times=exact)
     assert is_before or is_after, [*difference(before, now), "and from what it should become:", *difference(after, now)]
     assert names(life.home) == []
-    verdict = verify(life.home.audit)
+    verdict = verify(FileLog(life.home.audit))
     assert verdict.intact, verdict.problem
     history = History(life.home)
     with contextlib.closing(history):
@@ -478,7 +479,7 @@ def test_what_the_power_took_before_it_was_written_out_is_taken_back(lives, capl
         assert "taken back" in caplog.text or "held" in caplog.text
         assert life.states()[life.run] in ("held", "discarded")
         assert names(life.home) == []
-        assert verify(life.home.audit).intact
+        assert verify(FileLog(life.home.audit)).intact
     assert True in seen
 
 
