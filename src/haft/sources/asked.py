@@ -46,6 +46,8 @@ class AskedSource(ToolSource, Generic[P]):
         self._why_disabled = why_disabled
         self._seen: list[P] = []
         self._unasked: frozenset[str] = frozenset()
+        self._has_failures = False
+        """Whether a file could not be understood, when tools were last listed."""
 
     def _granted_to(self, file: P, known: Mapping[str, Any]) -> Grants:
         """What a file may have when it is asked what it is."""
@@ -118,7 +120,7 @@ class AskedSource(ToolSource, Generic[P]):
 
     def due(self) -> bool:
         # What a file depends on and lacks may lie anywhere.
-        return any("problem" in self._answers.of(each) for each in self._seen if each.problem is None)
+        return self._has_failures
 
     def is_current(self, spec: ToolSpec) -> bool:
         seen = next((each for each in self._seen if each.path == spec.origin), None)
@@ -154,6 +156,7 @@ class AskedSource(ToolSource, Generic[P]):
 
     def found(self) -> Iterator[Found]:
         """Every tool of every file, or why there is none."""
+        self._has_failures = False
         for each in self._seen:
             if (why_not := self.why_not(each)) is not None:
                 yield Found(self.bare(each, {}), None, *why_not)
@@ -166,6 +169,7 @@ class AskedSource(ToolSource, Generic[P]):
             why = UNWALLED if each.provenance in self._unasked else NOT_ASKED
             yield Found(self.bare(each, known), None, "broken", why)
         elif "problem" in known:
+            self._has_failures = True
             state: State = "needs-config" if known.get("needsConfig") else "broken"
             yield Found(self.bare(each, known), None, state, self.told(each, known["problem"]))
         else:

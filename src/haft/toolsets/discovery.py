@@ -155,6 +155,35 @@ class Discovery:
         if failed is not None:
             raise failed
 
+    @property
+    def roots(self) -> set[str]:
+        """Directories that stay: the workspace, and the user's home."""
+        home = os.path.realpath(self._host.env.get("HOME") or os.path.expanduser("~"))
+        return {self._host.workspace, home, os.path.abspath(self._host.state_home)}
+
+    def names(self) -> set[str]:
+        """Of the sources that may find something here."""
+        return {source.name for source in self.sources()}
+
+    async def places(self) -> dict[str, set[str]]:
+        """What a change of calls for a refresh, and of which sources."""
+        import asyncio
+
+        self._turn = self._turn or asyncio.Lock()
+        async with self._turn:
+            return await asyncio.to_thread(self._places)
+
+    def _places(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for source in self.sources():
+            for place in source.places():
+                found.setdefault(os.path.abspath(place), set()).add(source.name)
+        return found
+
+    def due(self) -> set[str]:
+        """The sources that are to be refreshed now and then though no place changes."""
+        return {source.name for source in self.sources() if source.due()}
+
     def is_current(self, listing: Listing) -> bool:
         """Whether a tool is still what it was when its source last looked."""
         source = self._sources.get(listing.source)

@@ -1,0 +1,141 @@
+"""What an idle service costs: processor seconds a minute, with no tools and with thousands of them.
+
+Each service is a process of its own that opens, settles, and then does nothing for a while. Its children count too.
+`idle_seconds` gives the figure for so many tools; run alone, this prints both and their ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from haft.authoring import making
+from haft.sources.amp_toolbox.describing import read
+from haft.sources.asking import Said
+from haft.sources.identity import identity_at
+from haft.storage import KeptDefinitions, StateHome
+from haft.version import __version__
+
+MANY = 3_000
+SETTLE_SECONDS = 15.0
+MEASURED_SECONDS = 60.0
+LEAST_SECONDS = 0.02
+"""Two ticks of the clock by which the kernel counts what children use; less counts as this."""
+
+TOOL = "#!/bin/sh\nprintf 'name: {name}\\ndescription: Says a word.\\n'\n"
+TEMPLATE = Path(making.__file__).parent / "templates" / "studio"
+
+PROGRAM = """
+import asyncio, json, os, resource, sys
+from haft import ToolService
+
+def used():
+    own, theirs = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    living = 0
+    for process in filter(str.isdigit, os.listdir("/proc")) if os.path.isdir("/proc") else ():
+        try:
+            with open(f"/proc/{process}/stat") as file:
+                words = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(words[1]) == os.getpid() or int(words[2]) in groups:
+            groups.add(int(words[2]))
+            living += int(words[11]) + int(words[12])
+    return sum((own.ru_utime, own.ru_stime, theirs.ru_utime, theirs.ru_stime)) + living / os.sysconf("SC_CLK_TCK")
+
+groups = set()
+
+async def idle(settle, measured):
+    async with ToolService.open(".", installed=False) as service:
+        await asyncio.sleep(settle)
+        before = used()
+        await asyncio.sleep(measured)
+        print(json.dumps({"used": used() - before, "tools": len(service.tools())}))
+
+asyncio.run(idle(*map(float, sys.argv[1:])))
+"""
+
+
+def idle_seconds(tools: int, *, settle: float = SETTLE_SECONDS, measured: float = MEASURED_SECONDS) -> float:
+    """Processor seconds that an idle service with so many tools uses in a minute."""
+    with tempfile.TemporaryDirectory() as directory:
+        place = os.path.realpath(directory)
+        workspace = Path(place, "workspace")
+        workspace.mkdir()
+        _fill(workspace, tools)
+        for name in ("HOME", "XDG_CONFIG_HOME", "HAFT_HOME"):
+            Path(place, name).mkdir()
+        env = {**os.environ, **{name: str(Path(place, name)) for name in ("HOME", "XDG_CONFIG_HOME", "HAFT_HOME")}}
+        env["AMP_TOOLBOX"] = os.pathsep.join(str(each) for each in sorted(workspace.glob("boxes/*")))
+        _describe(workspace, env["HAFT_HOME"])
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(settle), str(measured)],
+            cwd=workspace,
+            env=env,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    found = json.loads(done.stdout)
+    if found["tools"] < tools:
+        raise RuntimeError(f"only {found['tools']} of {tools} tools were found")
+    return float(found["used"] * 60 / measured)
+
+
+def _fill(workspace: Path, tools: int) -> None:
+    """A tenth of them are templates, in a folder each; the others are executables, a thousand in a directory."""
+    if not tools:
+        return
+    templates = tools // 10
+    for number in range(tools - templates):
+        box = workspace / "boxes" / str(number // 1_000)
+        box.mkdir(parents=True, exist_ok=True)
+        tool = box / f"t{number}"
+        tool.write_text(TOOL.format(name=tool.name))
+        tool.chmod(0o755)
+    for number in range(templates):
+        folder = workspace / "templates" / f"template_{number}"
+        folder.mkdir(parents=True)
+        for name in ("tool.py", "requirements.txt"):
+            shutil.copy(TEMPLATE / name, folder)
+    (workspace / "haft.toml").write_text('[templates]\npaths = ["./templates"]\n')
+
+
+def _describe(workspace: Path, home: str) -> None:
+    """Keep what the executables would say, as if they had been asked: starting thousands of them is another matter."""
+    definitions = KeptDefinitions(StateHome(home).definitions, __version__)
+    for box in workspace.glob("boxes/*"):
+        known = {}
+        for tool in box.iterdir():
+            stdout = f"name: {tool.name}\ndescription: Says a word.\n".encode()
+            known[str(tool)] = {
+                "identity": identity_at(str(tool)),
+                **read(Said(stdout=stdout, exit_code=0), str(tool)),
+            }
+        definitions.save(f"amp-toolbox:{box}", known)
+
+
+def idle_ratio(tools: int = MANY, *, settle: float = SETTLE_SECONDS, measured: float = MEASURED_SECONDS) -> float:
+    """What an idle service with so many tools uses, as a multiple of what one with none uses."""
+    none, many = (idle_seconds(count, settle=settle, measured=measured) for count in (0, tools))
+    print(f"idle, processor seconds a minute: {none:.3f} with no tools, {many:.3f} with {tools}")
+    return max(many, LEAST_SECONDS) / max(none, LEAST_SECONDS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tools", type=int, default=MANY)
+    parser.add_argument("--settle", type=float, default=SETTLE_SECONDS)
+    parser.add_argument("--measured", type=float, default=MEASURED_SECONDS)
+    said = parser.parse_args()
+    print(f"ratio: {idle_ratio(said.tools, settle=said.settle, measured=said.measured):.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Being told of changes in directories by the kernel, instead of looking again and again. Linux's inotify.
+
+The kernel watches inodes; callers mean paths. So `follow` is called again after each change and watches whatever lies
+at the paths by then. It does not tell of what another machine does on a network file system, nor of writes through a
+mapping.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+MOST_WATCHES: Final = 4_096
+"""Of one `Watches`. The kernel counts the watches of all programs of a user together."""
+_CLOSE_WRITE, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x8, 0x4, 0xC0, 0x100, 0x200
+_DELETE_SELF, _MOVE_SELF, _ONLYDIR, _MASK_ADD = 0x400, 0x800, 0x01000000, 0x20000000
+_OVERFLOW, _IGNORED = 0x4000, 0x8000
+_MASK: Final = _CLOSE_WRITE | _ATTRIB | _MOVED | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF | _ONLYDIR | _MASK_ADD
+_EVENT: Final = struct.Struct("iIII")
+_LARGEST_READ: Final = 65_536
+
+
+class Watches:
+    """Directories that are watched. `OSError` where this machine has no such thing. Use it from one thread."""
+
+    def __init__(self) -> None:
+        self._add, self._remove, self.descriptor = _opened()
+        self._watched: dict[str, int] = {}
+        self._paths: dict[int, set[str]] = {}
+        """By watch: a directory may be reached by several paths."""
+
+    def follow(self, paths: Iterable[str]) -> tuple[set[str], set[str]]:
+        """Watch what lies at these paths now, and nothing else: the paths that are watched anew, and those that cannot
+        be watched. A path without a directory is neither."""
+        wanted = dict.fromkeys(paths)
+        for path in self._watched.keys() - wanted.keys():
+            self._forget(path)
+        new, unwatched = set(), set()
+        for path in wanted:
+            watch = self._add(self.descriptor, path) if path in self._watched or self._has_room else -errno.ENOSPC
+            if watch != self._watched.get(path):
+                self._forget(path)
+                if watch >= 0:
+                    self._watched[path] = watch
+                    self._paths.setdefault(watch, set()).add(path)
+                    new.add(path)
+            if watch < 0 and -watch not in (errno.ENOENT, errno.ENOTDIR):
+                unwatched.add(path)
+        return new, unwatched
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self._paths) < MOST_WATCHES
+
+    def _forget(self, path: str) -> None:
+        watch = self._watched.pop(path, None)
+        if watch is not None:
+            self._paths[watch].discard(path)
+            if not self._paths[watch]:
+                del self._paths[watch]
+                self._remove(self.descriptor, watch)
+
+    def changes(self) -> Iterator[tuple[str, str]] | None:
+        """What changed since this was last asked: directories, and the name of what changed in them, empty for the
+        directory itself. None where there was more than the kernel could remember."""
+        found: set[tuple[str, str]] = set()
+        while data := self._read():
+            at = 0
+            while at < len(data):
+                watch, mask, _cookie, length = _EVENT.unpack_from(data, at)
+                at += _EVENT.size + length
+                if mask & _OVERFLOW:
+                    return None
+                name = os.fsdecode(data[at - length : at].rstrip(b"\0"))
+                paths = set(self._paths.get(watch, ()))
+                found |= {(path, name) for path in paths}
+                if mask & _IGNORED:  # It is gone, and so is its watch.
+                    for path in paths:
+                        del self._watched[path]
+                    self._paths.pop(watch, None)
+        return iter(found)
+
+    def _read(self) -> bytes:
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self.descriptor, _LARGEST_READ)
+        return b""
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+def _opened() -> tuple[Callable[[int, str], int], Callable[[int, int], None], int]:
+    """How a watch is added (its number, or the error as a negative one) and removed, and the descriptor for it."""
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, "there is no inotify on this platform")
+    import ctypes  # slow to load, and most starts of the program never need it
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if descriptor < 0:
+        raise OSError(ctypes.get_errno(), "inotify cannot be had")
+
+    def add(to: int, path: str) -> int:
+        watch: int = libc.inotify_add_watch(to, os.fsencode(path), ctypes.c_uint32(_MASK))
+        return watch if watch >= 0 else -ctypes.get_errno()
+
+    def remove(of: int, watch: int) -> None:
+        libc.inotify_rm_watch(of, watch)
+
+    return add, remove, descriptor
