@@ -21,10 +21,12 @@ if TYPE_CHECKING:
         project_folder,
         skill_toolbox,
     )
+    from haft.authoring.placing import obstacles, toolbox_at
 
 __getattr__ = face(
     __name__,
     {
         "making": "DEFAULT_KIND KINDS Made ToolKind check_name global_toolbox make project_folder skill_toolbox",
+        "placing": "obstacles toolbox_at",
     },
 )

@@ -1,6 +1,7 @@
-"""The service: assembly, and the facade that programs and surfaces use. It decides nothing itself.
+"""The service: assembly, and the facades that programs and surfaces use. It decides nothing itself.
 
-Names are fetched when they are first used: a command that only lists tools must not pay for the whole house.
+Surfaces import nothing below it: what they need of the packages below, plain values and a few words, is named here too.
+Names are fetched when they are first used: a command that only lists tools must not pay for what a call needs.
 """
 
 from typing import TYPE_CHECKING
@@ -8,26 +9,61 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.config.config import Config, load_config
-    from haft.config.settings import SETTINGS, Setting
-    from haft.config.workspace import check_workspace, find_workspace
+    from haft.changes import Altered, FileDifference, Held, Row, Usage, in_words, stat_lines
+    from haft.config import (
+        SETTINGS,
+        Config,
+        ConfigFile,
+        Ignored,
+        Setting,
+        Stranger,
+        check_workspace,
+        find_workspace,
+        load_config,
+        not_trusted_before,
+    )
+    from haft.files import grant_words
+    from haft.pipeline import Run
+    from haft.policy import Explained, Rule, Suggestion, Waiting, name_fits
+    from haft.registry import search, unknown_tool
+    from haft.runs import Filter, Frame, History, RunRecord, follow
+    from haft.schema import coerce
     from haft.service.acting import this_user, user_name
     from haft.service.changes import ChangesFacade, nothing_to, rows_for
     from haft.service.checks import Check
     from haft.service.doctor import diagnose
     from haft.service.housekeeping import bounds_of
     from haft.service.inbox import InboxFacade, Reply, answered_by, to_json
-    from haft.service.misuse import never_granted
-    from haft.service.permissions import Replayed, missing_from, replayed, rules_in, shown_rules, with_delegates
-    from haft.service.reading import has_state, open_changes, open_history, recover_dead_hosts
+    from haft.service.misuse import check_arguments, never_granted
+    from haft.service.own_file import OwnFile
+    from haft.service.permissions import (
+        Replayed,
+        missing_from,
+        replayed,
+        rules_at,
+        rules_in,
+        shown_rules,
+        with_delegates,
+    )
+    from haft.service.plugins import ListedPlugin, PluginsFacade
+    from haft.service.previewing import missed_scratch
+    from haft.service.reading import ask_to_cancel, has_state, open_changes, open_history, recover_dead_hosts
     from haft.service.record import RecordFacade
     from haft.service.recovering import recover_into
+    from haft.service.rule_changes import RuleChange, RuleChanges
+    from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.service import ToolService
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
     from haft.service.sync import SyncToolService
-    from haft.toolsets.catalogue import fill_catalogue
-    from haft.toolsets.looking import looking_launcher
+    from haft.service.templates import TemplateStanding, really_inside, template_environments, template_standing
+    from haft.service.tool_listing import ListedTools, approval_of, withheld_from
+    from haft.service.trust import Proposal, TrustChange, TrustFacade
+    from haft.sources import NOT_ASKED
+    from haft.sources.amp_toolbox import PROJECT
+    from haft.sources.skills import Activations, Skill, Skills, lies_in, server_names
+    from haft.storage import StateHome, default_home
+    from haft.toolsets import Discovery, TemplateEnvironments, Updated, fill_catalogue, looking_launcher
 
 __getattr__ = face(
     __name__,
@@ -38,19 +74,38 @@ __getattr__ = face(
         "doctor": "diagnose",
         "housekeeping": "bounds_of",
         "inbox": "InboxFacade Reply answered_by to_json",
-        "misuse": "never_granted",
-        "permissions": "Replayed missing_from replayed rules_in shown_rules with_delegates",
-        "reading": "has_state open_changes open_history recover_dead_hosts",
+        "misuse": "check_arguments never_granted",
+        "own_file": "OwnFile",
+        "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
+        "plugins": "ListedPlugin PluginsFacade",
+        "previewing": "missed_scratch",
+        "reading": "ask_to_cancel has_state open_changes open_history recover_dead_hosts",
         "record": "RecordFacade",
         "recovering": "recover_into",
+        "rule_changes": "RuleChange RuleChanges",
+        "rule_listing": "is_all_there listed_rules",
         "service": "ToolService",
         "store": "StoreFacade Tidied",
         "suggestions": "Suggested add_line suggested",
         "sync": "SyncToolService",
-        "haft.config.config": "Config load_config",
-        "haft.config.settings": "SETTINGS Setting",
-        "haft.config.workspace": "check_workspace find_workspace",
-        "haft.toolsets.catalogue": "fill_catalogue",
-        "haft.toolsets.looking": "looking_launcher",
+        "templates": "TemplateStanding really_inside template_environments template_standing",
+        "tool_listing": "ListedTools approval_of withheld_from",
+        "trust": "Proposal TrustChange TrustFacade",
+        "haft.changes": "Altered FileDifference Held Row Usage in_words stat_lines",
+        "haft.config": (
+            "Config ConfigFile Ignored SETTINGS Setting Stranger check_workspace find_workspace load_config "
+            "not_trusted_before"
+        ),
+        "haft.files": "grant_words",
+        "haft.pipeline": "Run",
+        "haft.policy": "Explained Rule Suggestion Waiting name_fits",
+        "haft.registry": "search unknown_tool",
+        "haft.runs": "Filter Frame History RunRecord follow",
+        "haft.schema": "coerce",
+        "haft.sources": "NOT_ASKED",
+        "haft.sources.amp_toolbox": "PROJECT",
+        "haft.sources.skills": "Activations Skill Skills lies_in server_names",
+        "haft.storage": "StateHome default_home",
+        "haft.toolsets": ("Discovery TemplateEnvironments Updated fill_catalogue looking_launcher"),
     },
 )

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from haft.changes import Transactions
+from haft.changes import FileDifference, Transactions, differences
 from haft.changes.committing.images import Side
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.guarding.guard import offences
@@ -108,6 +108,10 @@ class ChangesFacade:
     def read(self, found: ChangeSet, each: Altered, side: Side) -> BinaryIO | None:
         """What a file held before or after; None where it is no longer kept."""
         return self._kept.read(found, each, side)
+
+    def differences(self, found: ChangeSet) -> Iterator[FileDifference]:
+        """What each file of a change set was and became."""
+        return differences(found.entries, lambda altered, side: self.read(found, altered, side))
 
     def brought_up_to_date(self, run: RunRecord) -> RunRecord:
         """A run, with what became of its changes since it ended."""

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from haft.contracts import BadUsage, Grants, grants_from
+from haft.contracts import BadUsage, Grants, InvalidArguments, ToolSpec, grants_from
 
 
 def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, config: Any, grants: Any = None) -> None:
@@ -32,6 +32,15 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
         grants_from({name: getattr(grants, name) for name in GRANTS} if isinstance(grants, Grants) else grants)
     except ValueError as error:
         raise BadUsage(f"`grants`: {error}") from None
+
+
+def check_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
+    """`InvalidArguments` where a tool cannot be called with them."""
+    from haft.schema import validator_for
+
+    validator = validator_for(spec.input_schema)
+    if not validator.is_valid(arguments):
+        raise InvalidArguments(spec.name, validator.problems(arguments))
 
 
 def never_granted(source: str) -> BadUsage:

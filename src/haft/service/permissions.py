@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -167,6 +168,13 @@ def rules_in(file: ConfigFile, workspace: str | None, env: Mapping[str, str]) ->
     config = Config(gathered.values, gathered.sources, lists=lists, rule_sets=tuple(gathered.rule_sets))
     _ = config.enablement  # what is wrong with it is said too
     return config.rules
+
+
+def rules_at(path: str, workspace: str | None) -> tuple[Rule, ...]:
+    """The rules of the file at a path, read as the user's own."""
+    from haft.config import ConfigFile, read_config
+
+    return rules_in(ConfigFile(os.path.abspath(path), read_config(path), path), workspace, os.environ)
 
 
 async def replayed(service: ToolService, rules: Sequence[Rule] | None, limit: int) -> Replayed:

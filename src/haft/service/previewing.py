@@ -12,6 +12,7 @@ from haft.contracts import (
     InvalidArguments,
     Launcher,
     Limits,
+    Outcome,
     Principal,
     RunId,
     Secrets,
@@ -80,3 +81,10 @@ async def preview(tool: Tool, arguments: Mapping[str, Any], context: Nobody) -> 
         raise InvalidArguments(tool.spec.name, [problem])
     call = Call(RunId(""), ToolName(tool.spec.name), given, context.principal, tool=tool, secrets=context.secrets)
     return await preview_of(call, context)
+
+
+def missed_scratch(outcome: Outcome) -> bool:
+    """Whether a call looked for a file in its thread's `/tmp` that is not there."""
+    from haft.sandbox import not_found
+
+    return outcome.walls.scratch is not None and any(not_found(f"{outcome.output}\n{outcome.stderr}"))

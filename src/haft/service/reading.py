@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from haft.audit import Redactor, Trail, secret_values
-from haft.contracts import BadConfig, StorageFailed
-from haft.runs import History
+from haft.contracts import BadConfig, Principal, StorageFailed
+from haft.runs import History, RunRecord
+from haft.service.acting import to_text
 from haft.service.recovering import recover_into
 from haft.storage import StateHome, open_stores
 
@@ -52,3 +54,10 @@ def open_changes(home: StateHome) -> ChangesFacade | None:
     from haft.service.changes import ChangesFacade
 
     return ChangesFacade(home) if has_state(home) else None
+
+
+def ask_to_cancel(history: History, runs: Iterable[RunRecord], principal: Principal) -> None:
+    """Ask the hosts of runs that have not ended to cancel them. The audit log names whoever asked."""
+    for run in runs:
+        if run.is_open:
+            history.request_cancel(run.id, to_text(principal))

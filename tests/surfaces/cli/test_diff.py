@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from haft.changes import differences
 from haft.changes.committing.entry import Entry
 from haft.changes.committing.manifest import Altered
 from haft.contracts import Conflicting
@@ -54,6 +55,9 @@ class Kept:
     def read(self, change_set: Any, altered: Altered, side: str) -> io.BytesIO | None:
         content = self.contents[altered.path][side == "after"]
         return None if content is None else io.BytesIO(content)
+
+    def differences(self, found: Kept):
+        return differences(found.entries, lambda altered, side: self.read(found, altered, side))
 
 
 def be_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

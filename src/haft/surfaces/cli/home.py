@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from haft.storage import StateHome
+    from haft.service import StateHome
 
 
 def state_home() -> StateHome:
     """Where state is kept: `HAFT_HOME`, else the platform's place."""
-    from haft.storage import StateHome, default_home
+    from haft.service import StateHome, default_home
 
     return StateHome(default_home(os.environ))

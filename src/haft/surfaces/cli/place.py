@@ -14,11 +14,7 @@ from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.screen.printing import say, warn
 
 if TYPE_CHECKING:
-    from haft.config.narrowing import Ignored
-    from haft.config.ownership import Stranger
-    from haft.runs import History
-    from haft.service import ChangesFacade, Config
-    from haft.storage import StateHome
+    from haft.service import ChangesFacade, Config, History, Ignored, StateHome, Stranger
 
 TRUST_HINT: Final = "hint: `haft trust` shows the workspace's file whole, and lets it count"
 
@@ -98,7 +94,7 @@ def tell_trust_hint(config: Config) -> None:
 
 
 def _new_since_trusted(config: Config, waiting: Sequence[Ignored]) -> Sequence[Ignored]:
-    from haft.config.config import not_trusted_before
+    from haft.service import not_trusted_before
 
     return not_trusted_before(waiting, config.since_trusted, os.environ)
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 
 def _record() -> RecordFacade:
-    from haft.service import RecordFacade
-    from haft.service.reading import has_state
+    from haft.service import RecordFacade, has_state
 
     home = state_home()
     if has_state(home):

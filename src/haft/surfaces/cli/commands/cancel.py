@@ -17,7 +17,7 @@ from haft.surfaces.cli.screen.terminal import visible
 from haft.surfaces.cli.words.run_names import complete_run
 
 if TYPE_CHECKING:
-    from haft.runs import History, RunRecord
+    from haft.service import History, RunRecord
 
 WAIT_SECONDS: Final = 10.0
 _WORD_AFTER: Final = 1.0
@@ -49,18 +49,16 @@ def cancel_runs(context: click.Context, run: str | None, everything: bool) -> No
 
 
 def _open_runs(kept: History, workspace: str | None) -> list[RunRecord]:
-    from haft.runs import Filter
+    from haft.service import Filter
 
     # In one question: a run may change its status between two.
     return kept.runs(Filter(is_open=True, workspace=workspace, limit=_MOST))
 
 
 def _cancel(kept: History, runs: Sequence[RunRecord], said: Globals) -> list[dict[str, Any]]:
-    from haft.service import user_name
+    from haft.service import ask_to_cancel, this_user
 
-    for run in runs:
-        if run.is_open:
-            kept.request_cancel(run.id, user_name())
+    ask_to_cancel(kept, runs, this_user())
     ended = _wait(kept, [run.id for run in runs if run.is_open], said)
     return [
         {

@@ -17,8 +17,7 @@ from haft.surfaces.cli.words.run_names import complete_changes
 from haft.surfaces.cli.words.times import clock
 
 if TYPE_CHECKING:
-    from haft.changes.ledger import Row
-    from haft.runs import History
+    from haft.service import History, Row
 
 Verb = Literal["apply", "drop"]
 
@@ -113,7 +112,7 @@ def _settle(context: click.Context, verb: Verb, run: str) -> None:
 
 def _held(verb: Verb, name: str) -> Row:
     """The change set that is meant. Refused here: a run that holds nothing needs no other run to say so."""
-    from haft.service.changes import nothing_to
+    from haft.service import nothing_to
 
     with history() as kept, change_sets() as changes:
         if kept is None or changes is None:

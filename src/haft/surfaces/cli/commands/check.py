@@ -23,7 +23,7 @@ from haft.surfaces.cli.words.parameters import LATER, OPTIONS
 
 if TYPE_CHECKING:
     from haft.authoring.check import Code, Report, Target
-    from haft.toolsets.discovery import Discovery
+    from haft.service import Discovery
 
 RESERVED: Final = frozenset(option.removeprefix("--") for option in (*OPTIONS, *LATER))
 """Parameters that cannot be given on a line as others are."""
@@ -80,7 +80,7 @@ def check_tools(context: click.Context, what: tuple[str, ...], explain: str | No
 def _wanted(words: Sequence[str], said: Globals, discovery: Discovery) -> tuple[list[Target], list[Listing]]:
     """What is to be checked where it lies, and what only as it was loaded."""
     from haft.authoring.check import targets_of
-    from haft.sources.amp_toolbox.finding import PROJECT
+    from haft.service import PROJECT
 
     targets: list[Target] = []
     loaded: list[Listing] = []
@@ -146,8 +146,7 @@ def _checked(
 
 
 def _discovery(said: Globals) -> Discovery:
-    from haft.config.config import load_config
-    from haft.toolsets.discovery import Discovery
+    from haft.service import Discovery, load_config
 
     discovery = Discovery(workspace_of(said), state_home(), os.environ)
     discovery.configure(load_config(workspace_of(said), os.environ, trust_home=state_home().path))

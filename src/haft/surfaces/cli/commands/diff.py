@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import click
 
@@ -23,9 +23,7 @@ from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, vis
 from haft.surfaces.cli.words.run_names import complete_run
 
 if TYPE_CHECKING:
-    from haft.changes.committing.manifest import Altered
-    from haft.changes.diff.difference import FileDifference
-    from haft.runs import RunRecord
+    from haft.service import FileDifference, RunRecord
 
 Form = Literal["patch", "stat"]
 
@@ -56,7 +54,7 @@ class KeptChanges(Protocol[Kept]):
     """Where change sets and their content are kept."""
 
     def find(self, run: str, /) -> Kept: ...
-    def read(self, change_set: Kept, altered: Altered, side: Literal["before", "after"], /) -> BinaryIO | None: ...
+    def differences(self, found: Kept, /) -> Iterable[FileDifference]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +95,13 @@ def print_diff(said: Globals, run: str, stat: bool) -> None:
 
 def print_changes(kept: KeptChanges[Kept], run: str, said: Globals, form: Form) -> None:
     """The change set of `run`, as the options want it."""
-    from haft.changes.diff.difference import differences
-
     found = kept.find(run)
-    _print(found, differences(found.entries, lambda altered, side: kept.read(found, altered, side)), said, form)
+    _print(found, kept.differences(found), said, form)
 
 
 def _recorded(run: RunRecord) -> Recorded:
     """A run without a change set: it changed nothing, nothing watched it, or its changes were thrown away."""
-    from haft.changes.diff.difference import FileDifference
+    from haft.service import FileDifference
 
     changes = run.record["changes"]
     files = tuple(
@@ -122,7 +118,7 @@ def _recorded(run: RunRecord) -> Recorded:
 
 
 def _print(found: ChangeSet, each_file: Iterable[FileDifference], said: Globals, form: Form) -> None:
-    from haft.changes.diff.diffstat import stat_lines
+    from haft.service import stat_lines
 
     if said.json:
         facts(_gathered(found, each_file))

@@ -17,8 +17,7 @@ from haft.surfaces.cli.screen.printing import facts, lines
 from haft.surfaces.cli.screen.terminal import one_line, styled
 
 if TYPE_CHECKING:
-    from haft.config.ownership import Stranger
-    from haft.service.checks import Check
+    from haft.service import Check, Stranger
 
 _STYLES = {"ok": "good", "warn": "warn", "broken": "bad"}
 
@@ -46,8 +45,7 @@ def examine(context: click.Context) -> None:
 
 def _workspace(said: Globals) -> tuple[str | None, list[Check]]:
     """The workspace, and those that do not count."""
-    from haft.service import find_workspace
-    from haft.service.checks import Check
+    from haft.service import Check, find_workspace
 
     if said.workspace is not None:
         return said.workspace, []

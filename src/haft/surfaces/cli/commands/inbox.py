@@ -25,8 +25,7 @@ from haft.surfaces.cli.screen.terminal import framed, one_line
 from haft.surfaces.cli.words.times import lasted
 
 if TYPE_CHECKING:
-    from haft.policy.approval import Waiting
-    from haft.service.inbox import InboxFacade, Reply
+    from haft.service import InboxFacade, Reply, Waiting
 
 MOST: Final = 50
 
@@ -36,7 +35,7 @@ MOST: Final = 50
 @click.pass_obj
 def list_inbox(said: Globals, everywhere: bool) -> None:
     """The calls that wait for a person in this workspace, oldest first, each shown whole."""
-    from haft.service.inbox import to_json
+    from haft.service import to_json
 
     workspace = None if everywhere else os.path.realpath(workspace_of(said))
     with _inbox() as inbox:
@@ -84,8 +83,7 @@ def _shown(waiting: Waiting) -> Iterator[str]:
 @contextlib.contextmanager
 def _inbox() -> Iterator[InboxFacade | None]:
     """The inbox, dead hosts cleaned up; None where there is no state yet."""
-    from haft.service.inbox import InboxFacade
-    from haft.service.reading import has_state
+    from haft.service import InboxFacade, has_state
 
     home = state_home()
     if not has_state(home):
@@ -101,8 +99,7 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     from click.shell_completion import CompletionItem
 
     from haft.contracts import HaftError
-    from haft.service.inbox import InboxFacade
-    from haft.service.reading import has_state
+    from haft.service import InboxFacade, has_state
 
     try:
         home = state_home()
@@ -219,8 +216,7 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
 
 def _require_grantable(waiting: Waiting) -> None:
     """The network can be opened to calls of that workspace."""
-    from haft.service import load_config
-    from haft.service.misuse import never_granted
+    from haft.service import load_config, never_granted
 
     source = load_config(waiting.workspace, os.environ, trust_home=state_home().path).never_network
     if source is not None:
@@ -230,16 +226,13 @@ def _require_grantable(waiting: Waiting) -> None:
 def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], said: Globals) -> None:
     """`InvalidArguments` where the tool cannot be called with them. One that only the asking program knows is judged
     there."""
-    from haft.contracts import InvalidArguments
-    from haft.schema import validator_for
+    from haft.service import check_arguments
     from haft.surfaces.cli.commands.tools import listings
 
     tool = waiting.shown["tool"]
     spec = next((one.spec for one in listings(said) if one.spec.name == tool and one.enabled), None)
     if spec is not None and not spec.preprocesses:
-        validator = validator_for(spec.input_schema)
-        if not validator.is_valid(arguments):
-            raise InvalidArguments(tool, validator.problems(arguments))
+        check_arguments(spec, arguments)
 
 
 def _require_choice(waiting: Waiting, *, is_open: bool) -> None:

@@ -23,7 +23,7 @@ from haft.surfaces.cli.words.run_names import complete_run, complete_status
 from haft.surfaces.cli.words.times import clock, lasted, moment, since
 
 if TYPE_CHECKING:
-    from haft.runs import RunRecord
+    from haft.service import RunRecord
 
 ROOMY: Final = 100
 """Columns from which a line has room for everything."""
@@ -48,7 +48,7 @@ MOST_FILES: Final = 100
 @click.pass_obj
 def log_runs(said: Globals, /, after: str | None, status: str | None, path: str | None, **wanted: Any) -> None:
     """Runs of every process, newest first. With `-w` only those of that workspace."""
-    from haft.runs import Filter
+    from haft.service import Filter
 
     if status is not None and status not in STATUSES:
         near = near_miss(status, STATUSES)

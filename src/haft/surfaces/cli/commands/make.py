@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from haft.authoring.making import (
+from haft.authoring import (
     DEFAULT_KIND,
     KINDS,
     Made,
@@ -18,11 +18,12 @@ from haft.authoring.making import (
     check_name,
     global_toolbox,
     make,
+    obstacles,
     project_folder,
     skill_toolbox,
+    toolbox_at,
 )
 from haft.contracts import BadUsage
-from haft.sources.amp_toolbox import Place, candidate, standard_places
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
@@ -57,7 +58,7 @@ def make_tool(
     workspace = workspace_of(said)
     directory = _directory(kind, workspace, is_global=is_global, skill=skill, to=to)
     made = make(name, kind, directory, force=force)
-    toolbox = _toolbox(kind, directory, workspace)
+    toolbox = toolbox_at(kind, directory, workspace)
     registered = f"tb__{name}" if toolbox is not None or skill is not None else None
     called = made.path if toolbox is None else f"tb__{name}"
     shown = {
@@ -73,7 +74,7 @@ def make_tool(
         facts(shown)
     else:
         lines([one_line(made.path)])
-    for warning in (*made.warnings, *(_obstacles(name, toolbox, workspace) if toolbox is not None else ())):
+    for warning in (*made.warnings, *(obstacles(name, toolbox, workspace) if toolbox is not None else ())):
         warn(warning)
     if not said.quiet:
         for note in _notes(made, kind, directory, workspace, skill, is_found=toolbox is not None):
@@ -114,27 +115,6 @@ def _directory(kind: ToolKind, workspace: str, *, is_global: bool, skill: str | 
     if skill is not None:
         return skill_toolbox(skill, workspace, os.environ)
     return global_toolbox(os.environ) if is_global else project_folder(kind, workspace)
-
-
-def _toolbox(kind: ToolKind, directory: str, workspace: str) -> Place | None:
-    """The directory as one that toolbox tools are looked for in; None where it is none."""
-    if kind.format != "amp-toolbox":
-        return None
-    places = standard_places(os.environ, workspace)
-    return next((one for one in places if os.path.realpath(one.directory) == os.path.realpath(directory)), None)
-
-
-def _obstacles(name: str, toolbox: Place, workspace: str) -> Iterator[str]:
-    """Why it may not be found all the same."""
-    path = os.path.join(toolbox.directory, name)
-    problem = candidate(path, toolbox).problem
-    if problem is not None:
-        yield f"{path} will not be found: {problem}"
-    named = [os.path.join(one.directory, name) for one in standard_places(os.environ, workspace)]
-    there = [one for one in named if os.path.isfile(one)]
-    others = [one for one in there if not os.path.samefile(one, path)]
-    if others:
-        yield f"there is {others[0]} too: where both say the same name, {there[0]} counts"
 
 
 def _notes(

@@ -21,7 +21,7 @@ from haft.surfaces.cli.screen.terminal import is_terminal, visible
 from haft.surfaces.cli.words.run_names import complete_run
 
 if TYPE_CHECKING:
-    from haft.runs import Frame
+    from haft.service import Frame
 
 MOST_IN_JSON: Final = 10_000_000
 LONGEST_LINE: Final = 1_000_000

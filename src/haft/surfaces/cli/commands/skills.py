@@ -34,12 +34,11 @@ from haft.surfaces.cli.screen.skill_words import (
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line, visible
 
 if TYPE_CHECKING:
-    from haft.sources.skills import Activations, Skill, Skills
+    from haft.service import Activations, Skill, Skills
 
 
 def _opened(said: Globals) -> tuple[Skills, Activations]:
-    from haft.service import check_workspace
-    from haft.sources.skills import Activations, Skills
+    from haft.service import Activations, Skills, check_workspace
 
     home = state_home().path
     workspace = check_workspace(workspace_of(said), home)
@@ -215,7 +214,7 @@ def install_skill(said: Globals, source: str, is_global: bool, force: bool) -> N
 
 
 def _servers(skill: Skill) -> list[str]:
-    from haft.sources.skills.reading import server_names
+    from haft.service import server_names
 
     try:
         return server_names(skill)

@@ -18,9 +18,7 @@ from haft.surfaces.cli.screen.terminal import visible
 from haft.surfaces.cli.words.times import clock
 
 if TYPE_CHECKING:
-    from haft.changes.store.measuring import Held, Usage
-    from haft.service import StoreFacade
-    from haft.service.store import Tidied
+    from haft.service import Held, StoreFacade, Tidied, Usage
 
 _PARTS: Final = {
     "originals": "what calls replaced, as it was",
@@ -39,9 +37,7 @@ _DAY: Final = 86_400.0
 @contextlib.contextmanager
 def _store() -> Iterator[StoreFacade | None]:
     """What is kept, dead hosts cleaned up; None where there is no state yet."""
-    from haft.service import StoreFacade, load_config
-    from haft.service.housekeeping import bounds_of
-    from haft.service.reading import has_state
+    from haft.service import StoreFacade, bounds_of, has_state, load_config
 
     home = state_home()
     if not has_state(home):
@@ -80,7 +76,7 @@ def _nothing(said: Globals) -> None:
 
 
 def _print_usage(usage: Usage) -> None:
-    from haft.changes.store.measuring import in_words
+    from haft.service import in_words
 
     parts = [(name, size) for name, size in usage.parts().items() if size or name in ("originals", "contents")]
     table([(_dashed(name), in_words(size), _PARTS[name]) for name, size in parts])
@@ -132,7 +128,7 @@ def prune_store(said: Globals, dry_run: bool) -> None:
 
 
 def _print_pruned(done: Tidied, *, dry_run: bool) -> None:
-    from haft.changes.store.measuring import in_words
+    from haft.service import in_words
 
     pruned, outputs = done.pruned, done.outputs
     calls = [each for each in pruned.runs if each.row.verb == "call"]

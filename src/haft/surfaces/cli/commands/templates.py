@@ -22,7 +22,6 @@ from haft.surfaces.cli.screen.terminal import is_terminal, one_line
 from haft.surfaces.cli.words.template_places import (
     DEFAULT,
     Places,
-    Standing,
     environments_of,
     is_own,
     places_of,
@@ -32,6 +31,7 @@ from haft.surfaces.cli.words.template_places import (
 if TYPE_CHECKING:
     from haft.authoring.check import Report
     from haft.authoring.studio.places import Placed
+    from haft.service import TemplateStanding
 
 
 def complete_templates(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
@@ -157,7 +157,7 @@ def list_templates(said: Globals, inside: str | None) -> None:
     places = places_of(said)
     directories = places.directories if inside is None else [os.path.abspath(inside)]
     environments = environments_of(said)
-    found: list[tuple[Placed, list[str], Standing]] = []
+    found: list[tuple[Placed, list[str], TemplateStanding]] = []
     usable: list[Placed] = []
     rows = [_HEADER]
     for one in (one for place in directories for one in templates_in(place)):
@@ -186,7 +186,9 @@ def list_templates(said: Globals, inside: str | None) -> None:
 _HEADER: Final = ("NAME", "TOOL", "WORKFLOW", "ENVIRONMENT", "FOLDER")
 
 
-def _row(one: Placed, problems: Sequence[str], standing: Standing, *, taken: int) -> tuple[str, str, str, str, str]:
+def _row(
+    one: Placed, problems: Sequence[str], standing: TemplateStanding, *, taken: int
+) -> tuple[str, str, str, str, str]:
     if problems:
         state = "broken" if len(problems) > taken else "duplicate"
     else:
@@ -194,7 +196,7 @@ def _row(one: Placed, problems: Sequence[str], standing: Standing, *, taken: int
     return (one.name, one.slug, one.workflow or "-", state, one.folder)
 
 
-def _facts(one: Placed, problems: Sequence[str], standing: Standing) -> dict[str, Any]:
+def _facts(one: Placed, problems: Sequence[str], standing: TemplateStanding) -> dict[str, Any]:
     return {**one.to_json(problems), "environment": standing.environment is not None, "cold": standing.cold}
 
 

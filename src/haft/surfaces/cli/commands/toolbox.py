@@ -20,9 +20,8 @@ from haft.surfaces.cli.screen.printing import facts, lines, say, warn
 from haft.surfaces.cli.screen.terminal import one_line
 
 if TYPE_CHECKING:
+    from haft.authoring.toolbox import Command, Form
     from haft.authoring.toolbox.placing import Placed
-    from haft.sources.cli.asking import Form
-    from haft.sources.cli.spec import Command
 
 
 @click.command("wrap", cls=HaftCommand)
@@ -75,7 +74,7 @@ def wrap_program(
 
 
 def _from_file(spec: str, program: str | None, prefix: str | None) -> list[Command]:
-    from haft.sources.cli.spec_file import read_spec_file
+    from haft.authoring.toolbox import read_spec_file
 
     commands = read_spec_file(spec, prefix=prefix)
     return [{**command, "program": [program]} for command in commands] if program else commands
@@ -91,8 +90,8 @@ def _asked(
     *,
     pin: bool,
 ) -> list[Command]:
-    from haft.sources.cli.asking import ask_commands
-    from haft.toolsets.looking import looking_launcher
+    from haft.authoring.toolbox import ask_commands
+    from haft.service import looking_launcher
 
     tell_what_is_logged(said)
     with looking_launcher(workspace_of(said), state_home()) as launcher:
@@ -160,14 +159,6 @@ def _tell(placed: list[Placed], said: Globals) -> None:
 
 def _found_here(directory: str, placed: list[Placed], said: Globals) -> list[str]:
     """What the executables are called in this workspace, where their directory is one that is searched."""
-    from haft.config.config import load_config
-    from haft.contracts import clean_tool_name
-    from haft.sources.amp_toolbox.tool import PREFIX
-    from haft.toolsets.discovery import Discovery
+    from haft.service import ListedTools
 
-    workspace, home = workspace_of(said), state_home()
-    discovery = Discovery(workspace, home, os.environ)
-    discovery.configure(load_config(workspace, os.environ, trust_home=home.path))
-    if not discovery.searches(directory, "amp-toolbox"):
-        return []
-    return [clean_tool_name(PREFIX + one.name) for one in placed]
+    return ListedTools(workspace_of(said), state_home()).names_in(directory, [one.name for one in placed])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final, get_args
 
 import click
@@ -26,34 +26,19 @@ from haft.surfaces.cli.words.definitions import FORMS, after_dashes, parameter_l
 def listings(said: Globals | None = None, *, asking: bool = True, thread: str | None = None) -> list[Listing]:
     """Every tool that there is for a workspace, those that cannot be called too. With `asking`, files that are new are
     asked what they are; else nothing is started."""
-    from haft.config.standing import is_configured
-    from haft.registry import Catalogue
+    from haft.service import ListedTools
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import tell_ignored, workspace_of
-    from haft.toolsets.catalogue import fill_catalogue
-    from haft.toolsets.discovery import Discovery
 
     said = said or Globals(quiet=True)
-    workspace, home = workspace_of(said), state_home()
-    discovery = Discovery(workspace, home, os.environ)
-    config = None
-    why_off: Callable[[ToolSpec], str | None] = lambda _spec: None  # noqa: E731  a default, not a function of its own
-    if is_configured(workspace, os.environ):
-        from haft.config.config import load_config
-
-        config = load_config(workspace, os.environ, trust_home=home.path)
-        enablement = config.enablement
-        why_off = lambda spec: enablement.why_not(spec.name, spec.kind)  # noqa: E731
-        discovery.configure(config)
-        if asking:
-            tell_ignored(config, said)
-    catalogue = Catalogue(why_off, discovery.why_inactive)
-    fill_catalogue(catalogue, builtin=discovery.fill_builtin)
-    if discovery.fill(catalogue) and asking:
+    tools = ListedTools(workspace_of(said), state_home())
+    if asking and tools.config is not None:
+        tell_ignored(tools.config, said)
+    if tools.fill() and asking:
         from haft.surfaces.cli.person.asking import ask_now
 
-        ask_now(discovery, catalogue, workspace, home, config, said)
-    return catalogue.listings(all=True, thread=thread)
+        ask_now(tools, said)
+    return tools.listings(thread)
 
 
 def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
@@ -78,7 +63,7 @@ def find_listing(name: str, said: Globals | None = None) -> Listing:
     for listing in sorted(found, key=lambda one: not one.enabled):
         if listing.spec.name == name:
             return listing
-    from haft.registry import unknown_tool
+    from haft.service import unknown_tool
 
     raise unknown_tool(name, found)
 
@@ -90,12 +75,9 @@ def is_path(name: str) -> bool:
 
 def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
     """The tool at a path, whether a toolbox has it or not."""
-    from haft.config.config import load_config
-    from haft.config.standing import is_configured
+    from haft.service import ListedTools
     from haft.surfaces.cli.home import state_home
-    from haft.surfaces.cli.person.asking import ask_one
     from haft.surfaces.cli.place import workspace_of
-    from haft.toolsets.discovery import Discovery
 
     full = os.path.abspath(os.path.expanduser(path))
     there = [listing for listing in found if listing.spec.origin == full and listing.enabled]
@@ -104,11 +86,7 @@ def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
         raise BadUsage(f"{full} is several tools: {named}", hint="name one of them")
     if there:
         return there[0]
-    workspace, home = workspace_of(said), state_home()
-    discovery = Discovery(workspace, home, os.environ)
-    if is_configured(workspace, os.environ):
-        discovery.configure(load_config(workspace, os.environ, trust_home=home.path))
-    one = ask_one(discovery, full, workspace, home)
+    one = ListedTools(workspace_of(said), state_home()).ask_one(full)
     return Listing(one.spec, one.state, one.reason)
 
 
@@ -141,8 +119,7 @@ def list_tools(said: Globals, source: str | None, everything: bool) -> None:
 @click.pass_obj
 def search_tools(said: Globals, words: tuple[str, ...]) -> None:
     """Find tools by name, description and parameters, the best first."""
-    from haft.registry import search
-    from haft.sources.answers import NOT_ASKED
+    from haft.service import NOT_ASKED, search
 
     every = listings(said, asking=False)
     found = search((listing for listing in every if listing.enabled), " ".join(words))
@@ -177,35 +154,17 @@ def show_tool(said: Globals, name: str, form: str | None) -> None:
 
 def _withheld(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
     """The variables that a tool names, that are set here, and that no rule for all its calls passes on."""
-    from haft.contracts.variables import withheld
-    from haft.files.withheld import variables_of
-
-    named = variables_of(spec)
-    return withheld(named, os.environ, {*spec.grants.env, *_granted(spec, said)}) if named else ()
-
-
-def _granted(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
-    from haft.config.standing import is_configured
+    from haft.service import withheld_from
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of
 
-    workspace = workspace_of(said)
-    if not is_configured(workspace, os.environ):
-        return ()
-    from haft.config.config import load_config
-    from haft.policy.rules.standing import RUNNING, granted_to
-
-    rules = load_config(workspace, os.environ, trust_home=state_home().path).rules
-    return granted_to((spec.name,), spec.kind, rules, RUNNING).env
+    return withheld_from(spec, workspace_of(said), state_home())
 
 
 def _held(spec: ToolSpec) -> dict[str, Any] | None:
-    """What an approval of a tool holds for; None where none is needed for what the tool is."""
-    if spec.is_vouched_for:
-        return None
-    from haft.policy.approval.pins import held_files, loaded_files
+    from haft.service import approval_of
 
-    return {"files": held_files(spec), "unresolved": list(loaded_files(spec).unresolved)}
+    return approval_of(spec)
 
 
 def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
@@ -302,7 +261,7 @@ def _described(listing: Listing, withheld: tuple[str, ...], said: Globals) -> It
     yield ""
     yield from _IN_PROCESS if spec.hosting == "in-process" else _IN_SANDBOX
     if withheld:
-        from haft.files.withheld import grant_words as passing_words
+        from haft.service import grant_words as passing_words
 
         yield ""
         are = "is" if len(withheld) == 1 else "are"

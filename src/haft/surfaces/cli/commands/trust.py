@@ -7,15 +7,13 @@ kept are the same bytes, read once. Trust ends when the file changes.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import BadConfig, BadUsage, Rejected
+from haft.contracts import BadUsage, Rejected
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import workspace_of
@@ -23,8 +21,7 @@ from haft.surfaces.cli.screen.printing import facts, lines, say
 from haft.surfaces.cli.screen.terminal import framed, is_terminal, styled, visible
 
 if TYPE_CHECKING:
-    from haft.config.files import ConfigFile
-    from haft.config.narrowing import Ignored
+    from haft.service import ConfigFile, Ignored, Proposal, TrustChange
 
 
 @click.command("trust", cls=HaftCommand)
@@ -47,9 +44,9 @@ def trust_workspace(said: Globals, directory: str | None, is_revoked: bool, is_a
 
 
 def _revoke(workspace: str, said: Globals) -> None:
-    from haft.config.trusting import revoke
+    from haft.service import TrustFacade
 
-    changed = revoke(state_home().path, workspace)
+    changed = TrustFacade(workspace, state_home()).revoke()
     if said.json:
         facts(_told(workspace, None, None, is_trusted=False, changed=changed, widens=()))
     else:
@@ -57,66 +54,38 @@ def _revoke(workspace: str, said: Globals) -> None:
 
 
 def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
-    from haft.config.config import configured, not_trusted_before
-    from haft.config.files import workspace_config
-    from haft.config.ownership import stranger_in
-    from haft.config.standing import WORKSPACE_FILES
-    from haft.config.trusted_texts import since_trusted, text_to_keep
-    from haft.config.trusting import is_chosen, is_trusted, trust, trusted_text, was_trusted
-    from haft.service import check_workspace, user_name
+    from haft.service import TrustFacade, this_user
 
-    home = state_home().path
-    workspace = check_workspace(workspace, home)
-    file = workspace_config(workspace)
-    stranger = stranger_in(workspace)
-    if file is None and stranger is None:
-        raise BadUsage(f"there is no {' or '.join(WORKSPACE_FILES)} in {workspace}: there is nothing to trust")
-    widens: Sequence[Ignored] = ()
-    kept_out: Sequence[Ignored] = ()
-    if file is not None:
-        untrusted = configured(workspace, file, os.environ, trusted=False)
-        _require_sound(untrusted)
-        with contextlib.suppress(BadConfig):  # What is wrong with it is said before it is trusted.
-            # What no trust makes count, because the person's own settings forbid it.
-            kept_out = configured(workspace, file, os.environ, trusted=True).ignored
-        names = {(one.name, one.source) for one in kept_out}
-        widens = [one for one in untrusted.ignored if (one.name, one.source) not in names]
-    what = workspace if file is None else file.path
-    counts = file is None or not widens or is_trusted(home, workspace, file)
-    if counts and (stranger is None or is_chosen(home, workspace)):
-        trusted = bool(widens) or stranger is not None
+    facade = TrustFacade(workspace, state_home())
+    found = facade.look()
+    file, widens, what = found.file, found.widens, found.what
+    if found.counts:
+        trusted = bool(widens) or found.stranger is not None
         why = "is trusted already" if trusted else "widens nothing: it counts as it is"
         if said.json:
-            facts(_told(workspace, file, None, is_trusted=trusted, changed=False, widens=widens))
+            facts(_told(found.workspace, file, None, is_trusted=trusted, changed=False, widens=widens))
         else:
             lines([visible(f"{what} {why}")])
         return
     if not is_agreed:
-        owner = None if stranger is None else stranger.sentence()
-        change = None if file is None else since_trusted(trusted_text(home, workspace, file), file, os.environ)
-        difference = () if change is None else change.difference
-        _show(what, file, owner, difference, changed=was_trusted(home, workspace))
-        new = not_trusted_before(widens, change if difference else None, os.environ)
-        for line in (*_widening(new, "would count"), *_kept_out(kept_out, "would not count")):
-            say(line)
-        if len(new) < len(widens):
-            say(f"and what counted before it changed: {len(widens) - len(new)} more")
-        _ask(what, is_file=file is not None)
-    if file is not None:
-        _require_sound(configured(workspace, file, os.environ, trusted=True))
-    text = None if file is None else text_to_keep(file, os.environ)
-    digest = trust(home, workspace, file, user_name(), text)
+        _show_and_ask(found, facade.since_trusted(found))
+    digest = facade.trust(found, this_user())
     if said.json:
-        facts(_told(workspace, file, digest, is_trusted=True, changed=True, widens=widens))
+        facts(_told(found.workspace, file, digest, is_trusted=True, changed=True, widens=widens))
         return
     as_it_is = "" if digest is None else f" as it is now (sha256 {digest})"
     lines([visible(f"{what} is trusted{as_it_is}"), *_widening(widens, "counts now")])
-    lines(_kept_out(kept_out, "does not count"))
+    lines(_kept_out(found.kept_out, "does not count"))
 
 
-def _require_sound(config: Any) -> None:
-    """What would stop every command afterwards is said before."""
-    _ = config.rules, config.enablement
+def _show_and_ask(found: Proposal, since: TrustChange) -> None:
+    owner = None if found.stranger is None else found.stranger.sentence()
+    _show(found.what, found.file, owner, since.difference, changed=since.was_trusted)
+    for line in (*_widening(since.new, "would count"), *_kept_out(found.kept_out, "would not count")):
+        say(line)
+    if len(since.new) < len(found.widens):
+        say(f"and what counted before it changed: {len(found.widens) - len(since.new)} more")
+    _ask(found.what, is_file=found.file is not None)
 
 
 def _show(what: str, file: ConfigFile | None, owner: str | None, difference: Sequence[str], *, changed: bool) -> None:

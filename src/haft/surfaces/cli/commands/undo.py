@@ -123,8 +123,7 @@ def _reverse(context: click.Context, wanted: Wanted) -> None:
 
 def _found(wanted: Wanted, said: Globals) -> tuple[str, Wanted]:
     """The workspace that the runs changed, and the runs by their whole names. A named one is found from anywhere."""
-    from haft.service import user_name
-    from haft.service.changes import nothing_to, rows_for
+    from haft.service import nothing_to, rows_for, user_name
 
     here = "" if wanted.runs else os.path.realpath(workspace_of(said))
     with history() as kept, change_sets() as changes:

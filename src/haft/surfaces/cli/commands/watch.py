@@ -31,7 +31,7 @@ def watch_run(context: click.Context, run: str) -> None:
     """Follow a run of any process: its output on stdout, its states and progress on stderr. Exits as the run does. With
     --json every event is one line, the outcome last."""
     said = context.find_object(Globals) or Globals()
-    from haft.runs import follow
+    from haft.service import follow
 
     show = _Stream() if said.json else _Show(said)
     with history_with(run) as kept:

@@ -65,7 +65,7 @@ def approver_here(interrupts: Interrupts, workspace: str, display: Display, last
 
 def _tell_called_off(request: ApprovalRequest) -> None:
     """Why the question stands there without an answer."""
-    from haft.service.inbox import answered_by
+    from haft.service import answered_by
     from haft.surfaces.cli.home import state_home
 
     by = None if request.id is None else answered_by(state_home(), request.id)

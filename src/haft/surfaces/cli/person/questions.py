@@ -18,7 +18,7 @@ from haft.surfaces.cli.screen.terminal import framed, one_line, styled, visible
 from haft.surfaces.cli.screen.walls import walls_words
 
 if TYPE_CHECKING:
-    from haft.policy.approval import Waiting
+    from haft.service import Waiting
 
 MOST_LINES: Final = 200
 """Of a difference, in a question."""

@@ -11,7 +11,7 @@ from haft.surfaces.cli.screen.printing import say
 from haft.surfaces.cli.screen.terminal import one_line
 
 if TYPE_CHECKING:
-    from haft.pipeline import Run
+    from haft.service import Run
 
 MOST: Final = 50
 """Paths that a person is shown."""

@@ -10,7 +10,7 @@ from haft.surfaces.cli.screen.terminal import one_line
 
 if TYPE_CHECKING:
     from haft.contracts import Listing
-    from haft.sources.skills import Activations, Skill
+    from haft.service import Activations, Skill
 
 
 def joining(skill: Skill, listings: Sequence[Listing]) -> tuple[list[str], dict[str, str]]:

@@ -19,7 +19,7 @@ _BOOLEANS: Final = ("true", "false", "yes", "no", "1", "0")
 
 def arguments(line: Line, tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the call. A parameter given by its name wins over the same key in `--args`."""
-    from haft.schema import coerce
+    from haft.service import coerce
 
     hidden = hidden_parameter(line, tool, schema)
     if hidden is not None:

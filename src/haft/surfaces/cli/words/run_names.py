@@ -17,8 +17,7 @@ def complete_run(_ctx: click.Context, _parameter: click.Parameter, incomplete: s
     from click.shell_completion import CompletionItem
 
     from haft.contracts import HaftError
-    from haft.runs import Filter
-    from haft.service import open_history
+    from haft.service import Filter, open_history
     from haft.surfaces.cli.home import state_home
 
     try:

@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import BadUsage, CallError
-from haft.files import Root
-from haft.sources.skills.skill import lies_in
+from haft.contracts import BadUsage
+from haft.service import lies_in
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 
 if TYPE_CHECKING:
-    from haft.service import Config
-    from haft.toolsets.environments import TemplateEnvironments
+    from haft.service import Config, TemplateEnvironments, TemplateStanding
 
 DEFAULT: Final = "templates"
 _PATHS: Final = "templates.paths"
@@ -74,13 +72,14 @@ class Places:
 
 def _inside(path: str, workspace: str) -> str:
     """Where it really lies; `BadUsage` where that is outside of the workspace."""
-    root = Root(workspace)
-    try:
-        return os.path.join(root.root, root.locate(path))
-    except CallError as error:
+    from haft.service import really_inside
+
+    found = really_inside(path, workspace)
+    if found is None:
         raise BadUsage(
             f"{path} leads out of the workspace: nothing is installed", hint="`--to DIR` names the directory"
-        ) from error
+        )
+    return found
 
 
 def places_of(said: Globals) -> Places:
@@ -98,39 +97,16 @@ def places_of(said: Globals) -> Places:
 
 def environments_of(said: Globals) -> TemplateEnvironments:
     """The environments of the templates here: looked at, or made."""
-    from haft.service import load_config
-    from haft.toolsets.environments import TemplateEnvironments
+    from haft.service import template_environments
 
-    home, workspace = state_home(), workspace_of(said)
-    config = load_config(workspace, os.environ, trust_home=home.path)
-    return TemplateEnvironments(config, home.path, os.environ, workspace)
+    return template_environments(workspace_of(said), state_home())
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a template's calls run in."""
-
-    environment: str | None
-    """The environment, if there is one that is current."""
-    cold: str | None
-    """Why it is started anew for each call, as far as anybody found out."""
-
-
-def standing_of(folder: str, said: Globals, environments: TemplateEnvironments | None = None) -> Standing:
+def standing_of(folder: str, said: Globals, environments: TemplateEnvironments | None = None) -> TemplateStanding:
     """What is known of a template that lies in a folder. Nothing is started."""
-    import hashlib
+    from haft.service import template_standing
 
-    from haft.toolsets.environments.cold import why_cold
-
-    found = (environments or environments_of(said)).current(folder)
-    if found is None:
-        return Standing(None, None)
-    try:
-        with open(os.path.join(folder, "tool.py"), "rb") as file:
-            version = f"{hashlib.sha256(file.read()).hexdigest()} {found.mark}"
-    except OSError:
-        return Standing(found.root, None)
-    return Standing(found.root, why_cold(state_home().path, folder, version))
+    return template_standing(folder, environments or environments_of(said), state_home())
 
 
 def is_own(folder: str, said: Globals) -> bool:

@@ -41,9 +41,9 @@ def how_long(named: str | None, terminal: str | None) -> str | None:
 
 def with_scratch_note(outcome: Outcome) -> Outcome:
     """The outcome of a call whose thread nobody else has, with a note where it missed something in its `/tmp`."""
-    from haft.sandbox.thread_scratch import not_found
+    from haft.service import missed_scratch
 
-    if outcome.walls.scratch is None or not any(not_found(f"{outcome.output}\n{outcome.stderr}")):
+    if not missed_scratch(outcome):
         return outcome
     return replace(outcome, notes=(*outcome.notes, OWN_TMP))
 

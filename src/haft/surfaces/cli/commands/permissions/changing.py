@@ -5,24 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.config.standing import user_file
 from haft.contracts import BadConfig, BadUsage, ToolSpec
-from haft.surfaces.cli.commands.permissions.own_file import OwnFile
-from haft.surfaces.cli.commands.permissions.toml_text import with_rule, without_rule
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
 from haft.surfaces.cli.screen.terminal import one_line
 
-_REMEMBERED: Final = re.compile(r"remembered:([0-9]{1,18})")
-_PLACED: Final = re.compile(r"(.+):([0-9]{1,9})")
+if TYPE_CHECKING:
+    from haft.service import RuleChange
 
 
 @click.command("add", cls=HaftCommand)
@@ -56,8 +52,7 @@ def add_rule(
     written, with a warning, since the tool may come later. Patterns: `*` is anything, `/…/` is a
     regular expression, a repeated ARG means any of them; an argument that is a command is held against each simple
     command of the line."""
-    from haft.policy.rules.missing import what_is_missing
-    from haft.policy.rules.reading import rule_from
+    from haft.service import RuleChanges, this_user
 
     specs = _specs()
     rule: dict[str, Any] = {"tool": tool}
@@ -70,29 +65,18 @@ def add_rule(
         rule["grant"] = grant
     if more["dangers"]:
         rule["dangers"] = list(more["dangers"])
-    file = _file_in(place, said)
-    file.check(file.text, workspace_or_none(said))
-    text, line = with_rule(file.text, rule, is_first=is_first)
-    source = f"{file.shown}:{line}"
-    try:
-        file.check(text, workspace_or_none(said))
-        _require_fitting(rule, specs, source)
-    except BadConfig as error:
-        why = error.message.removeprefix(f"{source}: ")  # Nothing is written there.
-        raise BadUsage(f"the rule was not written: {why}", hint=error.hint) from error
-    lost = place == "workspace" and _loses_trust(file, file.text, said)
-    file.write(text)
-    written = f"{file.path if place == 'workspace' else file.shown}:{line}"
-    _tell(said, {"source": source, "file": file.path, "line": line, "rule": rule}, f"added at {written}")
+    in_workspace = place == "workspace"
+    rules = RuleChanges(workspace_of(said) if in_workspace else workspace_or_none(said), state_home(), this_user())
+    added = rules.add(rule, specs, in_workspace=in_workspace, is_first=is_first)
+    _tell(said, added, f"added at {added.place}")
     if place == "workspace" and not said.quiet and (action not in ("ask", "reject") or grant):
         say("it is the workspace's rule: it counts after `haft trust`, for you and for whoever else works there")
-    _tell_trust_lost(lost, said)
+    _tell_trust_lost(added, said)
     for name in more["env"]:
         if name not in os.environ:
             warn(f"{name} is not set here: set {name} before a call that needs it")
-    missing = what_is_missing(rule_from(rule, origin="user", source=source), specs)
-    if missing is not None:
-        warn(missing)
+    if added.missing is not None:
+        warn(added.missing)
 
 
 @click.command("remove", cls=HaftCommand)
@@ -101,46 +85,21 @@ def add_rule(
 def remove_rule(said: Globals, source: str) -> None:
     """Take away a rule of your own haft.toml or of the workspace's, or an answer that was remembered in this workspace,
     and say which file was changed."""
-    remembered = _REMEMBERED.fullmatch(source)
-    if remembered is not None:
-        _forget(int(remembered[1]), workspace_of(said))
-        _tell(said, {"source": source, "file": None, "line": None, "rule": None}, f"{source} is forgotten")
+    from haft.service import RuleChanges, this_user
+
+    workspace = workspace_of(said) if source.startswith("remembered:") else workspace_or_none(said)
+    removed = RuleChanges(workspace, state_home(), this_user()).remove(source)
+    if removed.file is None:
+        _tell(said, removed, f"{source} is forgotten")
         return
-    placed = _PLACED.fullmatch(source)
-    if placed is None:
-        raise BadUsage(f"`{source[:80]}` names no rule", hint="`haft permissions list` shows where each is written")
-    file = _file_named(placed[1], said)
-    line = int(placed[2])
-    rules = file.tables()
-    try:
-        number = file.lines().index(line)
-    except ValueError:
-        raise BadUsage(
-            f"no rule begins at line {line} of {file.path}", hint="`haft permissions list` shows where each is written"
-        ) from None
-    text = without_rule(file.text, number)
-    try:
-        file.check(text, workspace_or_none(said))
-    except BadConfig as error:
-        raise BadUsage(f"the rule was not removed: {error.message}", hint=error.hint) from error
-    is_own = file.path == user_file(os.environ)
-    lost = not is_own and _loses_trust(file, text, said)
-    file.write(text)
-    rule = rules[number]
-    shown = json.dumps(rule, default=str, ensure_ascii=False)
-    where = f"{file.shown if is_own else file.path}:{line}"
-    shape = {"source": f"{file.shown}:{line}", "file": file.path, "line": line, "rule": rule}
-    _tell(said, shape, f"removed from {where}: {shown}")
-    _tell_trust_lost(lost, said)
+    shown = json.dumps(removed.rule, default=str, ensure_ascii=False)
+    _tell(said, removed, f"removed from {removed.place}: {shown}")
+    _tell_trust_lost(removed, said)
 
 
-def _file_in(place: str, said: Globals) -> OwnFile:
-    return OwnFile.read() if place == "user" else OwnFile.of_workspace(workspace_of(said))
-
-
-def _tell(said: Globals, shape: Mapping[str, Any], sentence: str) -> None:
+def _tell(said: Globals, change: RuleChange, sentence: str) -> None:
     if said.json:
-        facts(shape)
+        facts(change.to_json())
     else:
         lines([one_line(sentence)])
 
@@ -173,7 +132,7 @@ def _matchers(given: Iterable[str], tool: str, specs: Iterable[ToolSpec]) -> dic
 
 def _matcher(name: str, pattern: str, tool: str, specs: Iterable[ToolSpec]) -> Any:
     """A text, unless the tools that are meant take a number or a boolean there and no text."""
-    from haft.policy.rules.names import name_fits
+    from haft.service import name_fits
     from haft.surfaces.cli.words.definitions import parameters, types_of
 
     types: set[str] = set()
@@ -190,52 +149,6 @@ def _matcher(name: str, pattern: str, tool: str, specs: Iterable[ToolSpec]) -> A
     return value if isinstance(value, bool | int | float) else pattern
 
 
-def _require_fitting(rule: Mapping[str, Any], specs: Iterable[ToolSpec], source: str) -> None:
-    """The arguments that it names are ones that the tools of this machine take."""
-    from haft.policy.rules.never import check_rule
-    from haft.policy.rules.reading import rule_from
-    from haft.policy.rules.shapes import shapes_of
-
-    check_rule(rule_from(rule, origin="user", source=source), shapes_of(specs))
-
-
-def _forget(number: int, workspace: str) -> None:
-    from haft.service.remembered import forget_rule
-
-    if not forget_rule(state_home(), workspace, number):
-        raise BadUsage(f"nothing is remembered as number {number} in {workspace}", hint="`haft permissions list`")
-
-
-def _file_named(named: str, said: Globals) -> OwnFile:
-    """The file that a source names: the user's own, or the workspace's, which sources name by its name alone."""
-    own = OwnFile.read()
-    if named in (own.shown, own.path):
-        return own
-    from haft.config.files import workspace_config
-
-    workspace = workspace_or_none(said)
-    theirs = None if workspace is None else workspace_config(workspace)
-    if workspace is not None and theirs is not None and named in (theirs.path, theirs.shown):
-        return OwnFile.of_workspace(workspace)
-    if named != os.path.basename(own.path):
-        also = "" if theirs is None else f", the workspace's is {theirs.shown}"
-        raise BadUsage(f"`{named[:200]}` is no file with rules of yours", hint=f"your own file is {own.shown}{also}")
-    return own
-
-
-def _loses_trust(file: OwnFile, left: str, said: Globals) -> bool:
-    """Whether a workspace's file is trusted until it is written, and something of `left` counts only by that."""
-    from haft.config.config import configured
-    from haft.config.files import ConfigFile
-    from haft.config.trusting import is_trusted
-
-    workspace = workspace_of(said)
-    if not is_trusted(state_home().path, workspace, ConfigFile(file.path, file.text.encode(), file.shown)):
-        return False
-    now = ConfigFile(file.path, left.encode(), file.shown)
-    return bool(configured(workspace, now, os.environ, trusted=False).ignored)
-
-
-def _tell_trust_lost(lost: bool, said: Globals) -> None:
-    if lost and not said.quiet:
+def _tell_trust_lost(change: RuleChange, said: Globals) -> None:
+    if change.loses_trust and not said.quiet:
         say("the file has changed since you trusted it: what you trusted in it does not count until `haft trust`")

@@ -10,7 +10,6 @@ import click
 
 from haft.contracts import BadConfig, BadUsage
 from haft.surfaces.cli.commands.permissions.changing import workspace_or_none
-from haft.surfaces.cli.commands.permissions.own_file import OwnFile
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.line_input import confirmed
 from haft.surfaces.cli.screen.printing import complain, lines, say
@@ -31,6 +30,8 @@ START: Final = """\
 def edit_rules(said: Globals) -> None:
     """Open your own haft.toml in $VISUAL or $EDITOR. It is checked before it counts: what is broken can be edited
     again, or is thrown away, and the file stays as it was."""
+    from haft.service import OwnFile
+
     file = OwnFile.read()
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout) and is_terminal(sys.stderr)):
         raise BadUsage(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.contracts import NO_GRANTS
 from haft.surfaces.cli.commands.permissions.changing import workspace_or_none
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
@@ -19,8 +18,7 @@ from haft.surfaces.cli.screen.terminal import one_line
 
 if TYPE_CHECKING:
     from haft.contracts import ToolSpec
-    from haft.policy.rules.rule import Rule
-    from haft.service import Config
+    from haft.service import Rule
 
 TRUST: Final = "`haft trust`"
 
@@ -31,12 +29,12 @@ def list_rules(said: Globals) -> None:
     """The rules, in the order in which they count: remembered answers, the workspace's, yours, and what haft does where
     none fits. Of each of these the first that fits counts, and what any of them rejects is rejected. Rules of a
     workspace that is not trusted are marked where they do not count."""
-    from haft.service import load_config
+    from haft.service import listed_rules, load_config
 
     workspace = workspace_or_none(said)
     config = load_config(workspace, os.environ, trust_home=state_home().path)
     specs = () if workspace is None else _specs(said, config.rules)
-    found = [*_remembered(workspace, specs), *_written(config, specs), *_built_in()]
+    found = list(listed_rules(config, workspace, state_home(), specs))
     if said.json:
         facts(found)
         return
@@ -74,64 +72,12 @@ def _matches(rule: dict[str, Any]) -> str:
     return ", ".join(pieces)
 
 
-def _shape(rule: Rule, specs: Sequence[ToolSpec] = (), *, why: str | None = None) -> dict[str, Any]:
-    from haft.policy.rules.missing import what_is_missing
-    from haft.service.permissions import shown_rules
-
-    missing = what_is_missing(rule, specs) if specs else None
-    return {**shown_rules([rule])[0], "rule": rule.words, "counts": why is None, "why": why, "missing": missing}
-
-
 def _specs(said: Globals, rules: Sequence[Rule]) -> list[ToolSpec]:
     """The tools of the workspace. Files that are new are asked what they are only where a rule may mean one of them."""
-    from haft.policy.rules.missing import what_is_missing
+    from haft.service import is_all_there
     from haft.surfaces.cli.commands.tools import listings
 
     quiet = replace(said, quiet=True)
     known = listings(quiet, asking=False)
     ready = [listing.spec for listing in known if listing.enabled]
-    is_all_there = all(what_is_missing(rule, ready) is None for rule in rules)
-    return [listing.spec for listing in (known if is_all_there else listings(quiet))]
-
-
-def _remembered(workspace: str | None, specs: Sequence[ToolSpec]) -> Iterator[dict[str, Any]]:
-    from haft.service.remembered import remembered_rules
-
-    if workspace is not None:
-        for rule in remembered_rules(state_home(), workspace):
-            yield _shape(rule, specs)
-
-
-def _written(config: Config, specs: Sequence[ToolSpec]) -> Iterator[dict[str, Any]]:
-    """Those of files, each file in its own order; what is set aside stands where it is written."""
-    from haft.policy.rules.reading import rules_from
-
-    aside = {one.source: one.why for one in config.ignored if one.name == "permissions"}
-    grants = {one.source: one.why for one in config.ignored if one.name == "permissions.grant"}
-    _ = config.rules  # what is wrong with them is said
-    for one in config.rule_sets:
-        for rule in rules_from(one.tables, origin=one.origin, source=one.source, lines=one.lines):
-            shape = _shape(rule, specs, why=aside.get(rule.source) if one.counting is not None else None)
-            if one.counting is not None and rule.source in grants:
-                shape |= {
-                    "grant": NO_GRANTS.to_json(),
-                    "why": f"without its grant until {TRUST}: before that, {grants[rule.source]}",
-                }
-            elif config.never_network is not None and rule.grant.network:
-                shape["grant"]["network"] = False
-                shape["why"] = f"without the network: `sandbox.network` is `never` ({config.never_network})"
-            yield shape
-
-
-def _built_in() -> Iterator[dict[str, Any]]:
-    from haft.policy.baseline import SOURCE
-    from haft.policy.rules.rule import Rule
-
-    for action, words in (
-        ("allow", "commands that only read pass"),
-        ("allow", "read-only built-in tools pass"),
-        ("allow", "read-only tools of the embedding program pass"),
-        ("ask", "everything else asks"),
-    ):
-        rule = Rule("*", action, source=SOURCE)  # type: ignore[arg-type]
-        yield {**_shape(rule), "origin": "built-in", "rule": words}
+    return [listing.spec for listing in (known if is_all_there(rules, ready) else listings(quiet))]

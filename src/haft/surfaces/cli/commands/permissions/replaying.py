@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -14,9 +13,7 @@ from haft.surfaces.cli.screen.printing import facts, say, table, to_json_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from haft.policy.rules.rule import Rule
-    from haft.service import ToolService
-    from haft.service.permissions import Replayed
+    from haft.service import Replayed, Rule, ToolService
 
 MOST_SHOWN: Final = 60
 """Characters of arguments in a line."""
@@ -54,17 +51,16 @@ def replay_rules(said: Globals, path: str | None, limit: int) -> None:
 
 
 async def _replayed(service: ToolService, rules: Sequence[Rule] | None, limit: int) -> Replayed:
-    from haft.service.permissions import replayed
+    from haft.service import replayed
 
     async with service:
         return await replayed(service, rules, limit)
 
 
 def _rules(path: str, service: ToolService) -> Sequence[Rule]:
-    from haft.config.files import ConfigFile, read_config
-    from haft.service.permissions import rules_in
+    from haft.service import rules_at
 
-    return rules_in(ConfigFile(os.path.abspath(path), read_config(path), path), service.workspace, os.environ)
+    return rules_at(path, service.workspace)
 
 
 def _short(text: str) -> str:

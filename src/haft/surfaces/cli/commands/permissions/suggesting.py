@@ -14,9 +14,7 @@ from haft.surfaces.cli.screen.terminal import one_line
 from haft.surfaces.cli.words.times import since
 
 if TYPE_CHECKING:
-    from haft.policy.suggesting import Suggestion
-    from haft.service import ToolService
-    from haft.service.suggestions import Suggested
+    from haft.service import Suggested, Suggestion, ToolService
 
 MOST_NAMED = 5
 """Calls that are named one by one."""
@@ -49,14 +47,14 @@ def suggest_rules(said: Globals, after: str | None, limit: int) -> None:
 
 
 async def _suggested(service: ToolService, moment: float | None, limit: int) -> Suggested:
-    from haft.service.suggestions import suggested
+    from haft.service import suggested
 
     async with service:
         return await suggested(service, since=moment, limit=limit)
 
 
 def _described(number: int, one: Suggestion) -> Iterator[str]:
-    from haft.service.suggestions import add_line
+    from haft.service import add_line
 
     yield f"{number}. {one_line(', and '.join(each.rule.words for each in one.rules))}"
     yield f"   would have saved {one.prompts} prompts{'' if one.is_alone else ', with those above'}"

@@ -26,8 +26,7 @@ from haft.surfaces.cli.words.parameters import Line, pieces_of
 
 if TYPE_CHECKING:
     from haft.contracts import Decision
-    from haft.policy.question import Explained
-    from haft.service import ToolService
+    from haft.service import Explained, ToolService
 
 EXITS: Final = {"allow": 0, "ask": 10, "try": 10, "delegate": 10, "reject": 11}
 _PLACED: Final = re.compile(r"(.+?)(?::|, rule )[0-9]{1,9}")
@@ -116,7 +115,7 @@ class _Trial:
 
     def tell_missing(self) -> None:
         """Which rules speak of what is not there: they look as if they held."""
-        from haft.service.permissions import missing_from
+        from haft.service import missing_from
 
         if not self._quiet:
             for sentence in missing_from(self.service):
@@ -125,7 +124,7 @@ class _Trial:
     async def explain(self, tool: str, arguments: Mapping[str, Any], cwd: str) -> Explained:
         explained = await self.service.permissions_test(tool, arguments, cwd=cwd)
         if self._asks and explained.decision.action == "delegate":
-            from haft.service.permissions import with_delegates
+            from haft.service import with_delegates
 
             return await with_delegates(self.service, explained, tool, arguments)
         return explained

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.contracts import BadUsage
-from haft.policy.rules.lines import rule_lines
+from haft.policy import rule_lines
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _KEY: Final = r"""(?:[A-Za-z0-9_-]+|"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""

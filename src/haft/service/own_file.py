@@ -9,11 +9,11 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any
 
-from haft.config.files import ConfigFile, user_config, workspace_config
-from haft.config.standing import WORKSPACE_FILES, user_file
+from haft.config import WORKSPACE_FILES, ConfigFile, user_config, user_file, workspace_config
 from haft.contracts import BadConfig, BadUsage, Conflict
 from haft.files import Root, locked
-from haft.policy.rules.lines import rule_lines
+from haft.policy import rule_lines
+from haft.service.permissions import rules_in
 
 LOCK_SECONDS = 10.0
 
@@ -75,8 +75,6 @@ class OwnFile:
 
     def check(self, text: str, workspace: str | None) -> None:
         """`BadConfig` where haft could not work with such a file, or a rule in it can never match."""
-        from haft.service.permissions import rules_in
-
         try:
             data = text.encode()
         except UnicodeEncodeError as error:

@@ -1,0 +1,139 @@
+"""Rules put into a haft.toml and taken out of it, the user's own or a workspace's; and remembered answers forgotten.
+
+Nothing is written that haft could not read again, and no rule that can never match. Whoever is no person adds none: a
+rule that allows is an approval given beforehand.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haft.config import ConfigFile, configured, is_trusted, user_file, workspace_config
+from haft.contracts import BadConfig, BadUsage, Principal, ToolSpec
+from haft.policy import check_rule, rule_from, shapes_of, what_is_missing
+from haft.service.own_file import OwnFile
+from haft.service.remembered import forget_rule
+from haft.service.toml_text import with_rule, without_rule
+from haft.storage import StateHome
+
+_REMEMBERED: Final = re.compile(r"remembered:([0-9]{1,18})")
+_PLACED: Final = re.compile(r"(.+):([0-9]{1,9})")
+_LIST: Final = "`haft permissions list` shows where each is written"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """One rule that was written or taken away."""
+
+    source: str
+    """As `haft permissions list` names it."""
+    file: str | None
+    """None for an answer that was remembered."""
+    line: int | None
+    rule: Mapping[str, Any] | None
+    place: str = ""
+    """Where it stands or stood, for people."""
+    loses_trust: bool = False
+    """Whether the file was trusted until now, and something in it counts only by that."""
+    missing: str | None = None
+    """What the rule speaks of that is not here."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"source": self.source, "file": self.file, "line": self.line, "rule": self.rule}
+
+
+class RuleChanges:
+    """Of one user, and of a workspace where there is one."""
+
+    def __init__(self, workspace: str | None, home: StateHome, principal: Principal) -> None:
+        self._workspace = workspace
+        self._home = home
+        self._principal = principal
+
+    def add(
+        self, rule: Mapping[str, Any], specs: Iterable[ToolSpec], *, in_workspace: bool, is_first: bool
+    ) -> RuleChange:
+        """Write a rule before or after the others of a file. `specs` are the tools that it may speak of."""
+        self._principal.must_be_person("permissions add")
+        specs = list(specs)
+        file = OwnFile.of_workspace(self._named_workspace()) if in_workspace else OwnFile.read()
+        file.check(file.text, self._workspace)
+        text, line = with_rule(file.text, rule, is_first=is_first)
+        source = f"{file.shown}:{line}"
+        read = None
+        try:
+            file.check(text, self._workspace)
+            read = rule_from(rule, origin="user", source=source)
+            check_rule(read, shapes_of(specs))
+        except BadConfig as error:
+            why = error.message.removeprefix(f"{source}: ")  # Nothing is written there.
+            raise BadUsage(f"the rule was not written: {why}", hint=error.hint) from error
+        lost = in_workspace and self._loses_trust(file, file.text)
+        file.write(text)
+        place = f"{file.path if in_workspace else file.shown}:{line}"
+        return RuleChange(source, file.path, line, rule, place, lost, what_is_missing(read, specs))
+
+    def remove(self, source: str) -> RuleChange:
+        """Take away the rule that `source` names: `remembered:3`, or a file and its line."""
+        self._principal.must_be_person("permissions remove")
+        remembered = _REMEMBERED.fullmatch(source)
+        if remembered is not None:
+            self._forget(int(remembered[1]))
+            return RuleChange(source, None, None, None)
+        placed = _PLACED.fullmatch(source)
+        if placed is None:
+            raise BadUsage(f"`{source[:80]}` names no rule", hint=_LIST)
+        file = self._file_named(placed[1])
+        line = int(placed[2])
+        rules = file.tables()
+        try:
+            number = file.lines().index(line)
+        except ValueError:
+            raise BadUsage(f"no rule begins at line {line} of {file.path}", hint=_LIST) from None
+        text = without_rule(file.text, number)
+        try:
+            file.check(text, self._workspace)
+        except BadConfig as error:
+            raise BadUsage(f"the rule was not removed: {error.message}", hint=error.hint) from error
+        is_own = file.path == user_file(os.environ)
+        lost = not is_own and self._loses_trust(file, text)
+        file.write(text)
+        place = f"{file.shown if is_own else file.path}:{line}"
+        return RuleChange(f"{file.shown}:{line}", file.path, line, rules[number], place, lost)
+
+    def _forget(self, number: int) -> None:
+        workspace = self._named_workspace()
+        if not forget_rule(self._home, workspace, number):
+            raise BadUsage(f"nothing is remembered as number {number} in {workspace}", hint="`haft permissions list`")
+
+    def _named_workspace(self) -> str:
+        if self._workspace is None:
+            raise BadUsage("there is no workspace here", hint="`-w DIR` names one")
+        return self._workspace
+
+    def _file_named(self, named: str) -> OwnFile:
+        """The file that a source names: the user's own, or the workspace's, which sources name by its name alone."""
+        own = OwnFile.read()
+        if named in (own.shown, own.path):
+            return own
+        theirs = None if self._workspace is None else workspace_config(self._workspace)
+        if self._workspace is not None and theirs is not None and named in (theirs.path, theirs.shown):
+            return OwnFile.of_workspace(self._workspace)
+        if named != os.path.basename(own.path):
+            also = "" if theirs is None else f", the workspace's is {theirs.shown}"
+            raise BadUsage(
+                f"`{named[:200]}` is no file with rules of yours", hint=f"your own file is {own.shown}{also}"
+            )
+        return own
+
+    def _loses_trust(self, file: OwnFile, left: str) -> bool:
+        """Whether a workspace's file is trusted until it is written, and something of `left` counts only by that."""
+        workspace = self._named_workspace()
+        if not is_trusted(self._home.path, workspace, ConfigFile(file.path, file.text.encode(), file.shown)):
+            return False
+        now = ConfigFile(file.path, left.encode(), file.shown)
+        return bool(configured(workspace, now, os.environ, trusted=False).ignored)

@@ -1,0 +1,103 @@
+"""The tools of a workspace for a process that is no host: listed, asked what they are, looked up by path.
+
+`haft tools list` must stay quick: nothing heavy is loaded before something has to be asked or is configured.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from haft.config import is_configured
+from haft.contracts import Found, Listing, ToolSpec, clean_tool_name
+from haft.registry import Catalogue
+from haft.storage import StateHome
+from haft.toolsets import Discovery, fill_catalogue
+
+if TYPE_CHECKING:
+    from haft.config import Config
+
+
+class ListedTools:
+    """What lies on disk and what is installed, as the configuration of a workspace has it."""
+
+    def __init__(self, workspace: str, home: StateHome) -> None:
+        self._workspace = workspace
+        self._home = home
+        self.discovery = Discovery(workspace, home, os.environ)
+        self.config: Config | None = None
+        """None where nothing is configured."""
+        if is_configured(workspace, os.environ):
+            from haft.config import load_config
+
+            self.config = load_config(workspace, os.environ, trust_home=home.path)
+            self.discovery.configure(self.config)
+        self.catalogue = Catalogue(self._why_off, self.discovery.why_inactive)
+
+    def _why_off(self, spec: ToolSpec) -> str | None:
+        return None if self.config is None else self.config.enablement.why_not(spec.name, spec.kind)
+
+    def fill(self) -> bool:
+        """Take in what is known without starting anything; whether something has to be asked what it is."""
+        fill_catalogue(self.catalogue, builtin=self.discovery.fill_builtin)
+        return self.discovery.fill(self.catalogue)
+
+    def ask(self, told: Callable[[int, int], None]) -> None:
+        """Ask every file that is new what it is."""
+        import asyncio
+
+        from haft.toolsets import looking_launcher
+
+        with looking_launcher(self._workspace, self._home, self.config) as launcher:
+            asyncio.run(self.discovery.renew(self.catalogue, launcher, told))
+
+    def ask_one(self, path: str) -> Found:
+        """Ask one file what it is, wherever it lies."""
+        import asyncio
+
+        from haft.toolsets import looking_launcher
+
+        with looking_launcher(self._workspace, self._home) as launcher:
+            return asyncio.run(self.discovery.at(path, launcher))
+
+    def listings(self, thread: str | None = None) -> list[Listing]:
+        """Every tool, those that cannot be called too."""
+        return self.catalogue.listings(all=True, thread=thread)
+
+    def names_in(self, directory: str, names: Sequence[str]) -> list[str]:
+        """What toolbox executables are called as tools; none where their directory is not searched."""
+        from haft.sources.amp_toolbox import PREFIX
+
+        return (
+            [clean_tool_name(PREFIX + name) for name in names]
+            if self.discovery.searches(directory, "amp-toolbox")
+            else []
+        )
+
+
+def approval_of(spec: ToolSpec) -> dict[str, Any] | None:
+    """The files that an approval of a tool holds for, and what could not be resolved; None where none is needed."""
+    if spec.is_vouched_for:
+        return None
+    from haft.policy import held_files, loaded_files
+
+    return {"files": held_files(spec), "unresolved": list(loaded_files(spec).unresolved)}
+
+
+def withheld_from(spec: ToolSpec, workspace: str, home: StateHome) -> tuple[str, ...]:
+    """The variables that a tool names, that are set here, and that no rule for all its calls passes on."""
+    from haft.contracts import withheld
+    from haft.files import variables_of
+
+    named = variables_of(spec)
+    if not named:
+        return ()
+    granted: tuple[str, ...] = ()
+    if is_configured(workspace, os.environ):
+        from haft.config import load_config
+        from haft.policy import RUNNING, granted_to
+
+        rules = load_config(workspace, os.environ, trust_home=home.path).rules
+        granted = granted_to((spec.name,), spec.kind, rules, RUNNING).env
+    return withheld(named, os.environ, {*spec.grants.env, *granted})
