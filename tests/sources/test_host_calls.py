@@ -103,3 +103,121 @@ def test_functions_of_a_file_and_a_plugin_in_its_session_call_tools(places):
             assert not (root / "new").exists()
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+SEEN = ["1", "a\nb\nmine\n1", "2\n", "12\n", "3"]
+MADE = {"a": "a", "b": "b", "mine": "12\n4", "theirs": "2\n", "made/by_builtin": "3"}
+
+
+def files(root):
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+
+@every_user
+def test_calls_in_a_layer_see_it_and_are_seen_in_it_and_reach_the_workspace_with_it(places):
+    root = places["workspace"]
+    (root / "gone").write_text("0")
+    seen = []
+
+    def approver(request):
+        seen.append(sorted(files(root)))
+        return True
+
+    async def main():
+        made = tool(isolated=True)(nested_tools.works)
+        async with ToolService.open(**places, tools=[made], approver=approver) as service:
+            before = files(root)
+            outcome = await asyncio.wait_for(service.call("works"), 60)
+            assert outcome.error is None
+            assert outcome.result == {"seen": SEEN, "listed": ["a", "b", "made", "mine", "theirs"]}
+            assert seen == [["a", "b", "gone"]] * len(seen), "nothing reached the workspace before"
+            assert files(root) == MADE
+            children = {run.tool: run.outcome["changes"] for run in service.runs(parent=outcome.run_id)}
+            assert {each["path"] for each in children["shell"]["files"]} == {"made", "mine", "theirs"}
+            assert {changes["state"] for changes in children.values()} == {"none", "committed"}
+            assert (await service.undo(outcome.run_id)).ok
+            assert files(root) == before
+            states = {run.outcome["changes"]["state"] for run in service.runs(parent=outcome.run_id)}
+            assert states == {"none", "undone"}
+            assert (await service.redo(outcome.run_id)).ok
+            assert files(root) == MADE
+            builtin = next(run for run in service.runs(parent=outcome.run_id) if run.tool == "write_file")
+            assert (await service.undo(builtin.id)).ok
+            assert "made/by_builtin" not in files(root)
+
+    asyncio.run(main())
+
+
+@every_user
+def test_cancelling_a_layered_parent_leaves_nothing_of_its_calls(places):
+    root = places["workspace"]
+    (root / "gone").write_text("0")
+    began = asyncio.Event()
+
+    @tool(readonly=True)
+    async def waits() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async def main():
+        made = tool(isolated=True)(nested_tools.works_and_waits)
+        async with ToolService.open(**places, tools=[made, waits], approver=lambda _request: True) as service:
+            before = files(root)
+            run = service.call("works_and_waits")
+            await asyncio.wait_for(began.wait(), 60)
+            run.cancel()
+            assert (await run).status == "cancelled"
+            assert files(root) == before
+            states = {one.outcome["changes"]["state"] for one in service.runs(parent=run.id)}
+            assert states == {"none", "discarded"}
+
+    asyncio.run(main())
+
+
+def test_what_a_child_of_a_layer_did_before_it_was_stopped_does_not_count(places):
+    outcome = called(places, nested_tools.child_fails)
+    assert outcome.result == ["timed-out", "discarded", "tool-failed", "a", "b", "whole"]
+    assert sorted(files(places["workspace"])) == ["a", "b", "whole"]
+
+
+@every_user
+def test_layered_calls_nest(places):
+    outcome = called(places, nested_tools.calls_deeper, {"depth": 3})
+    assert outcome.result == ["a", "b", *(f"down{n}" for n in range(4))]
+    expected = {"a", "b", *(f"{word}{n}" for word in ("up", "down") for n in range(4))}
+    assert set(files(places["workspace"])) == expected
+
+
+def test_a_trial_holds_what_the_calls_inside_it_changed(places):
+    root = places["workspace"]
+    (root / "gone").write_text("0")
+
+    async def main():
+        made = tool(isolated=True)(nested_tools.works)
+        async with ToolService.open(**places, tools=[made], approver=lambda request: request.diff is None) as service:
+            before = files(root)
+            outcome = await asyncio.wait_for(service.call("works", trial=True), 60)
+            assert (outcome.status, outcome.changes.state) == ("rejected-by-user", "discarded")
+            assert files(root) == before
+
+    asyncio.run(main())
+
+
+@every_user
+def test_a_call_that_names_a_command_as_its_parent_lands_in_the_layer_of_that(places):
+    root = places["workspace"]
+
+    async def main():
+        async with ToolService.open(**places, approver=lambda _request: True) as service:
+            run = service.call("shell", {"command": "until test -e a.new; do sleep 0.05; done; cat a.new > b"})
+            async for event in run:
+                if event.status == "in-progress":
+                    break
+            child = await service.call("write_file", {"path": "a.new", "content": "x"}, parent=run.id)
+            assert child.changes.state == "held" and not (root / "a.new").exists()
+            assert (await run).ok
+            assert files(root) == {"a": "a", "b": "x", "a.new": "x"}
+            assert (await service.undo(run.id)).ok
+            assert files(root) == {"a": "a", "b": "b"}
+
+    asyncio.run(asyncio.wait_for(main(), 60))

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
@@ -17,6 +17,7 @@ from haft.changes.committing.looking import Stopped
 from haft.changes.diff.difference import FileDifference, differences
 from haft.changes.engines.declared import DeclaredTransaction
 from haft.changes.engines.overlay import OverlayTransaction, layer_options
+from haft.changes.engines.scope import Scope
 from haft.changes.engines.snapshotting import SnapshotTransaction, snapshots_of
 from haft.changes.joining import Lock, committed_below
 from haft.changes.reading import KeptChanges
@@ -24,7 +25,18 @@ from haft.changes.reversing import reverse
 from haft.changes.settling import apply, drop
 from haft.changes.threads import to_the_end
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, boot
-from haft.contracts import BadConfig, Changes, ChangesState, HaftError, Layer, Session, ToolSpec, Workspace, new_run_id
+from haft.contracts import (
+    BadConfig,
+    Changes,
+    ChangesState,
+    HaftError,
+    Layer,
+    Session,
+    ToolFailed,
+    ToolSpec,
+    Workspace,
+    new_run_id,
+)
 from haft.files import shown
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
@@ -56,6 +68,11 @@ class Transaction(Protocol):
     def layer(self) -> Layer | None: ...
     @property
     def workspace(self) -> Workspace | None: ...
+    @property
+    def scope(self) -> Scope | None:
+        """What calls that the call makes see and change, where that is not the workspace itself."""
+        ...
+
     @property
     def lock(self) -> Lock | None:
         """That of the workspace, where the call has it alone."""
@@ -120,17 +137,27 @@ class Coverage:
         workspace: Workspace,
         tell: Callable[[str], None],
         session: Callable[[], Session | None] = lambda: None,
+        within: Scope | None = None,
     ) -> Transaction | Changes:
         """A transaction for one call; or, where nothing covers it, what its run says of that. `session` is the process
-        of its tool that outlives calls, where there is one at the moment."""
+        of its tool that outlives calls, where there is one at the moment. `within` is the scope of the call that makes
+        this one, where that works above a layer."""
         if self._setting == "off":
             return OFF
         transactions = self.transactions
         if spec.hosting == "in-process" and (self._setting != "snapshot" or spec.provenance == "builtin"):
-            return DeclaredTransaction(transactions, owner, workspace, complete=spec.provenance == "builtin")
+            seen = workspace if within is None else workspace.seen_at(within.path)
+            is_complete = spec.provenance == "builtin"
+            return DeclaredTransaction(transactions, owner, seen, complete=is_complete, scope=within)
+        if within is not None and spec.hosting == "session":
+            raise ToolFailed(
+                f"`{spec.name}` was not called: its process works in the workspace itself, and {within.run}, which"
+                " calls it, above a layer that its process cannot see"
+            )
         why = SESSION if spec.hosting == "session" else await self._no_layer()
         if why is None:
-            return OverlayTransaction(transactions, owner)
+            makes_calls = spec.kind != "agent-studio"  # What is kept loaded hands over no view.
+            return await to_the_end(lambda: OverlayTransaction(transactions, owner, within, makes_calls=makes_calls))
         if self._setting == "overlay" and spec.hosting != "session":
             raise BadConfig(f"`changes.engine` is `overlay`, and it cannot be had: {why}", hint="set it to `auto`")
         watched = Watched(session, self._left) if spec.hosting == "session" else None
@@ -145,6 +172,18 @@ class Coverage:
             transaction.abandon()
             raise asyncio.CancelledError
         return transaction
+
+    @contextlib.contextmanager
+    def reading(self, run: str, scope: Scope) -> Iterator[Layer]:
+        """What a call that only reads is mounted over, to see what the call that makes it has changed."""
+        name = f"{run}.layer"
+        place = os.path.join(self.transactions.live, name)
+        os.mkdir(place, 0o700)
+        try:
+            lowers = scope.finished(place, name)
+            yield Layer(name, layer_options(), (0, 0), lowers, is_readonly=True)
+        finally:
+            self.transactions.sweep(place)
 
     def changed_since(self, session: Session, stopped: Callable[[], bool]) -> tuple[str, list[str]]:
         """The last run of a process that has ended, and the paths that changed since, protected ones first. `Stopped`

@@ -59,6 +59,8 @@ Fate = Literal["commit", "hold", "discard"]
 
 _SHORTEST, _LONGEST = 0.001, 0.1
 UNSYNCED: Final = ".unsynced"
+CONTAINED: Final = "contained"
+"""Where in the directory of a run the change sets of the calls lie that it made in its own layer."""
 _SMALL: Final = 64_000
 _MOST_LINKED: Final = 100_000_000
 _MANY: Final = 100
@@ -351,6 +353,21 @@ class Transactions:
 
             return self.guard(entries, read, spared, frozenset())
 
+    def objection_within(self, manifest: Manifest, view: Tree, new: Tree, spared: Sequence[str]) -> HaftError | None:
+        """The same for a change set that is to become part of another call's: it lies in `new`, and that call sees
+        `view`."""
+        most = self.limits.max_changed_files
+        if most and len(manifest.entries) > most:
+            return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
+
+        def read(each: Altered, side: str) -> Any:
+            try:
+                return os.fdopen((new if side == "after" else view).read(each.path), "rb")
+            except OSError:
+                return None
+
+        return self.guard(manifest.entries, read, spared, frozenset())
+
     def _blob(self, each: Altered) -> Any:
         before = each.before
         if before is None or before.kind != "file" or not before.content or not self.blobs.has(before.content):
@@ -425,7 +442,10 @@ class Transactions:
         self.committed()
 
     def enlist(self, manifest: Manifest) -> None:
-        """Put a change set that is committed into the list, if it is not there."""
+        """Put a change set that is committed into the list, if it is not there; before it those of the calls that its
+        own made, which it contains."""
+        for contained in manifest.notes.get("contains", ()):
+            self._enlist_contained(manifest.run, contained)
         owner = manifest.notes["owner"]
         run = manifest.run
         verb: Verb = manifest.notes["verb"]
@@ -437,6 +457,23 @@ class Transactions:
         )  # fmt: skip
         states = [state for each in reverses for state in self._states(verb, each)]
         self.ledger.put(row, states, [each.path for each in manifest.entries])
+
+    def _enlist_contained(self, run: str, contained: str) -> None:
+        place = os.path.join(self.live, run, CONTAINED, contained)
+        found = Manifest.read(place)
+        if found is not None:
+            remove(os.path.join(self.area.kept, contained))
+            os.rename(place, os.path.join(self.area.kept, contained))
+        else:
+            found = Manifest.read(os.path.join(self.area.kept, contained))
+        if found is not None:
+            self.enlist(found)
+
+    def note_discarded(self, manifest: Manifest) -> None:
+        """Say of a change set that was part of another one that it was thrown away with it."""
+        row = self.held_row(manifest, None)
+        with contextlib.suppress(StorageFailed):
+            self.ledger.put(replace(row, state="discarded", kept=False))
 
     def _states(self, verb: Verb, run: str) -> list[tuple[str, ChangesState]]:
         """What a run becomes by being undone or redone; with an undo that is undone, what it had undone."""

@@ -66,9 +66,13 @@ def reversal(
     have: dict[str, Entry | None] = {}
     want: dict[str, Entry | None] = {}
     conflicts: set[str] = set()
+    manifests = {row.run: Manifest.read(os.path.join(area.path, "kept", row.run)) for row in rows}
+    contained = {run for each in manifests.values() if each is not None for run in each.notes.get("contains", ())}
     # The newest first when going back, the oldest first when going forth.
     for row in sorted(rows, key=lambda row: row.seq, reverse=direction == "undo"):
-        manifest = Manifest.read(os.path.join(area.path, "kept", row.run))
+        manifest = manifests[row.run]
+        if row.run in contained:
+            continue  # The run that made it is reversed, and with it what it took in.
         if manifest is None:
             plan.lost.append(row.run)
             continue

@@ -236,6 +236,10 @@ class Workspace(Protocol):
         made."""
         ...
 
+    def seen_at(self, place: str) -> Workspace:
+        """The same files as they are seen at another place, under the same names."""
+        ...
+
 
 class ToolContext(OutputSink, Protocol):
     """What one call of a tool is handed."""

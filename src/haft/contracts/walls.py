@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Profile = Literal["none", "read-only", "workspace"]
@@ -63,6 +63,13 @@ class Layer:
     """For the mount."""
     upper: tuple[int, int]
     """Which directory `upper` is: device and inode. Another one is not mounted."""
+    lowers: tuple[tuple[str, int, int], ...] = ()
+    """Finished layers that lie between it and the workspace, topmost first: their names in the same directory, and
+    which directories they are."""
+    is_readonly: bool = False
+    """Whether nothing is taken in: the call only reads, and sees the workspace with the finished layers."""
+    view: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
+    """Called with a descriptor of the workspace as the call sees it, where calls that it makes are to see it too."""
 
 
 @dataclass(frozen=True, slots=True)

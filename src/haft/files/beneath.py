@@ -28,7 +28,7 @@ _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class Root:
     """The files beneath one directory. Paths are relative to it, or absolute and beneath it."""
 
-    __slots__ = ("_aliases", "_masked")
+    __slots__ = ("_aliases", "_masked", "_start")
 
     def __init__(self, path: str | os.PathLike[str], masked: Iterable[str] = ()) -> None:
         """`masked` are absolute paths that are refused, and everything below them."""
@@ -37,6 +37,7 @@ class Root:
         self._masked = tuple(each.removeprefix(inside) for each in masked if each.startswith(inside))
         # The real path first: walks start there. The other is how people and links may also call it.
         self._aliases = (real, os.path.abspath(path))
+        self._start = real
 
     @property
     def root(self) -> str:
@@ -102,5 +103,11 @@ class Root:
         with self._walk(path, "suppose") as place:
             return place.where
 
+    def seen_at(self, place: str) -> Root:
+        """The same files as they are seen at another place: a descriptor's, mostly."""
+        other = Root.__new__(Root)
+        other._aliases, other._masked, other._start = self._aliases, self._masked, place
+        return other
+
     def _walk(self, path: str, missing: Missing = "fail") -> Walk:
-        return Walk(self._aliases, path, missing, self._masked)
+        return Walk(self._aliases, path, missing, self._masked, self._start)

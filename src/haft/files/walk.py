@@ -46,6 +46,7 @@ class Walk:
         "_missing",
         "_names",
         "_pending",
+        "_top",
         "exists",
         "made",
         "name",
@@ -53,8 +54,15 @@ class Walk:
     )
 
     def __init__(
-        self, aliases: tuple[str, ...], path: str, missing: Missing = "fail", masked: Sequence[str] = ()
+        self,
+        aliases: tuple[str, ...],
+        path: str,
+        missing: Missing = "fail",
+        masked: Sequence[str] = (),
+        top: str | None = None,
     ) -> None:
+        """`top` is where the walk begins, where that is not the first of the names of the root."""
+        self._top = aliases[0] if top is None else top
         self.path = path
         self.name = "."
         self.exists = True
@@ -126,7 +134,7 @@ class Walk:
     def _go(self) -> None:
         self._pending = self._start()
         try:
-            self._descriptors.append(os.open(self._aliases[0], _DIRECTORY))
+            self._descriptors.append(os.open(self._top, _DIRECTORY))
         except FileNotFoundError:
             raise ToolFailed(f"the workspace `{shown(self._aliases[0])}` does not exist") from None
         while self._pending:

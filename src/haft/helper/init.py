@@ -68,17 +68,20 @@ class Init:
             links=kind["links"],
             sealed=kind.get("sealed", False),
             unasked=kind["unasked"],
+            scoped=kind.get("scoped", False),
         )
         problem = self._prepare(room)
         if kind.get("trial"):
             words = {"proc": room.has_proc, "network": not room.has_network, "problem": problem and str(problem)}
             self._orders.sendall(json.dumps(words).encode())
-        message, descriptors, _, _ = socket.recv_fds(self._orders, 1, 1 + STREAMS)
+        message, descriptors, _, _ = socket.recv_fds(self._orders, 1, 2 + STREAMS)
         if not message:
             return
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.
         control = socket.socket(fileno=descriptors[0])
+        if len(descriptors) > 1 + STREAMS:
+            room.share = socket.socket(fileno=descriptors.pop())
         wake = wake_on_children()
         try:
             request = read_request(control)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import socket
 import stat
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -182,10 +183,15 @@ class Room:
         links: list[list[str]],
         sealed: bool,
         unasked: bool,
+        scoped: bool = False,
     ) -> None:
         self._template = template
         self._unasked = unasked
         """Whether nobody approved the call: then it has a root of its own, with a part of the host in it."""
+        self._scoped = scoped
+        """Whether a call that only reads sees the workspace with what its caller has changed: it needs layers too."""
+        self.share: socket.socket | None = None
+        """Where the host waits for a view of what lies under the call's layer and in it."""
         self._devices: int | None = None
         self._sealed = sealed or template.site["required"]
         """Whether what could be had at the start must be had now: that it is used up opens no wall."""
@@ -235,7 +241,7 @@ class Room:
         self._mount_proc()
         self._bind_and_hide(bound, scratch)
         if self._unasked:
-            for _path, place in self._template.brought():
+            for _path, place in () if self._scoped else self._template.brought():
                 kernel.unmount(place)  # It writes nothing that a layer could take in, and has a /tmp of its own.
             kernel.unmount(HOST)
             os.rmdir(HOST)
@@ -409,7 +415,7 @@ class Room:
         if walls["scratch"] is not None and not self._unasked:
             self.kept = Kept(self.tmp, walls["scratch"])  # Before the layer: the workspace may lie in it.
         self._let_write(walls)
-        if not self._unasked:
+        if not self._unasked or self._scoped:
             for _path, place in self._template.brought():
                 kernel.unmount(place)  # Those of other calls lie there too.
         if not self.has_proc:
@@ -426,21 +432,26 @@ class Room:
         if walls["profile"] != "workspace":
             for _place, target in self._caches:
                 kernel.unmount(target)  # What only reads leaves nothing behind, not even there.
+            if walls["layer"] is not None:
+                self._cover(walls["layer"])
             return
         if walls["layer"] is not None:
-            # A layer covers what is mounted below it: what is hidden in the workspace must lie above.
-            covered = self._cloned_in_workspace()
-            self._mount_layer(walls["layer"])
-            for path, tree in covered:
-                if (onto := walked_from_top(path)) is not None:
-                    kernel.attach(tree, onto)
-                    os.close(onto)
-                os.close(tree)
-            self._template.mask()
+            self._cover(walls["layer"])
         elif walls["writable"]:
             self._open_mounts()
         self._open_parts(walls["opened"])
         protect(self._template.workspace, walls["protected"], walls["spared"])
+
+    def _cover(self, layer: dict[str, Any]) -> None:
+        """Put a layer over the workspace. It covers what is mounted below it: what is hidden there must lie above."""
+        covered = self._cloned_in_workspace()
+        self._mount_layer(layer)
+        for path, tree in covered:
+            if (onto := walked_from_top(path)) is not None:
+                kernel.attach(tree, onto)
+                os.close(onto)
+            os.close(tree)
+        self._template.mask()
 
     def _cloned_in_workspace(self) -> list[tuple[str, int]]:
         """Copies of what hides places in the workspace, with what is shown in them."""
@@ -452,23 +463,41 @@ class Room:
         return sorted(found, key=lambda each: _depth(each[0]))
 
     def _mount_layer(self, layer: dict[str, Any]) -> None:
-        """The workspace as it is, under a layer that takes in every change. Descriptors stand for paths: these could
-        hold the letters that separate options."""
-        workspace = self._template.workspace
-        lower = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        place = walked_from_top(f"{LAYERS}/{layer['name']}")
-        upper = None if place is None else walked(place, "upper")
-        if place is None or upper is None or identity(upper) != layer["upper"]:
-            raise Replaced(f"{self._site['layers']}/{layer['name']}/upper")
-        os.mkdir(layer["work"], 0o700, dir_fd=place)  # A new one each time: one that was used is refused.
-        options = (
-            f"lowerdir=/proc/self/fd/{lower},upperdir=/proc/self/fd/{upper},"
-            f"workdir=/proc/self/fd/{place}/{layer['work']},{layer['options']}"
-        )
-        kernel.mount("haft", f"/proc/self/fd/{lower}", "overlay", MS_NOSUID | MS_NODEV, options)
-        for descriptor in (lower, place, upper):
+        """The workspace as it is, with the finished layers of whoever makes the call, under a layer that takes in every
+        change; without one, where the call only reads. Descriptors stand for paths: these could hold the letters that
+        separate options."""
+        workspace, kind = self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+        lower = os.open(workspace, kind)
+        finished = [self._layer_place(name, which) for name, *which in layer["lowers"]]
+        opened = [*finished, lower]
+        options = "lowerdir=" + ":".join(f"/proc/self/fd/{each}" for each in opened)
+        flags = MS_NOSUID | MS_NODEV
+        if layer["work"] is None:
+            flags |= MS_RDONLY
+        else:
+            place = self._layer_place(layer["name"])
+            upper = self._layer_place(f"{layer['name']}/upper", layer["upper"])
+            os.mkdir(layer["work"], 0o700, dir_fd=place)  # A new one each time: one that was used is refused.
+            options += f",upperdir=/proc/self/fd/{upper},workdir=/proc/self/fd/{place}/{layer['work']}"
+            opened += [place, upper]
+        kernel.mount("haft", f"/proc/self/fd/{lower}", "overlay", flags, f"{options},{layer['options']}")
+        for descriptor in opened:
             os.close(descriptor)
-        self._opened.append(os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+        top = os.open(workspace, kind)
+        self._opened.append(top)
+        if self.share is not None:
+            view = kernel.cloned(top)
+            socket.send_fds(self.share, [b"v"], [view])
+            os.close(view)
+            self.share.close()
+            self.share = None
+
+    def _layer_place(self, name: str, which: list[int] | None = None) -> int:
+        """A directory among the layers, where it is the one that the host meant."""
+        place = walked_from_top(f"{LAYERS}/{name}")
+        if place is None or (which is not None and identity(place) != which):
+            raise Replaced(f"{self._site['layers']}/{name}")
+        return place
 
     def _open_mounts(self) -> None:
         """By descriptor: a call may have moved a directory of the workspace and put a link in its place."""

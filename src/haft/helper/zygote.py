@@ -207,7 +207,7 @@ class Zygote:
                         place.close()
             if self._server.fileno() not in ready:
                 continue
-            message, descriptors, _, _ = socket.recv_fds(self._server, MOST_MESSAGE, 1 + STREAMS)
+            message, descriptors, _, _ = socket.recv_fds(self._server, MOST_MESSAGE, 2 + STREAMS)
             if not message:
                 return
             carrier: Stall | Yard | None = None

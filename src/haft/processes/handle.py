@@ -27,6 +27,8 @@ class Request:
     stderr: int
     has_stdin: bool = False
     """Whether there is anything to read from it."""
+    share: int | None = None
+    """A socket that is handed over too, where a view of its layer is wanted."""
     terms: Mapping[str, Any] = field(default_factory=dict)
     """Walls and limits, in the words of the helper that starts it."""
 

@@ -136,6 +136,8 @@ class Helper:
             descriptors = [theirs, request.stdin, request.stdout, request.stderr]
             if self._program == "plain":
                 descriptors.append(request.directory)
+            elif request.share is not None:
+                descriptors.append(request.share)
             await self._hand_over(kind, descriptors)
 
         return await told_by(request, hand_over)

@@ -33,6 +33,7 @@ from haft.processes.direct import Direct
 from haft.processes.handle import Ending, Handle, Request, Starter
 from haft.processes.helper import Helper
 from haft.processes.streams import Drain, Feed, pipe
+from haft.processes.views import shared
 
 QUIET_SECONDS = 0.25
 """How long a pipe that a stranger still holds may stay silent before we stop listening to it."""
@@ -61,8 +62,11 @@ class ProcessLauncher:
         terms: Callable[[Command, int], Mapping[str, Any]],
         limits: Limits,
         ran: Callable[[], None] = lambda: None,
+        view: Callable[[int], None] | None = None,
     ) -> None:
-        """`ran` is called when a command has ended that was started."""
+        """`ran` is called when a command has ended that was started. `view` gets a descriptor of the workspace as a
+        command above a layer sees it."""
+        self._view = view
         self._starter = starter
         self._environment = environment
         self._open_directory = open_directory
@@ -100,9 +104,10 @@ class ProcessLauncher:
             else:
                 in_read, in_write = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1
             theirs.callback(os.close, in_read)
+            share = None if self._view is None else theirs.enter_context(shared(self._view, loop))
             try:
                 handle = await self._starter.start(
-                    Request(command.argv, env, directory, in_read, out_write, err_write, has_input, terms)
+                    Request(command.argv, env, directory, in_read, out_write, err_write, has_input, share, terms)
                 )
             except BaseException:
                 for descriptor in (out_read, err_read, *((in_write,) if has_input else ())):

@@ -510,6 +510,7 @@ class Sandbox:
             told,
             self._limits,
             lambda: self._confirm(walls, terms),
+            None if walls.layer is None else walls.layer.view,
         )
         return starter, launcher
 

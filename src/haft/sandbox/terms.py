@@ -57,7 +57,8 @@ class Terms:
         ]
         granted = self._granted_to(walls)
         extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
-        return {"network": walls.network, "unasked": walls.unasked, "extra": extra, "links": links}
+        kind = {"network": walls.network, "unasked": walls.unasked, "extra": extra, "links": links}
+        return {**kind, "scoped": True} if walls.layer is not None and walls.unasked else kind
 
     def _is_unseen(self, path: str, walls: Walls) -> bool:
         """Whether it is not seen unless it is shown to this call alone."""
@@ -87,11 +88,12 @@ class Terms:
         opened = inside if walls.session and site.is_writable and not is_whole else []
         layer = None
         if walls.layer is not None:
-            self.work = f"work-{os.urandom(8).hex()}"
+            self.work = None if walls.layer.is_readonly else f"work-{os.urandom(8).hex()}"
             layer = {
                 "name": walls.layer.name,
                 "options": walls.layer.options,
                 "upper": walls.layer.upper,
+                "lowers": list(walls.layer.lowers),
                 "work": self.work,
             }
         kind = self.kind(walls, command) if kind is None else kind

@@ -18,6 +18,7 @@ from haft.changes.committing.attributes import CAPABILITIES, set_attributes, wit
 from haft.changes.committing.looking import look
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.places import Tree
+from haft.changes.engines.scope import Scope, stopped_within
 from haft.changes.joining import Parts
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
 from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, Replaced, StorageFailed, Workspace
@@ -31,8 +32,19 @@ class DeclaredTransaction:
     layer = None
     lock = None
 
-    def __init__(self, transactions: Transactions, owner: Owner, workspace: Workspace, *, complete: bool) -> None:
-        """`complete` says that the tool has no other way to change anything."""
+    def __init__(
+        self,
+        transactions: Transactions,
+        owner: Owner,
+        workspace: Workspace,
+        *,
+        complete: bool,
+        scope: Scope | None = None,
+    ) -> None:
+        """`complete` says that the tool has no other way to change anything. `scope` is that of the call which makes
+        this one, where that works above a layer: `workspace` is what it sees."""
+        self.scope = scope
+        self._base = transactions.workspace if scope is None else scope.path
         self._transactions = transactions
         self._owner = owner
         self._inner = workspace
@@ -66,6 +78,9 @@ class DeclaredTransaction:
     def locate(self, path: str) -> str:
         return self._inner.locate(path)
 
+    def seen_at(self, place: str) -> Workspace:
+        return self._inner.seen_at(place)
+
     def prepare(self, path: str, *, expect: Any = None) -> Replaced:
         return self._inner.prepare(path, expect=expect)
 
@@ -83,7 +98,7 @@ class DeclaredTransaction:
         upper = self._upper()
         target = os.path.join(upper, where)
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-        with Tree(self._transactions.workspace) as workspace, Tree(upper) as ours:
+        with Tree(self._base) as workspace, Tree(upper) as ours:
             before = look(workspace, where)
             descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
@@ -131,6 +146,11 @@ class DeclaredTransaction:
                 return None
             owner = replace(self._owner, run=self.parts.new_name(), parent=self._owner.run)
             manifest = replace(self._manifest(), run=owner.run)
+            if self.scope is not None:
+                settled = self.scope.take_in(owner, manifest, self._upper(), self._moved(), spared)
+                if settled.error is None:
+                    self._begin_anew(manifest)
+                return settled.error
             with self._transactions.locked():
                 moved = self._moved()
                 upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
@@ -139,12 +159,16 @@ class DeclaredTransaction:
                 settled = self._transactions.settle(owner, manifest, upper, "commit", spared=spared)
             if settled.error is not None:
                 return settled.error
-            self.parts.manifests.append(manifest)
-            remove(self._place)
-            self._place = None
-            self._written.clear()
-            self._expected.clear()
+            self._begin_anew(manifest)
             return None
+
+    def _begin_anew(self, part: Manifest) -> None:
+        assert self._place is not None
+        self.parts.manifests.append(part)
+        remove(self._place)
+        self._place = None
+        self._written.clear()
+        self._expected.clear()
 
     def resume(self) -> None:
         """The other one is over."""
@@ -183,6 +207,10 @@ class DeclaredTransaction:
         try:
             if fate == "discard":
                 return Settled(manifest.changes("discarded"))
+            if self.scope is not None:
+                if fate == "hold":
+                    return stopped_within(manifest)
+                return self.scope.take_in(self._owner, manifest, self._upper(), self._moved(), spared)
             with transactions.locked(stopped):
                 if identity(transactions.workspace) != self._root:
                     error = Conflict(

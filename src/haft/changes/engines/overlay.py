@@ -16,6 +16,7 @@ from haft.changes.committing.manifest import Manifest
 from haft.changes.committing.places import Tree
 from haft.changes.engines import top
 from haft.changes.engines.layer import Capture, Captured, TooDeep, read_large, take_stamp
+from haft.changes.engines.scope import Scope, stopped_within
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
 from haft.contracts import Changes, Conflict, HaftError, Layer, LimitExceeded, StorageFailed, ToolFailed
 from haft.files import shown
@@ -35,7 +36,12 @@ class OverlayTransaction:
     workspace = None
     lock = None
 
-    def __init__(self, transactions: Transactions, owner: Owner) -> None:
+    def __init__(
+        self, transactions: Transactions, owner: Owner, above: Scope | None = None, *, makes_calls: bool = False
+    ) -> None:
+        """`above` is the scope of the call that makes this one, where that works above a layer too. With `makes_calls`
+        this one may make calls itself."""
+        self._above = above
         self._transactions = transactions
         self._owner = owner
         name = f"{owner.run}.layer"
@@ -49,10 +55,14 @@ class OverlayTransaction:
         if (root.st_uid, root.st_gid) != (mine.st_uid, mine.st_gid) and os.geteuid() == 0:
             os.chown(self._upper, root.st_uid, root.st_gid)
         os.chmod(self._upper, stat.S_IMODE(root.st_mode))
+        lowers = () if above is None else above.finished(self._place, name)
+        self._scope = Scope(transactions, owner.run, self._upper, lowers)
+        self.scope = self._scope if makes_calls else None
         self._top = top.state_of(self._upper)
         self._began = time.time()
         self._stamp = take_stamp(self._place)
-        self.layer = Layer(name, layer_options(), (mine.st_dev, mine.st_ino))
+        view = self._scope.shown_by if makes_calls else None
+        self.layer = Layer(name, layer_options(), (mine.st_dev, mine.st_ino), lowers, view=view)
         self._doubt: str | None = None
 
     def is_untouched(self) -> bool:
@@ -81,15 +91,22 @@ class OverlayTransaction:
         doubt: str | None = None,
     ) -> Settled:
         """Look at what changed, and see it to its end."""
+        self._scope.close()
+        spared = (*spared, *self._scope.spared)
         doubts = [doubt, None if top.state_of(self._upper) == self._top else top.LAYERED]
         self._doubt = "; ".join(filter(None, doubts)) or None
         if self.is_untouched():
+            self._scope.drop()
             self.drop()
             return Settled(Changes("overlay", complete=self._doubt is None, reason=self._doubt))
         transactions = self._transactions
         try:
             if fate == "discard":
-                return Settled(self._manifest(self._captured(digests=False)).changes("discarded"))
+                changes = self._manifest(self._captured(digests=False)).changes("discarded")
+                self._scope.drop()
+                return Settled(changes)
+            if self._above is not None:
+                return self._within(self._above, fate, spared)
             most = transactions.limits.max_written_bytes
             with Tree(self._upper, forced=True) as upper:
                 known = read_large(upper, most, stopped)
@@ -131,6 +148,20 @@ class OverlayTransaction:
             if not transactions.is_left(self._owner.run):
                 self.drop()
 
+    def _within(self, above: Scope, fate: Fate, spared: Sequence[str]) -> Settled:
+        """Bring what it changed into the layer of the call that made it."""
+        found = self._captured()
+        manifest = self._manifest(found)
+        if fate == "hold":
+            self._scope.drop()
+            return stopped_within(manifest)
+        settled = above.take_in(self._owner, manifest, self._upper, found.conflicts, spared)
+        if settled.changes.state == "held":
+            self._scope.pass_on(above)
+        else:
+            self._scope.drop()
+        return settled
+
     def _unread(self, failure: Exception) -> Settled:
         error = ToolFailed(f"its changes could not be read, and are not in the workspace: {failure}")
         return Settled(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
@@ -146,13 +177,12 @@ class OverlayTransaction:
         *,
         digests: bool = True,
     ) -> Captured:
-        with (
-            self._transactions.tree() as workspace,
-            Tree(self._upper, forced=True) as upper,
-        ):
+        seen = self._transactions.tree() if self._above is None else Tree(self._above.path, forced=True)
+        with seen as workspace, Tree(self._upper, forced=True) as upper:
             return Capture(workspace, upper, self._stamp, digests=digests, known=known, stopped=stopped).read()
 
     def _manifest(self, found: Captured) -> Manifest:
+        contained = self._scope.write_contained() if self._above is None else []
         reasons = [] if self._doubt is None else [self._doubt]
         if found.parted:
             named = ", ".join(map(shown, found.parted[:3])) + ("" if len(found.parted) <= 3 else ", …")
@@ -164,5 +194,5 @@ class OverlayTransaction:
             tuple(found.entries),
             complete=self._doubt is None,
             reason="; ".join(reasons) or None,
-            notes={"began": self._began},
+            notes={"began": self._began, **({"contains": contained} if contained else {})},
         )

@@ -35,6 +35,7 @@ class SnapshotTransaction:
 
     layer = None
     workspace = None
+    scope = None
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from haft.changes import ChangesTool, Coverage, Fate, Owner, Settled, Stopped, Transaction, sharing, to_the_end
+from haft.changes import ChangesTool, Coverage, Fate, Owner, Scope, Settled, Stopped, Transaction, sharing, to_the_end
 from haft.contracts import NO_CHANGES, Changes, Failure, Outcome, RunId, Session, ToolFailed, Workspace, revised
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
@@ -38,10 +38,13 @@ class Transact:
             (each.transaction.lock for each in nesting.callers(run) if each.transaction and each.transaction.lock), None
         )
         changes = not run.tool.spec.effects.readonly and not await self._cannot_write(run)
+        scope = None if caller.transaction is None else caller.transaction.scope
+        if scope is not None and not await scope.is_shown():
+            scope = None
         with sharing(lock):
             if caller.transaction is None or caller.transaction.lock is None:
                 await self._pause(caller, run)
-                return await self._carried(run, proceed)
+                return await self._carried(run, proceed, scope)
             if not changes:
                 return await self._carried(run, proceed)
             # Who has the workspace alone shares it with one call at a time.
@@ -65,10 +68,11 @@ class Transact:
                 f" committed before: {error.message}"
             )
 
-    async def _carried(self, run: Run, proceed: Proceed) -> Outcome:
-        """To its end; what a call that is cancelled had done by others is taken back."""
+    async def _carried(self, run: Run, proceed: Proceed, scope: Scope | None = None) -> Outcome:
+        """To its end, in the scope of its caller where that works above a layer; what a call that is cancelled had done
+        by others is taken back."""
         try:
-            outcome = await self._covered(run, proceed)
+            outcome = await self._covered(run, proceed, scope)
         except asyncio.CancelledError:
             await self._take_back(run)
             raise
@@ -86,18 +90,19 @@ class Transact:
         if why_not is not None:
             run.add_note(f"it was cancelled, and what it had changed by its calls could not be taken back: {why_not}")
 
-    async def _covered(self, run: Run, proceed: Proceed) -> Outcome:
+    async def _covered(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
         spec = run.tool.spec
         if spec.effects.readonly or isinstance(run.tool, ChangesTool):
-            return await proceed(run)  # Nothing to cover, or undo and its like: transactions themselves.
+            # Nothing to cover, or undo and its like: transactions themselves.
+            return await self._reading(run, proceed, scope)
         if await self._cannot_write(run):
-            return revised(await proceed(run), changes=NO_CHANGES)
+            return revised(await self._reading(run, proceed, scope), changes=NO_CHANGES)
         owner = _owner(run)
 
         def tell(message: str) -> None:
             run.note("progress", {"message": message, "fraction": None})
 
-        transaction = await self._coverage.begin(spec, owner, self._workspace, tell, lambda: _session(run))
+        transaction = await self._coverage.begin(spec, owner, self._workspace, tell, lambda: _session(run), scope)
         if isinstance(transaction, Changes):
             outcome = await proceed(run)
             return revised(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
@@ -113,6 +118,15 @@ class Transact:
             run.changes = (await self._end(run, transaction, fate, "the call was cancelled")).changes
             raise
         return await self._ended(run, transaction, outcome)
+
+    async def _reading(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
+        """A call that changes nothing itself, and sees what its caller has changed."""
+        if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, ChangesTool):
+            return await proceed(run)
+        run.workspace = self._workspace.seen_at(scope.path)
+        with self._coverage.reading(run.id, scope) as layer:
+            run.revise(layer=layer if layer.lowers else None)
+            return await proceed(run)
 
     async def _cannot_write(self, run: Run) -> bool:
         """Whether walls keep it from every file that could be tracked: then there is nothing to cover."""

@@ -1,0 +1,257 @@
+"""The scope of a call that works above a layer, for the calls that it makes.
+
+    the workspace ◄─ finished layers ◄─ the caller's layer, in use
+                            ▲                  │ a copy, finished
+                            └──────────────────┴──► what a call that it makes is mounted over, below a layer of its own
+
+A call inside a layered call sees the workspace with what its caller has changed. A layer in use is never mounted a
+second time, nor put under another one: the call gets a copy of it as it was when the call began. What the call changes
+is looked at when it ends, against what its caller sees by then, and is written there through the caller's own mount. So
+the caller keeps running, with its working directory and its open files, and finds the changes at once; and in the end
+the caller's layer holds everything, and is committed, held or dropped as one. The change sets of the calls are kept
+beside it, and join the list when it is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import stat
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from haft.changes.committing.area import remove
+from haft.changes.committing.attributes import Unread, attributes_of, set_attributes
+from haft.changes.committing.commit import write_journal
+from haft.changes.committing.copying import copy, link
+from haft.changes.committing.manifest import Altered, Manifest
+from haft.changes.committing.places import Tree, rename, set_mode, set_owner
+from haft.changes.engines.layer import mark_prefix
+from haft.changes.transactions import CONTAINED, Owner, Settled, Transactions
+from haft.contracts import Conflict, HaftError, ToolFailed
+from haft.files import shown
+
+Finished = tuple[str, int, int]
+"""A layer that nobody works in any more: its name, and which directory it is."""
+COPY: Final = "below"
+TRIES: Final = 5
+SHOWN_SECONDS: Final = 10.0
+"""How long a call waits until its caller's command has begun."""
+STOPPED: Final = (
+    "it was stopped before it came to its end, and changes within those of another run cannot be held apart"
+)
+
+
+@dataclass(slots=True)
+class Taken:
+    """The change set of a call, within its caller's."""
+
+    owner: Owner
+    manifest: Manifest
+
+
+class Scope:
+    """Of one layered call."""
+
+    def __init__(self, transactions: Transactions, run: str, upper: str, lowers: tuple[Finished, ...]) -> None:
+        self._transactions = transactions
+        self.run = run
+        self._upper = upper
+        self._lowers = lowers
+        self._view = -1
+        self._shown = asyncio.Event()
+        self._lock = threading.Lock()
+        self._taken: list[Taken] = []
+        self._spared: dict[str, None] = {}
+
+    def shown_by(self, view: int) -> None:
+        """The call has begun: a descriptor of the workspace as it sees it."""
+        self._view = view
+        self._shown.set()
+
+    async def is_shown(self) -> bool:
+        """Whether calls can work within it: its own command has to run. Waits for that."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SHOWN_SECONDS):
+                await self._shown.wait()
+        return self._view >= 0
+
+    @property
+    def path(self) -> str:
+        """Where the host sees what the call sees."""
+        return f"/proc/self/fd/{self._view}/."
+
+    def close(self) -> None:
+        """The call is over: nobody looks through it any more."""
+        if self._view >= 0:
+            os.close(self._view)
+            self._view = -1
+
+    def finished(self, place: str, name: str) -> tuple[Finished, ...]:
+        """The layers that a call it makes is mounted over, topmost first; `place` is where a copy of its own may lie,
+        found by others as `name`."""
+        with os.scandir(self._upper) as found:
+            if next(found, None) is None:
+                return self._lowers
+        with self._lock:
+            for attempt in range(TRIES):
+                try:
+                    copied(self._upper, os.path.join(place, COPY))
+                    break
+                except OSError:  # The caller goes on meanwhile, and took something away that was being copied.
+                    remove(os.path.join(place, COPY))
+                    if attempt == TRIES - 1:
+                        raise
+        copy_of_it = os.stat(os.path.join(place, COPY))
+        return ((f"{name}/{COPY}", copy_of_it.st_dev, copy_of_it.st_ino), *self._lowers)
+
+    def take_in(
+        self, owner: Owner, manifest: Manifest, upper: str, conflicts: Sequence[str], spared: Sequence[str]
+    ) -> Settled:
+        """Bring the change set of a call that it made into the call's own layer. What may not be committed unasked, and
+        what collides with what was changed meanwhile, does not come in."""
+        if not manifest.entries:
+            return Settled(manifest.changes("none"))
+        notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": len(spared) > 1}
+        manifest = replace(manifest, notes=notes)
+        with self._lock, Tree(self.path, forced=True) as view, Tree(upper, forced=True) as new:
+            error = self._objection(manifest, view, new, conflicts, spared)
+            if error is not None:
+                return Settled(manifest.changes("discarded", reason=error.message), error)
+            try:
+                self._keep(manifest, view, new)
+                bring_in(manifest.entries, new, view)
+            except OSError as failure:
+                problem = ToolFailed(
+                    f"its changes could not be brought into those of {self.run}, which called it: {failure}"
+                )
+                return Settled(manifest.changes("discarded", reason=problem.message), problem)
+        self._taken.append(Taken(owner, manifest))
+        self._spared |= dict.fromkeys(spared)
+        reason = f"it is among the changes of {self.run}, which called it, and comes into the workspace with them"
+        return Settled(manifest.changes("held", reason=reason))
+
+    def _objection(
+        self, manifest: Manifest, view: Tree, new: Tree, conflicts: Sequence[str], spared: Sequence[str]
+    ) -> HaftError | None:
+        if conflicts:
+            named = ", ".join(f"`{shown(path)}`" for path in conflicts[:3])
+            return Conflict(
+                f"its changes were dropped: {self.run}, which called it, or another call of that changed {named} too"
+            )
+        return self._transactions.objection_within(manifest, view, new, spared)
+
+    def _keep(self, manifest: Manifest, view: Tree, new: Tree) -> None:
+        """What its files held before and after, so that it can be told and undone apart."""
+        for each in manifest.entries:
+            for tree, state in ((view, each.before), (new, each.after)):
+                if state is not None and state.kind == "file" and state.content:
+                    descriptor = tree.read(each.path)
+                    try:
+                        self._transactions.blobs.put(descriptor, state.size)
+                    finally:
+                        os.close(descriptor)
+
+    # When the call itself ends.
+
+    @property
+    def spared(self) -> tuple[str, ...]:
+        """What was granted to the calls that it made."""
+        return tuple(self._spared)
+
+    def write_contained(self) -> list[str]:
+        """Put the change sets of the calls that it made beside its own. Their runs."""
+        for each in self._taken:
+            place = os.path.join(self._transactions.live, self.run, CONTAINED, each.owner.run)
+            os.makedirs(place, mode=0o700, exist_ok=True)
+            write_journal(place, each.manifest)
+        return [each.owner.run for each in self._taken]
+
+    def pass_on(self, above: Scope) -> None:
+        """The call is itself within another: what it took in belongs to that one too."""
+        above._taken += self._taken
+        above._spared |= self._spared
+
+    def drop(self) -> None:
+        """The call's changes are thrown away, and those of the calls that it made with them."""
+        if not self._transactions.is_left(self.run):
+            remove(os.path.join(self._transactions.live, self.run))
+        for each in self._taken:
+            self._transactions.note_discarded(each.manifest)
+
+
+def copied(upper: str, place: str) -> None:
+    """A layer as it is now, with its marks. Whoever works in it goes on."""
+    os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+    prefix = mark_prefix()
+    with Tree(os.path.dirname(upper), forced=True) as source, Tree(os.path.dirname(place), forced=True) as target:
+        top, onto = os.path.basename(upper), os.path.basename(place)
+        copy(source, top, target, onto)
+        for path, status in [*source.walk(top)]:
+            if stat.S_ISCHR(status.st_mode):
+                continue
+            where = onto + path[len(top) :]
+            with contextlib.suppress(FileNotFoundError):  # It went away while it was copied.
+                _copy_marks(source, path, target, where, prefix)
+
+
+def _copy_marks(source: Tree, path: str, target: Tree, onto: str, prefix: str) -> None:
+    try:
+        marks = [name for name in os.listxattr(source.where(path), follow_symlinks=False) if name.startswith(prefix)]
+    except PermissionError:
+        return
+    for name in marks:
+        value = os.getxattr(source.where(path), name, follow_symlinks=False)
+        try:
+            os.setxattr(target.where(onto), name, value, follow_symlinks=False)
+        except PermissionError:
+            status = target.status(onto)
+            assert status is not None
+            set_mode(target, onto, stat.S_IMODE(status.st_mode) | 0o200)
+            os.setxattr(target.where(onto), name, value, follow_symlinks=False)
+            set_mode(target, onto, stat.S_IMODE(status.st_mode))
+
+
+def bring_in(entries: Sequence[Altered], new: Tree, target: Tree) -> None:
+    """Make a tree what a change set says, from the new things that lie in another one. Removals come first, from
+    within; then what is new, each file whole under another name before it takes its place."""
+    for each in sorted(entries, key=lambda one: one.path.count("/"), reverse=True):
+        kind = None if each.after is None else each.after.kind
+        if each.before is not None and (kind is None or (each.before.kind == "directory") != (kind == "directory")):
+            place, name = target.at(each.path)
+            (os.rmdir if each.before.kind == "directory" else os.unlink)(name, dir_fd=place)
+    known: dict[int, str] = {}
+    directories = []
+    for each in sorted(entries, key=lambda one: one.path.count("/")):
+        if each.after is None:
+            continue
+        status = new.status(each.path)
+        assert status is not None
+        if each.after.kind == "directory":
+            place, name = target.at(each.path)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=place)
+            directories.append((each.path, status))
+            continue
+        above = os.path.dirname(each.path)
+        temporary = os.path.join(above, f".haft-{os.urandom(8).hex()}")
+        if (first := known.get(status.st_ino)) is not None:
+            link(target, first, target, temporary)
+        else:
+            copy(new, each.path, target, temporary)
+        if status.st_nlink > 1:
+            known[status.st_ino] = each.path
+        rename(target, temporary, target, each.path)
+    for path, status in reversed(directories):
+        set_owner(target, path, status.st_uid, status.st_gid)
+        with contextlib.suppress(Unread):
+            set_attributes(target.where(path), attributes_of(new.where(path)))
+        set_mode(target, path, stat.S_IMODE(status.st_mode))
+
+
+def stopped_within(manifest: Manifest) -> Settled:
+    """What is said of a call that was stopped in the scope of another."""
+    return Settled(replace(manifest, reason=None).changes("discarded", reason=STOPPED))

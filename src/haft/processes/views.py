@@ -1,0 +1,35 @@
+"""A view of the workspace as a command sees it: a descriptor that its init hands over before the command begins."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def shared(view: Callable[[int], None], loop: asyncio.AbstractEventLoop) -> Iterator[int]:
+    """The end of a socket to be handed over; `view` is called with what comes through the other, if anything does."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    ours.setblocking(False)
+
+    def heard() -> None:
+        try:
+            _words, descriptors, _flags, _address = socket.recv_fds(ours, 1, 1)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            descriptors = []
+        loop.remove_reader(ours)
+        ours.close()
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.
+            view(descriptor)
+
+    loop.add_reader(ours, heard)
+    try:
+        yield theirs.fileno()
+    finally:
+        theirs.close()
