@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from haft import Context, tool
 from haft.audit import verify
 from haft.service import ToolService
 from haft.storage.sqlite.audit_log import FileLog
@@ -180,8 +181,17 @@ def test_a_set_of_runs_and_the_children_of_one_are_undone_as_one(place):
         await good(service.redo(first.run_id, second.run_id))
         assert (workspace / "a").read_text() == "a\n1\n2\n"
         await good(service.undo(second.run_id, first.run_id))
-        parent = await service.call("list_directory", {})
-        children = [await shell(service, f"echo {n} >> b; echo {n} > child{n}", parent=parent.run_id) for n in range(3)]
+        children = []
+
+        @tool
+        async def makes_three(context: Context) -> None:
+            """Call the shell three times."""
+            for n in range(3):
+                command = f"echo {n} >> b; echo {n} > child{n}"
+                children.append(await context.call("shell", {"command": command}))
+
+        service.add(makes_three)
+        parent = await good(service.call("makes_three"))
         other = await shell(service, "echo other > other")
         await good(service.undo(parent.run_id))
         assert (workspace / "b").read_text() == "b\n"

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import haft
-from haft import ToolService, tool
+from haft import Context, ToolService, tool
 from haft.contracts import BadConfig, BadUsage, Grants, UnknownRun, UnknownTool
 
 
@@ -64,9 +64,16 @@ def test_a_plain_function_can_be_handed_over_and_something_else_is_refused(place
 
 def test_runs_are_found_by_name_and_beginning_and_by_their_facts(places):
     async def main():
-        async with ToolService.open(**places, tools=[add]) as service:
-            first = await service.call("add", {"a": 1, "b": 2}, who="mia", thread="T-a")
-            second = await service.call("read_file", {"path": "missing"}, parent=first.run_id)
+        children = []
+
+        @tool(readonly=True)
+        async def looks(context: Context) -> None:
+            """Look for a file."""
+            children.append(await service.call("read_file", {"path": "missing"}, who="me", parent=context.run))
+
+        async with ToolService.open(**places, tools=[looks]) as service:
+            first = await service.call("looks", who="mia", thread="T-a")
+            (second,) = children
             assert service.run(first.run_id).outcome == first.to_json()
             assert service.run(second.run_id[:-1]).id == second.run_id
             assert [run.id for run in service.runs()] == [second.run_id, first.run_id]

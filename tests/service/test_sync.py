@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from haft import ToolService
+from haft import ToolService, tool
 from haft.contracts import BadUsage
 
 
@@ -43,9 +43,15 @@ def test_what_is_held_is_applied_or_dropped(tmp_path):
 
 
 def test_the_children_of_a_run_are_undone_and_redone_as_one(service, tmp_path):
-    (tmp_path / "workspace" / "seed").write_text("s")
-    parent = service.call("read_file", {"path": "seed"}).wait().run_id
-    children = [write(service, "a", parent=parent), write(service, "b", parent=parent)]
+    children = []
+
+    @tool
+    def writes_both() -> None:
+        """Write two files."""
+        children.extend(write(service, name) for name in "ab")
+
+    service.add(writes_both)
+    parent = service.call("writes_both").wait().run_id
     assert service.undo(parent).wait().result["runs"] == children
     assert not (tmp_path / "workspace" / "a").exists()
     with pytest.raises(BadUsage, match=f"nothing of {parent} is there to undo"):

@@ -14,6 +14,7 @@ class Context:
     config: dict = {}
     secrets = NO_SECRETS
     cancelled = False
+    chain: tuple = ()
 
     def __init__(self):
         self.events = []

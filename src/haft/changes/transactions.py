@@ -292,6 +292,22 @@ class Transactions:
         self.finish(manifest)
         return Settled(manifest.changes("committed"))
 
+    def commit_part(self, owner: Owner, manifest: Manifest, upper: str, *, accepted: bool) -> HaftError | None:
+        """Commit what a call has changed so far, before it makes another one. Where that cannot be, it lies where it
+        lay."""
+        notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": accepted}
+        manifest = replace(manifest, notes=notes)
+        try:
+            manifest = self.commit(owner.run, manifest, Mirror(upper, self, owner.run))
+        except Unfinished as left:
+            return unfinished(manifest, left).error
+        except Refused as refusal:
+            self.discard_out(owner.run)
+            remove(os.path.join(self.live, owner.run))
+            return conflict([refusal.path], refusal.why)
+        self.finish(manifest)
+        return None
+
     def settle_held(
         self,
         owner: Owner,

@@ -37,7 +37,7 @@ class Event:
     facts: dict[str, Any] = field(default_factory=dict)
     """By type: a status `blocked-on-user` has `request`, `reason` and `toAllow` (what could be allowed from now on);
     stdout and stderr have `text` (and `skipped`, the bytes that a slow reader missed), progress has
-    `message` and `fraction`, outcome has `outcome`."""
+    `message` and `fraction`, child has `child`, `tool` and `became` (its status), outcome has `outcome`."""
 
     @property
     def text(self) -> str:

@@ -31,6 +31,13 @@ def callers(run: Run) -> Iterator[Run]:
         above = above.parent
 
 
+def layered(run: Run) -> Run | None:
+    """The nearest caller of a run that works above a layer, if the run's changes land there."""
+    caller = next((each for each in callers(run) if each.transaction is not None), None)
+    is_layered = caller is not None and caller.transaction is not None and caller.transaction.scope is not None
+    return caller if is_layered else None
+
+
 def why_no_caller(run: Run) -> str | None:
     """Why a run can make no call, if it cannot."""
     if run.outcome is not None or run.is_closed:

@@ -83,6 +83,10 @@ class History:
                 found[run.id] = run
         return [found[name] for name in sorted(found, reverse=True)[: wanted.limit]]
 
+    def children_of(self, run: str) -> list[RunRecord]:
+        """The runs that a run made itself, in their order."""
+        return self.runs(Filter(parent=run, limit=ALL))[::-1]
+
     def made_by(self, run: str) -> list[RunId]:
         """The runs that a run made, and those that they made, by calls inside calls."""
         latest = [(each.record["parent"], each.id) for each in self._journalled() if each.record["parent"]]

@@ -39,6 +39,8 @@ class Place:
 
     def take(self, caller: Place | None) -> bool:
         """Take a place at once, if there is one."""
+        if self.is_held:
+            return True
         if caller is not None and caller._is_free and not caller._asking:
             self._borrow(caller)
         elif self._admission.take():
@@ -56,9 +58,11 @@ class Place:
             except asyncio.CancelledError:
                 self._pass_on(turn, caller)
                 raise
-            if is_own:
+            if is_own and self.is_held:
+                self._admission.release()  # Another call that was waited for had it come back in the same moment.
+            elif is_own:
                 self._is_own = True
-            elif caller is not None and caller._is_free:
+            elif caller is not None and caller._is_free and not self.is_held:
                 self._borrow(caller)
             self._leave(turn, caller)
             if self.is_held:

@@ -158,6 +158,22 @@ def nothing_to(verb: str, record: RunRecord) -> BadUsage:
     return BadUsage(f"there is nothing to {verb}: {record.id} changed nothing", hint=hint)
 
 
+def _with_what_it_made(ledger: Ledger, name: str, direction: Direction, made: Sequence[str]) -> list[Row]:
+    """The change set of a run, and those of what it made that are in the workspace, or were taken out of it."""
+    state = "committed" if direction == "undo" else "undone"
+    below = {row.run: row for one in (name, *made) for row in _below(ledger, one, name)}
+    children = [row for row in below.values() if row.state == state and row.files]
+    children = [row for row in children if not _was_called_off(ledger, row)]
+    try:
+        own = ledger.find(name)
+    except HaftError:
+        if not below and not made:
+            raise
+        return children
+    # Where its own cannot be reversed, what it made still can.
+    return [own, *children] if own.state == state or not children else children
+
+
 def _was_called_off(ledger: Ledger, row: Row) -> bool:
     """Whether it was taken back because the run that made it was cancelled: no redo of others brings it back."""
     by = ledger.get(row.latest) if row.state == "undone" else None
@@ -183,16 +199,8 @@ def rows_for(
     thread; else the last of this user. For a redo, those named and what they made. `made_by` are the runs that a run
     made, and those that they made: a run that changed nothing itself may have made one that did."""
     found: list[Row] = []
-    state = "committed" if direction == "undo" else "undone"
     for name in runs:
-        below = [row for one in (name, *made_by(name)) for row in _below(ledger, one, name)]
-        children = list({row.run: row for row in below}.values())
-        try:
-            found.append(ledger.find(name))
-        except HaftError:
-            if not children:
-                raise
-        found += [row for row in children if row.state == state and row.files and not _was_called_off(ledger, row)]
+        found += _with_what_it_made(ledger, name, direction, [*made_by(name)])
     if thread is not None:
         found += ledger.of_thread(workspace, thread)
         if not found:

@@ -154,13 +154,11 @@ class DeclaredTransaction:
             with self._transactions.locked():
                 moved = self._moved()
                 upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
-                if (error := self._transactions.objection(manifest, upper, moved, spared)) is not None:
-                    return error
-                settled = self._transactions.settle(owner, manifest, upper, "commit", spared=spared)
-            if settled.error is not None:
-                return settled.error
-            self._begin_anew(manifest)
-            return None
+                error = self._transactions.objection(manifest, upper, moved, spared)
+                error = error or self._transactions.commit_part(owner, manifest, upper, accepted=len(spared) > 1)
+            if error is None:
+                self._begin_anew(manifest)
+            return error
 
     def _begin_anew(self, part: Manifest) -> None:
         assert self._place is not None

@@ -28,6 +28,7 @@ from haft.contracts import (
     Outcome,
     Stream,
 )
+from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.policy.question import Question
@@ -136,7 +137,11 @@ class Decide:
                     f"`{call.name}` cannot be tried with writing outside the workspace: that cannot be taken back",
                     hint="call it without --try, or without that --write",
                 )
-        why_not = await self._coverage.can_try(spec)
+        above = nesting.layered(run)
+        if above is not None:
+            why_not: str | None = f"its changes are part of those of {above.id}, which calls it: try that one"
+        else:
+            why_not = await self._coverage.can_try(spec)
         if why_not is None:
             # A person is asked afterwards, and programs that nobody has agreed to have run then.
             is_open = decision.environment is not None or grants != NO_GRANTS

@@ -135,15 +135,17 @@ def show_run(said: Globals, run: str) -> None:
         record = kept.find(run)
         if changes is not None:
             record = changes.brought_up_to_date(record)
+        children = [(one.id, one.tool, one.status) for one in kept.children_of(record.id)]
     if said.json:
-        facts(record.to_json())
+        made = [{"id": name, "tool": tool, "status": status} for name, tool, status in children]
+        facts({**record.to_json(), "children": made})
     else:
-        first, *more = _described(record)
+        first, *more = _described(record, children)
         verbatim([first])  # Its whole name, once.
         lines(more)
 
 
-def _described(run: RunRecord) -> Iterator[str]:
+def _described(run: RunRecord, children: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     document = run.to_json()
     outcome = document["outcome"]
     yield styled(f"{run.id} {visible(run.tool)} {run.status}", "bold", sys.stdout)
@@ -154,6 +156,9 @@ def _described(run: RunRecord) -> Iterator[str]:
     yield from (f"  {clock(event.at)}  {event.status}" for event in run.states())
     yield "arguments:"
     yield from (f"  {visible(name)}: {visible(to_json_text(value))}" for name, value in document["arguments"].items())
+    if children:
+        yield "calls that it made:"
+        yield from (f"  {name}  {visible(tool)}  {status}" for name, tool, status in children)
     yield from _decision_lines(outcome["decision"])
     yield from limits_lines(outcome["limits"])
     yield from walls_lines(outcome["walls"], document["workspace"])

@@ -1,0 +1,238 @@
+"""Random trees of nested calls: some are cancelled, some fail, some are denied, some wait for a person.
+
+A tree is plain JSON that says what each call does; the same seed makes the same one. Every tree works in a directory of
+its own. `python nested_trees.py FIRST COUNT` proves that many.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from haft import Context, ToolService, tool
+from haft.contracts import BadUsage
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "changes"))
+from fingerprint import difference, fingerprint
+
+DEEPEST = 4
+PLACES = 3
+
+
+def plan(seed, place, *, isolated=True):
+    """What the outermost call of a tree does."""
+    chance = random.Random(f"{seed} tree")
+    left = [chance.randrange(3, 14), 2 if isolated and chance.random() < 0.15 else 0]
+    return _node(chance, place, 0, left)
+
+
+def _node(chance, place, depth, left):
+    steps = []
+    for _ in range(chance.randrange(1, 5)):
+        path = f"{place}/{chance.choice('abcd')}"
+        kind = chance.choices(
+            ["write", "builtin", "edit", "call", "together", "ask", "denied", "unknown", "fail", "hang", "shell"],
+            [3, 4, 2, 8 if depth < DEEPEST else 0, 2 if depth < DEEPEST else 0, 2, 1, 1, 1, 1, 1],
+        )[0]
+        if kind in ("call", "together"):
+            if left[0] <= 0:
+                continue
+            left[0] -= 1
+            count = 1 if kind == "call" else chance.randrange(2, 4)
+            nodes = [_node(chance, f"{place}/{n}" if count > 1 else place, depth + 1, left) for n in range(count)]
+            steps.append({"do": "call", "nodes": nodes})
+        elif kind == "hang":
+            steps.append({"do": "hang", "above": chance.randrange(3)})
+        else:
+            steps.append({"do": kind, "path": path, "text": f"{chance.random()}\n"})
+    name = chance.choice(["node", "node", "thread_node"])
+    if left[1] and depth:
+        left[1] -= 1
+        name = "isolated_node"
+    return {"tool": name, "steps": steps}
+
+
+def step_call(step):
+    """The tool and the arguments of a step that is a call."""
+    path, text = step["path"], step["text"]
+    return {
+        "builtin": ("write_file", {"path": path, "content": text}),
+        "edit": ("edit_file", {"path": path, "old_string": "0", "new_string": "o", "replace_all": True}),
+        "ask": ("write_file", {"path": f"{path}.asked", "content": text}),
+        "denied": ("write_file", {"path": f"{path}.denied", "content": text}),
+        "unknown": ("nothing_like_it", {}),
+        "shell": ("shell", {"command": f"mkdir -p $(dirname {path}); echo sh >> {path}; rm -f {path}.gone"}),
+    }[step["do"]]
+
+
+async def act(steps, context):
+    """Do what a node says, asynchronously."""
+    for step in steps:
+        match step["do"]:
+            case "call":
+                await asyncio.gather(*(context.call(one["tool"], {"steps": one["steps"]}) for one in step["nodes"]))
+            case "write":
+                context.workspace.replace(step["path"], step["text"].encode())
+            case "fail":
+                raise ValueError("as planned")
+            case "hang":
+                await context.call("hang", {"above": step["above"]})
+            case _:
+                await context.call(*step_call(step))
+
+
+@tool
+async def node(steps: list[dict], context: Context) -> None:
+    """One call of a tree."""
+    await act(steps, context)
+
+
+@tool
+def thread_node(steps: list[dict], context: Context) -> None:
+    """The same in a thread, one after another."""
+    blocking(steps, context, lambda path, text: context.workspace.replace(path, text.encode()))
+
+
+@tool(isolated=True)
+def isolated_node(steps: list[dict], context: Context) -> None:
+    """The same in a process of its own."""
+    blocking(steps, context, write)
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def blocking(steps, context, write):
+    for step in steps:
+        match step["do"]:
+            case "call":
+                for one in step["nodes"]:
+                    context.call(one["tool"], {"steps": one["steps"]})
+            case "write":
+                write(step["path"], step["text"])
+            case "fail":
+                raise ValueError("as planned")
+            case "hang":
+                context.call("hang", {"above": step["above"]})
+            case _:
+                context.call(*step_call(step))
+
+
+@dataclass
+class Prover:
+    """Carries trees out in one service, and looks at what is left."""
+
+    base: Path
+    engine: str = "auto"
+    hanging: asyncio.Queue = field(default_factory=asyncio.Queue)
+    waiting: asyncio.Queue = field(default_factory=asyncio.Queue)
+
+    async def prove(self, seeds, isolated=True):
+        """`AssertionError` where something is not as it should be."""
+        prover, chance = self, random.Random(f"{seeds[0]} answers")
+
+        @tool(readonly=True)
+        async def hang(above: int, context: Context) -> None:
+            """Wait for ever."""
+            prover.hanging.put_nowait((*context.chain[above : above + 1], context.run)[0])
+            await asyncio.Event().wait()
+
+        async def approver(request):
+            path = str(request.arguments.get("path", ""))
+            if not path.endswith(".asked"):
+                return not path.endswith(".denied")
+            answer = asyncio.get_running_loop().create_future()
+            prover.waiting.put_nowait(answer)
+            return await answer
+
+        workspace = self.base / "workspace"
+        _populate(workspace, seeds)
+        before = fingerprint(workspace)
+        settings = {"changes.engine": self.engine, "limits.max_concurrent": PLACES, "limits.max_seconds": 300}
+        async with ToolService.open(
+            workspace,
+            home=self.base / "home",
+            tools=[node, thread_node, isolated_node, hang],
+            approver=approver,
+            installed=False,
+            settings=settings,
+        ) as service:
+            people = [asyncio.create_task(self._cancels(service)), asyncio.create_task(self._answers(chance))]
+            plans = [plan(seed, f"t{seed}", isolated=isolated) for seed in seeds]
+            roots = [service.call(one["tool"], {"steps": one["steps"]}) for one in plans]
+            outcomes = [await asyncio.wait_for(asyncio.shield(_outcome(run)), 240) for run in roots]
+            for task in people:
+                task.cancel()
+            await self._no_place_is_lost(service)
+            ended = {run.id: run for run in service.runs(limit=100_000)}
+            assert {run.status for run in ended.values()} <= {"done", "error", "rejected-by-user", "cancelled"}
+            for outcome in reversed(outcomes):
+                await self._undone(service, outcome)
+            assert difference(before, fingerprint(workspace)) == []
+            return len(ended)
+
+    async def _cancels(self, service):
+        while True:
+            service.cancel(await self.hanging.get())
+
+    async def _answers(self, chance):
+        while True:
+            answer = await self.waiting.get()
+            await asyncio.sleep(0)  # Others go on meanwhile.
+            if not answer.done():
+                answer.set_result(chance.random() < 0.6)
+
+    async def _no_place_is_lost(self, service):
+        """As many calls run at once as there are places."""
+        barrier = asyncio.Barrier(PLACES)
+
+        @tool(readonly=True)
+        async def meet() -> None:
+            """Wait for the others."""
+            await barrier.wait()
+
+        service.add(meet)
+        outcomes = await asyncio.gather(*(service.call("meet", timeout=30) for _ in range(PLACES)))
+        assert [one.status for one in outcomes] == ["done"] * PLACES
+
+    async def _undone(self, service, outcome):
+        for run in service.runs(limit=100_000):
+            if run.outcome["changes"]["state"] == "held":
+                with contextlib.suppress(BadUsage):
+                    await service.drop(run.id)
+        with contextlib.suppress(BadUsage):  # Nothing of it is there to undo.
+            undone = await service.undo(outcome.run_id)
+            assert undone.ok, (undone.error, undone.result)
+
+
+async def _outcome(run):
+    return await run
+
+
+def _populate(workspace, seeds):
+    workspace.mkdir(parents=True)
+    for seed in seeds:
+        chance = random.Random(f"{seed} files")
+        (workspace / f"t{seed}").mkdir()
+        for name in "abcd":
+            if chance.random() < 0.5:
+                path = workspace / f"t{seed}" / name
+                path.write_text(f"{chance.random()}\n" * chance.randrange(3))
+
+
+def prove(seeds, base, engine="auto", *, isolated=True):
+    return asyncio.run(Prover(base, engine).prove(seeds, isolated))
+
+
+if __name__ == "__main__":
+    first, count, engine = int(sys.argv[1]), int(sys.argv[2]), (sys.argv[3:] or ["auto"])[0]
+    for start in range(first, first + count, 5):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as base:
+            print(start, prove(range(start, min(start + 5, first + count)), Path(base), engine), flush=True)
