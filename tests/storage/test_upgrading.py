@@ -59,6 +59,8 @@ def test_a_host_of_another_version_keeps_the_format_and_is_named(home, older):
     with pytest.raises(BadConfig, match=rf"while process {older.pid} of haft 0\.0\.9 works on it") as caught:
         connection.runs.select(Filter())
     assert f"end process {older.pid}" in caught.value.hint
+    with pytest.raises(BadConfig, match=f"process {older.pid}"):
+        open_stores(home).health()
     assert format_of(home) == len(MIGRATIONS) - 1
     older.communicate("end\n")
     assert connection.runs.select(Filter()) == []

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import tempfile
 
+from haft.storage.home import StateHome
 from haft.storage.ports.stores import Health
 from haft.storage.sqlite.database import Database
+from haft.storage.sqlite.upgrading import require_no_other_host
 
 
-def health_of(path: str) -> Health:
+def health_of(home: StateHome) -> Health:
     """Of the database where there is one, else of a temporary one: then it says whether SQLite would do."""
+    path = home.database
     with tempfile.TemporaryDirectory() as directory:
-        database = Database(path if os.path.exists(path) else os.path.join(directory, "haft.db"))
+        place = path if os.path.exists(path) else os.path.join(directory, "haft.db")
+        database = Database(place, lambda version: require_no_other_host(home, version))
         try:
             version = database.rows("SELECT sqlite_version()")[0][0]
             mode = database.rows("PRAGMA journal_mode")[0][0]

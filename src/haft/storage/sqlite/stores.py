@@ -37,4 +37,4 @@ class SqliteStores(Stores):
     def health(self) -> Health:
         from haft.storage.sqlite.health import health_of
 
-        return health_of(self._home.database)
+        return health_of(self._home)
