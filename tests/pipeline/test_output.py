@@ -25,7 +25,7 @@ def with_service(tmp_path, body, tools=(), **options):
 
 def kept(service, run):
     record = service.run(run)
-    return list(service._kept().output(record))
+    return list(service._host.history().output(record))
 
 
 @pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 15, 100])

@@ -212,6 +212,29 @@ async def test_a_service_that_was_opened_for_an_agent_cannot_act_for_a_person(pl
         await run
 
 
+@in_a_loop
+async def test_a_tool_that_an_agent_calls_cannot_approve_by_the_service_that_it_holds(places):
+    """The program hands its own service to a tool: there, nobody is allowed more than whoever called."""
+    said = []
+
+    @tool(readonly=True)
+    async def approves(request: str) -> None:
+        for who in (None, "alice", ALICE):
+            try:
+                await service.approve(request, who=who)
+            except Rejected as error:
+                said.append(str(error))
+
+    settings = {"approval.expires_seconds": 600}
+    async with ToolService.open(**places, who="host", tools=[approves], settings=settings) as service:
+        run = service.call("write_file", {"path": "a.txt", "content": "hello"}, who=BOT)
+        request = (await asked(service)).id
+        await service.call("approves", {"request": request}, who=BOT)
+        assert said == [f"`approve` needs a person: {name} is an agent" for name in ("bot", "alice", "alice")]
+        await service.reject(request)
+        assert (await run).status == "rejected-by-user"
+
+
 def test_an_answer_in_the_database_that_an_agent_wrote_approves_nothing(places):
     """Whoever goes past the facade is stopped by the host that takes the answer."""
 

@@ -147,7 +147,7 @@ async def with_delegates(
     given = await service.as_judged(name, arguments)
     call = Call(new_run_id(), ToolName(name), given, service.principal)
     # Nothing is tried here, so that no change set is needed.
-    decide = Decide(service.judge.decide, service._sandbox, None)  # type: ignore[arg-type]
+    decide = Decide(service._host.judge.decide, service._host.sandbox, None)  # type: ignore[arg-type]
     decision = await decide.delegated(call, explained.decision)
     asked = [
         Step("delegate", each.to, f"{decision.action}: {decision.reason}", each.source)
@@ -180,13 +180,13 @@ def rules_at(path: str, workspace: str | None) -> tuple[Rule, ...]:
 async def replayed(service: ToolService, rules: Sequence[Rule] | None, limit: int) -> Replayed:
     """Past calls of a service's workspace: by `rules` instead of the user's own, against those of now; without them, by
     those of now against what was decided then."""
-    namespaces = (await service._sandbox.ready()).namespaces
-    before, after = None, service.judge
+    namespaces = (await service._host.sandbox.ready()).namespaces
+    before, after = None, service._host.judge
     if rules is not None:
         others = [rule for rule in service.config.rules if rule.origin != "user"]
-        before, after = service.judge, service.judge_with([*others, *rules])
+        before, after = service._host.judge, service._host.judge_with([*others, *rules])
     return replay(
-        service._kept().each(Filter(workspace=service._transactions.workspace, limit=limit)),
+        service._host.history().each(Filter(workspace=service._host.transactions.workspace, limit=limit)),
         {listing.spec.name: listing.spec for listing in service.tools(all=True)},
         after,
         before,

@@ -84,7 +84,7 @@ async def preview(tool: Tool, arguments: Mapping[str, Any], context: Nobody) -> 
 
 
 def missed_scratch(outcome: Outcome) -> bool:
-    """Whether a call looked for a file in its thread's `/tmp` that is not there."""
+    """Whether a call says that it looked for a file in `/tmp` that is not there."""
     from haft.sandbox import not_found
 
-    return outcome.walls.scratch is not None and any(not_found(f"{outcome.output}\n{outcome.stderr}"))
+    return any(not_found(f"{outcome.output}\n{outcome.stderr}"))

@@ -71,17 +71,17 @@ def _written(pattern: Any) -> str:
 
 async def suggested(service: ToolService, *, since: float | None, limit: int) -> Suggested:
     """From the past calls of a service's workspace. Those that a person rejected all count, however old."""
-    namespaces = (await service._sandbox.ready()).namespaces
-    workspace = service._transactions.workspace
+    namespaces = (await service._host.sandbox.ready()).namespaces
+    workspace = service._host.transactions.workspace
     specs: dict[str, ToolSpec] = {listing.spec.name: listing.spec for listing in service.tools(all=True)}
     runs = service.runs(workspace=workspace, since=since, limit=limit)
     rejected = service.runs(workspace=workspace, status="rejected-by-user", limit=MOST_REJECTED)
     every = {run.id: run for run in (*rejected, *runs)}
     past = past_calls(
-        every.values(), specs, service.judge, namespaces=namespaces, has_network=service.config.sandbox_network
+        every.values(), specs, service._host.judge, namespaces=namespaces, has_network=service.config.sandbox_network
     )
     rules = service.config.rules
-    found = Suggester(past, service.judge, lambda more: service.judge_with([*rules, *more]))
+    found = Suggester(past, service._host.judge, lambda more: service._host.judge_with([*rules, *more]))
     suggestions = tuple(found.suggestions())
     return Suggested(len(runs), sum(len(call.runs) for call in found.asked), suggestions)
 

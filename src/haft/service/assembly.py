@@ -1,0 +1,311 @@
+"""One host, put together: its lease, its stores, its sandbox, its pipeline, and what ends them again.
+
+`ToolService` and its facades delegate to it; it offers nothing to programs itself. Sources, policy, sandbox, changes
+and pipeline are introduced to each other here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from haft.audit import Redactor, Trail, secret_values
+from haft.changes import Coverage, Transactions, place_of_layers
+from haft.config import Config, check_workspace, kept_secret, load_config, working_directory
+from haft.contracts import (
+    Approver,
+    BadConfig,
+    Grants,
+    Principal,
+    RunId,
+    Secrets,
+    ThreadId,
+    named_secrets,
+    new_thread_id,
+)
+from haft.files import Root, secrets_of_root
+from haft.pipeline import Parts, Pipeline, Run
+from haft.policy import Judge, Rule
+from haft.registry import Catalogue
+from haft.runs import History, Journal, KeptOutput, Scribe, journal_paths
+from haft.sandbox import Sandbox
+from haft.service.acting import from_text, this_user
+from haft.service.answers import Answers
+from haft.service.changes import transactions_of
+from haft.service.housekeeping import Housekeeping, bounds_of
+from haft.service.recovering import recover_into
+from haft.storage import StateHome, default_home, open_stores
+from haft.toolsets import Discovery, KeepingUp, Sessions, ToolLike, fill_catalogue
+
+T = TypeVar("T")
+
+
+def home_of(path: str | os.PathLike[str] | None) -> StateHome:
+    """The state home at a path, or the default one. A `StateHome` stays as it is, with the storage that it names."""
+    if isinstance(path, StateHome):
+        return path
+    return StateHome(os.path.abspath(os.fspath(path)) if path is not None else default_home(os.environ))
+
+
+class Host:
+    """The parts of one host."""
+
+    def __init__(
+        self,
+        workspace: str | os.PathLike[str],
+        *,
+        tools: Iterable[ToolLike],
+        approver: Approver | None,
+        home: str | os.PathLike[str] | None,
+        who: str | Principal | None,
+        thread: str | None,
+        settings: Mapping[str, Any] | None,
+        secrets: Iterable[str],
+        installed: bool,
+    ) -> None:
+        self.home = home_of(home)
+        self.workspace = check_workspace(os.fspath(workspace), self.home.path)
+        self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
+        enablement = self.config.enablement
+        sessions = Sessions(lambda: self.sandbox, lambda: self.coverage, lambda: self.trail)
+        but = () if installed else ("python",)
+        self.discovery = Discovery(self.workspace, self.home, os.environ, sessions, but=but)
+        self.discovery.configure(self.config)
+        self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
+        self.directory = working_directory(self.config, self.workspace)
+        self.disk = KeepingUp(self.discovery, self.catalogue, lambda: self.sandbox.asking_launcher())
+        self.principal = this_user().acting(who or None, thread)
+        self._is_named = bool(self.principal.thread)
+        if not self._is_named:
+            self.principal = dataclasses.replace(self.principal, thread=new_thread_id())
+        self._approver = approver
+        self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
+        self._unrecorded = {*declared, *secret_values(os.environ), *kept_secret(self.config)}
+        self.pipeline: Pipeline | None = None
+        self._history: History | None = None
+        self._abandoned_told = 0
+        self._abandoned_timer: asyncio.TimerHandle | None = None
+        self._ending = contextlib.AsyncExitStack()
+        fill_catalogue(
+            self.catalogue,
+            tools,
+            builtin=lambda catalogue: self.discovery.fill_builtin(catalogue, self.disk.renew),
+        )
+        self._is_incomplete = self.discovery.fill(self.catalogue)
+
+    async def open(self, call: Callable[..., Run]) -> None:
+        """Begin. `call` is how tools make calls inside calls."""
+        try:
+            self._start(call)
+            self._ending.push_async_callback(self.discovery.close)
+            self._ending.push_async_callback(self.disk.stop)
+            await self.disk.start(is_incomplete=self._is_incomplete)
+        except BaseException:
+            await self._ending.aclose()
+            raise
+
+    def _start(self, call: Callable[..., Run]) -> None:
+        """Take the lease, clean up after the dead, and put the pipeline together."""
+        home, ending = self.home, self._ending
+        home.prepare()
+        stores = open_stores(home)
+        lease = stores.leases().take()
+        ending.callback(lambda: lease.release(done=not journal_paths(home.hosts, lease.host)))
+        log = stores.audit_log(lease)
+        trail = Trail(log, Redactor(self._unrecorded), self.workspace)
+        ending.callback(trail.close)
+        recover_into(home, lease, trail)
+        journal = Journal(home.hosts, lease.host, log.size, synced=self.config.durability == "full")
+        scribe = Scribe(journal, stores.connect(lease), trail.append, trail.sync, lease)
+        ending.push_async_callback(asyncio.to_thread, scribe.close)
+        self.root = root = Root(self.workspace, masked=secrets_of_root())
+        limits = self.config.limits
+        transactions = transactions_of(
+            home,
+            root.root,
+            lease.host,
+            limits,
+            lease=lease,
+            synced=self.config.durability == "full",
+            closed=self.discovery.closed_to_calls,
+        )
+        ending.push_async_callback(asyncio.to_thread, transactions.close)
+        sandbox = Sandbox(
+            self.workspace,
+            home.path,
+            os.environ,
+            root.open_directory,
+            limits,
+            self.config.sandbox_mode,
+            Grants(network=self.config.sandbox_network),
+            functools.partial(place_of_layers, transactions, self.config.changes_engine),
+            never_network=self.config.never_network is not None,
+            keeps_scratch=self.config.keeps_scratch,
+            on_unfit=functools.partial(_note_cold, home.path),
+        )
+        if sandbox.scratch is not None and not self._is_named:  # Nobody can come back to it.
+            ending.push_async_callback(asyncio.to_thread, sandbox.scratch.forget, self.principal.thread or "")
+        ending.callback(sandbox.close)
+        ending.callback(Housekeeping(home, bounds_of(self.config, os.environ), transactions, sandbox.scratch).stop)
+        coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox)
+        self.coverage = coverage
+        self.transactions = transactions
+        self.sandbox = sandbox
+        answers = Answers(stores, root.root, lease)
+        ending.callback(answers.close)
+        self.judge = self._make_judge(answers, root)
+        self.judge_with = functools.partial(self._make_judge, answers, root)
+        parts = Parts(
+            host=lease.host,
+            workspace=root,
+            sandbox=sandbox,
+            coverage=coverage,
+            limits=limits,
+            tool_seconds=self.config.tool_seconds,
+            seconds_are_set=self.config.is_set("limits.max_seconds"),
+            durability=self.config.durability,
+            catalogue=self.catalogue,
+            renew=self.disk.renew,
+            decide=self.judge.decide,
+            approver=self._approver,
+            person=self.principal if self.principal.kind == "person" else this_user(),
+            questions=answers,
+            wait_seconds=self.config.approval_seconds,
+            answers_are_open=self.config.answers_without_walls,
+            agree=answers.agree,
+            hold=answers.hold,
+            scribe=scribe,
+            trail=trail,
+            keep=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
+            call=call,
+        )
+        self.trail = trail
+        self.pipeline = pipeline = Pipeline(parts, self._tell_abandoned)
+        self._lease = lease
+        ending.push_async_callback(pipeline.close)
+        loop = asyncio.get_running_loop()
+
+        def cancel(run: RunId, who: str) -> None:
+            loop.call_soon_threadsafe(self.cancel_live, run, from_text(who))
+
+        scribe.on_cancel(cancel)
+
+    def _make_judge(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> Judge:
+        """Whoever decides, by the rules in force or others."""
+        from haft.policy import Environments
+        from haft.sandbox import safe_path
+
+        rules = self.config.rules if rules is None else rules
+        if rules:
+            from haft.policy import check_rules, shapes_of
+
+            check_rules(rules, shapes_of(listing.spec for listing in self.catalogue.listings()))
+        return Judge(
+            rules,
+            self.config.enablement,
+            root.root,
+            os.path.expanduser("~"),
+            remembered=answers.remembered,
+            pinned=answers.pinned,
+            locate=root.locate,
+            environments=Environments(root.root, os.environ, safe_path),
+        )
+
+    async def close(self) -> None:
+        """Cancel what still runs, write everything down, end every process."""
+        self.pipeline = None
+        if self._abandoned_timer is not None:
+            self._abandoned_timer.cancel()
+            self._abandoned_timer = None
+        await self._ending.aclose()
+        if self._history is not None:
+            self._history.close()
+            self._history = None
+
+    # For the facades.
+
+    @property
+    def thread(self) -> ThreadId:
+        """The conversation of this service."""
+        return ThreadId(self.principal.thread or "")
+
+    def running(self) -> Pipeline:
+        """`BadConfig` where the service is not open."""
+        if self.pipeline is None:
+            raise BadConfig("this service is not open", hint="use it inside `async with ToolService.open(...)`")
+        return self.pipeline
+
+    def changes(self) -> Transactions:
+        """The change sets, of a service that is open."""
+        self.running()
+        return self.transactions
+
+    def history(self) -> History:
+        """The runs there are, for the thread of the event loop. It is there when the service is closed, too."""
+        if self._history is None:
+            self.home.prepare()
+            self._history = History(self.home)
+        return self._history
+
+    async def with_history(self, work: Callable[[History], T]) -> T:
+        """What `work` reads, in a thread and by a connection of its own: the event loop goes on."""
+
+        def read() -> T:
+            self.home.prepare()
+            with contextlib.closing(History(self.home)) as history:
+                return work(history)
+
+        return await asyncio.to_thread(read)
+
+    def acting(self, who: str | Principal | None, thread: str | None = None, caller: Run | None = None) -> Principal:
+        """Whoever acts, where `who` and `thread` are what was said. In a tool of a run nobody is allowed more than
+        whoever made the call."""
+        if caller is None and self.pipeline is not None:
+            caller = self.pipeline.within()
+        principal = self.principal if caller is None else caller.call.principal
+        return principal.acting(who or None, thread) if who or thread else principal
+
+    def known(self, *given: Mapping[str, Any]) -> Secrets:
+        """What is masked in all that is said of a call: what configuration and templates hold, and what is given."""
+        known = self._secrets | self.discovery.secrets
+        return known | Secrets(value for table in given for value in named_secrets(table)) if any(given) else known
+
+    def cancel_live(self, run: RunId, principal: Principal) -> bool:
+        """Cancel a run of this host. False where it has ended, or is another host's."""
+        live = self.pipeline.live.get(run) if self.pipeline is not None else None
+        return live is not None and live.cancel(principal)
+
+    @property
+    def abandoned(self) -> int:
+        """Tools and threads that ignored their cancellation and are still at work in this process."""
+        # Nobody abandons a thread of a room that was never entered.
+        threads = sys.modules.get("haft.sources.python.workers")
+        return self.running().abandoned + (0 if threads is None else threads.abandoned())
+
+    def _tell_abandoned(self) -> None:
+        """Let others know how many functions this process could not stop; again, until they ended by themselves."""
+        if self.pipeline is None or self._abandoned_timer is not None:
+            return
+        count = self.abandoned
+        if count != self._abandoned_told:
+            self._abandoned_told = count
+            with contextlib.suppress(OSError):
+                self._lease.tell({"abandoned": count})
+        if count:
+            self._abandoned_timer = asyncio.get_running_loop().call_later(1.0, self._tell_again)
+
+    def _tell_again(self) -> None:
+        self._abandoned_timer = None
+        self._tell_abandoned()
+
+
+def _note_cold(state_home: str, name: str, version: str, why: str) -> None:
+    from haft.toolsets import note_cold
+
+    note_cold(state_home, name, version, why)

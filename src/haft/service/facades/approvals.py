@@ -1,0 +1,74 @@
+"""The calls that wait for a person, and the answers to them: from this host, for any."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from haft.contracts import Grants, Principal, Scope
+from haft.policy import Waiting
+from haft.service.assembly import Host
+from haft.service.facades.changes import HostChanges
+from haft.service.inbox import InboxFacade, Reply
+
+
+class HostApprovals:
+    """The inbox of a state home."""
+
+    def __init__(self, host: Host, changes: HostChanges) -> None:
+        self._host = host
+        self._changes = changes
+        self._replies: set[asyncio.Task[Reply]] = set()
+
+    def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
+        """The calls that wait for a person, in this workspace or in all; any process can answer them."""
+        with contextlib.closing(InboxFacade(self._host.home)) as inbox:
+            return inbox.waiting(None if all else self._host.transactions.workspace)
+
+    async def waiting(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
+        """The same, while the event loop goes on."""
+        return await asyncio.to_thread(self.inbox, all=all)
+
+    def approve(
+        self,
+        name: str,
+        *,
+        scope: Scope = "once",
+        allow: int = 0,
+        arguments: Mapping[str, Any] | None = None,
+        grants: Grants | Mapping[str, Any] | None = None,
+        message: str | None = None,
+        who: str | Principal | None = None,
+    ) -> asyncio.Task[Reply]:
+        """Say yes to a call that waits, by its name in the inbox or its run's; said even where it is not awaited.
+        `NeedsPerson` for agents."""
+        principal = self._host.acting(who)
+        principal.must_be_person("approve")
+        answer = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
+        return self._replied(name, principal, approved=True, **answer)
+
+    def reject(
+        self, name: str, *, message: str | None = None, who: str | Principal | None = None
+    ) -> asyncio.Task[Reply]:
+        """Say no to a call that waits; the message is told to the model."""
+        return self._replied(name, self._host.acting(who), approved=False, message=message)
+
+    def _replied(self, name: str, principal: Principal, **answer: Any) -> asyncio.Task[Reply]:
+        task = asyncio.get_running_loop().create_task(self._reply(name, principal, **answer))
+        self._replies.add(task)
+        task.add_done_callback(self._replies.discard)
+        return task
+
+    async def _reply(self, name: str, principal: Principal, **answer: Any) -> Reply:
+        self._host.running()
+
+        def give() -> Reply:
+            with contextlib.closing(InboxFacade(self._host.home)) as inbox:
+                return inbox.answer(inbox.find(name), who=principal, **answer)
+
+        reply = await asyncio.to_thread(give)
+        if reply.settle:
+            await (self._changes.apply if reply.approved else self._changes.drop)(reply.waiting.run, who=principal)
+        return reply

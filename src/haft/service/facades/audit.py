@@ -1,0 +1,39 @@
+"""The audit log of a host's state home, for programs with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from haft.audit import Verdict
+from haft.service.record import RecordFacade
+from haft.storage import StateHome
+
+_AT_ONCE: Final = 500
+
+
+class HostAudit:
+    """Reads and checks; writing is the pipeline's."""
+
+    def __init__(self, home: StateHome) -> None:
+        self._record = RecordFacade(home)
+
+    async def verify(self, *, since_checkpoint: bool = False) -> Verdict:
+        """Check every entry, or those behind the last that an earlier check found intact."""
+        return await asyncio.to_thread(self._record.verify, since_checkpoint=since_checkpoint)
+
+    async def last(self, limit: int = 50) -> list[dict[str, Any]]:
+        """The newest entries, newest first."""
+        return await asyncio.to_thread(self._record.last, limit)
+
+    async def entries(self) -> AsyncIterator[dict[str, Any]]:
+        """All entries, oldest first."""
+        entries = self._record.entries()
+
+        def some() -> list[dict[str, Any]]:
+            return [entry for entry, _ in zip(entries, range(_AT_ONCE), strict=False)]
+
+        while found := await asyncio.to_thread(some):
+            for entry in found:
+                yield entry

@@ -1,0 +1,81 @@
+"""The runs of a host's state home: found, listed, cancelled."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+from haft.contracts import BadUsage, Principal, RunId, near_miss
+from haft.pipeline import Run
+from haft.runs import Filter, RunRecord
+from haft.service.acting import to_text
+from haft.service.assembly import Host
+from haft.service.changes import brought_up_to_date
+
+FILTERS: Final = tuple(field.name for field in dataclasses.fields(Filter))
+
+
+class HostRuns:
+    """Called, it lists them and blocks meanwhile; its methods do not."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def __call__(self, **wanted: Any) -> list[RunRecord]:
+        """Runs of this state home, newest first; by tool, status, who, thread, parent, path, since, before, limit."""
+        return self._up_to_date(self._host.history().runs(_filter(wanted)))
+
+    async def find(self, **wanted: Any) -> list[RunRecord]:
+        """The same, while the event loop goes on."""
+        found = _filter(wanted)
+        return await self._host.with_history(lambda history: self._up_to_date(history.runs(found)))
+
+    def live(self, run: str) -> Run | None:
+        """A run of this host that has not ended."""
+        return self._host.running().live.get(RunId(run))
+
+    def one(self, run: str) -> Run | RunRecord:
+        """A run of this host that has not ended, or any run as it was kept."""
+        return self.live(run) or self._up_to_date([self._host.history().find(run)])[0]
+
+    async def get(self, run: str) -> Run | RunRecord:
+        """The same, while the event loop goes on."""
+        live = self.live(run)
+        if live is not None:
+            return live
+        return await self._host.with_history(lambda history: self._up_to_date([history.find(run)])[0])
+
+    def stop(self, run: str, who: str | Principal | None = None) -> bool:
+        """Cancel a run of this host or of another. False when it had ended already."""
+        principal = self._host.acting(who)
+        if self._host.cancel_live(RunId(run), principal):
+            return True
+        history = self._host.history()
+        record = history.find(run)
+        if record.is_open:
+            history.request_cancel(record.id, to_text(principal))
+        return record.is_open
+
+    async def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
+        """The same, while the event loop goes on."""
+        principal = self._host.acting(who)
+        if self._host.cancel_live(RunId(run), principal):
+            return True
+        record = await self._host.with_history(lambda history: history.find(run))
+        if record.is_open:
+            await self._host.with_history(lambda history: history.request_cancel(record.id, to_text(principal)))
+        return record.is_open
+
+    def _up_to_date(self, runs: list[RunRecord]) -> list[RunRecord]:
+        if self._host.pipeline is None:
+            return runs
+        return [brought_up_to_date(self._host.transactions.ledger, run) for run in runs]
+
+
+def _filter(wanted: dict[str, Any]) -> Filter:
+    for name in wanted:
+        if name not in FILTERS:
+            near = near_miss(name, FILTERS)
+            hint = f"did you mean `{near}`?" if near else f"they are {', '.join(FILTERS)}"
+            raise BadUsage(f"runs are not told apart by `{name}`", hint=hint)
+    return Filter(**wanted)

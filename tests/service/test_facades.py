@@ -1,0 +1,86 @@
+"""The facades: the same as the plain forms, and the event loop goes on while they read."""
+
+import asyncio
+import pkgutil
+import threading
+
+import pytest
+
+from haft import HaftError, ToolService
+
+
+@pytest.fixture
+def places(tmp_path):
+    (tmp_path / "workspace").mkdir()
+    return {"workspace": tmp_path / "workspace", "home": tmp_path / "home", "installed": False}
+
+
+def in_a_loop(test):
+    def run(places):
+        asyncio.run(test(places))
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+async def written(service, path="a.txt"):
+    return await service.call("write_file", {"path": path, "content": "hello"})
+
+
+READS = {
+    "runs": ("haft.runs.history.History.runs", lambda service, run: service.runs.find()),
+    "run": ("haft.runs.history.History.find", lambda service, run: service.runs.get(run)),
+    "approvals": ("haft.service.inbox.InboxFacade.waiting", lambda service, run: service.approvals.waiting()),
+    "diff": ("haft.changes.reading.KeptChanges.find", lambda service, run: service.changes.diff(run)),
+    "audit": ("haft.service.record.last_entries", lambda service, run: service.audit.last(1)),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_the_event_loop_turns_while_a_facade_reads(places, monkeypatch, read):
+    """The read stands at a gate that only the loop opens: were the loop blocked, the gate would stay shut."""
+    where, ask = READS[read]
+    came, gate, opened = threading.Event(), threading.Event(), []
+
+    async def main():
+        async with ToolService.open(**places, approver=lambda _request: True) as service:
+            run = (await written(service)).run_id
+            module, _, name = where.rpartition(".")
+            found = pkgutil.resolve_name(module)
+            real = getattr(found, name)
+
+            def slow(*arguments, **options):
+                came.set()
+                opened.append(gate.wait(20))
+                return real(*arguments, **options)
+
+            monkeypatch.setattr(found, name, slow)
+            reading = asyncio.ensure_future(ask(service, run))
+            while not came.is_set():
+                await asyncio.sleep(0.001)
+            gate.set()
+            assert await reading is not None
+            assert opened[0] is True
+
+    asyncio.run(main())
+
+
+def nothing() -> None:
+    """Does nothing."""
+
+
+@in_a_loop
+async def test_facades_and_plain_forms_say_the_same(places):
+    async with ToolService.open(**places, approver=lambda _request: True) as service:
+        made = await written(service)
+        assert [one.id for one in await service.runs.find(tool="write_file")] == [one.id for one in service.runs()]
+        assert (await service.runs.get(made.run_id)).id == service.run(made.run_id).id
+        assert await service.changes.diff(made.run_id) == service.diff(made.run_id)
+        assert await service.approvals.waiting() == service.inbox() == []
+        assert service.tools.add(nothing).spec.name in [one.spec.name for one in service.tools()]
+        assert [entry async for entry in service.audit.entries()] == list(service.record.entries())
+        assert (await service.audit.verify()).intact is service.record.verify().intact is True
+        assert (await service.changes.undo(made.run_id, who="alice")).who == "alice"
+        assert await service.runs.cancel(made.run_id) is False
+        with pytest.raises(HaftError):
+            await service.approvals.approve("a_nothing_at_all")
