@@ -11,7 +11,7 @@ import pytest
 
 from haft import ApprovalAnswer, Principal, Rejected, ToolService, tool
 from haft.contracts import BadUsage
-from haft.service import InboxFacade, user_name
+from haft.service import InboxFacade, RuleChanges, StateHome, TrustFacade, user_name
 
 ALICE = Principal("alice", thread="T-alice")
 BOT = Principal("bot", kind="agent")
@@ -254,6 +254,57 @@ def test_an_answer_in_the_database_that_an_agent_wrote_approves_nothing(places):
     asyncio.run(main())
 
 
+HOST = """
+import sys
+from haft import ToolService
+workspace, home = sys.argv[1:]
+settings = {"approval.expires_seconds": 600}
+with ToolService.open_sync(workspace, home=home, installed=False, who="host", settings=settings) as service:
+    service.call("write_file", {"path": "a.txt", "content": "hello"}).wait()
+"""
+
+
+def test_an_answer_to_a_host_that_was_killed_is_logged_by_whoever_answers(places):
+    words = [sys.executable, "-c", HOST, str(places["workspace"]), str(places["home"])]
+    host = subprocess.Popen(words)
+
+    async def main():
+        async with ToolService.open(**places) as service:
+            request = await asked(service)
+            host.kill()
+            host.wait()
+            reply = await service.reject(request.id, who=ALICE)
+            assert reply.host_lives is False
+            (entry,) = acts(service, "reject")
+            assert (entry["who"], entry["run"], entry["request"]) == ("alice", request.run, request.id)
+
+    try:
+        asyncio.run(main())
+    finally:
+        host.kill()
+        host.wait()
+
+
+@pytest.mark.parametrize("who", [BOT, HELPER], ids=lambda who: who.kind)
+def test_agents_neither_trust_a_workspace_nor_change_rules(places, who, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    file = places["workspace"] / "haft.toml"
+    file.write_text('[[permissions]]\ntool = "shell"\naction = "allow"\n')
+    home = StateHome(str(places["home"]))
+    facade = TrustFacade(str(places["workspace"]), home)
+    with pytest.raises(Rejected, match="`trust` needs a person"):
+        facade.trust(facade.look(), who)
+    assert facade.look().counts is False
+    rules = RuleChanges(str(places["workspace"]), home, who)
+    with pytest.raises(Rejected, match="needs a person"):
+        rules.add({"tool": "*", "action": "allow"}, (), in_workspace=False, is_first=True)
+    with pytest.raises(Rejected, match="needs a person"):
+        rules.remove("haft.toml:1")
+    assert not (tmp_path / "config").exists() and file.read_text().count("permissions") == 1
+    assert facade.trust(facade.look(), ALICE) is not None
+    assert facade.look().counts is True
+
+
 def test_the_command_line_acts_as_the_user_who_typed_it(places, capsys, monkeypatch):
     from haft.surfaces.cli.main import run as haft
 
@@ -274,6 +325,12 @@ def test_the_command_line_acts_as_the_user_who_typed_it(places, capsys, monkeypa
     assert [entry["who"] for entry in entries if entry["type"] == "approve"] == [user_name()]
     assert haft([*workspace, "audit", "list"]) == 0
     assert "approve" in capsys.readouterr().out
+    assert haft([*workspace, "undo"]) != 0, "the call was the host's, and not this user's"
+    run = next(entry["run"] for entry in entries if entry["type"] == "end")
+    assert haft([*workspace, "undo", run]) == 0
+    capsys.readouterr()
+    assert haft([*workspace, "log", "--who", user_name(), "--json"]) == 0
+    assert [run["tool"] for run in json.loads(capsys.readouterr().out)] == ["undo"]
 
 
 def test_a_principal_has_a_name_and_a_known_kind():
