@@ -32,6 +32,7 @@ READS = {
     "run": ("haft.runs.history.History.find", lambda service, run: service.runs.get(run)),
     "approvals": ("haft.service.inbox.InboxFacade.waiting", lambda service, run: service.approvals.waiting()),
     "diff": ("haft.changes.reading.KeptChanges.find", lambda service, run: service.changes.diff(run)),
+    "plan": ("haft.service.facades.changes.look_ahead", lambda service, run: service.changes.plan("undo", run)),
     "audit": ("haft.service.record.last_entries", lambda service, run: service.audit.last(1)),
 }
 

@@ -283,7 +283,7 @@ async def test_an_answer_of_a_tool_that_hung_is_remembered_and_others_are_not_ke
     async with opened(places) as service:
         assert boxed(service, all=True) == {"tb__it": "ready", "tb__hung": "broken"}
     async with opened(places) as service:
-        assert not service._is_incomplete, "nothing has to be asked again"
+        assert not service._host._is_incomplete, "nothing has to be asked again"
         (broken,) = [one for one in service.tools(all=True) if one.state == "broken"]
         assert "did not describe itself within 5 s" in broken.reason
         assert f"haft tools check {hung}" in broken.reason

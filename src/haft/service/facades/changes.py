@@ -69,6 +69,10 @@ class HostChanges:
         rows = self._rows(direction, runs, thread, self._host.principal.who)
         return look_ahead(self._host.changes(), direction, rows, force=force)
 
+    async def plan(self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False) -> Reversed:
+        """The same, while the event loop goes on."""
+        return await asyncio.to_thread(self.look_ahead, direction, *runs, thread=thread, force=force)
+
     def patch(self, run: str) -> str:
         """What a run changed, as a patch. `BadUsage` where it changed nothing."""
         changes = self._host.changes()
