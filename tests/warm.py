@@ -28,6 +28,8 @@ from collections.abc import Sequence
 from importlib import import_module, invalidate_caches
 from pathlib import Path
 
+from forge import Forge, forged_helpers
+
 PROGRAM = [sys.executable, "-m", "haft.surfaces.cli.main"]
 PATIENCE = 30.0
 LENGTH = 8
@@ -161,10 +163,15 @@ def finish(code):
 
 if __name__ == "__main__":
     load()
+    forge = Forge(import_module("haft.processes.helper").SOURCE) if sys.platform == "linux" else None
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps those that wait for others
     gc.freeze()
-    become(*serve(socket.socket(fileno=os.dup(0))))
+    asked, streams = serve(socket.socket(fileno=os.dup(0)))
+    become(asked, streams)
+    # A helper that was forked elsewhere would not lack what this process lacks.
+    helpers = forged_helpers(forge) if forge and not asked["without"] else contextlib.nullcontext()
     try:
-        import_module("haft.surfaces.cli.main").main()
+        with helpers:
+            import_module("haft.surfaces.cli.main").main()
     except SystemExit as end:
         finish(end.code)

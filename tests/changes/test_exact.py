@@ -184,7 +184,7 @@ def test_thousands_of_files_in_one_call(engine, tmp_path):
         some_files(tree)
         nasty.make_files(os.fsencode(tree / "many"), many)
 
-    many = made = 300 if IS_AGAIN else 1500
+    many = made = 300 if IS_AGAIN else 800
     script = f"for n in $(seq {many}); do echo $n > $n; done"
     if IS_WHOLE:
         many, made, script = 2000, 10_000, nasty.sequence(1, 1, only=HEAVY).command(PYTHON)

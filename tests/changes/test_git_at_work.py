@@ -243,7 +243,7 @@ def git_of(found):
     return {path: each for path, each in found.items() if path.startswith(b".git/") and each.kind == "file"}
 
 
-PACKAGES = 500 if IS_WHOLE else 20 if IS_AGAIN else 80
+PACKAGES = 500 if IS_WHOLE else 20 if IS_AGAIN else 40
 """Of a hundred files each."""
 
 
