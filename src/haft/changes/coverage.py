@@ -157,6 +157,9 @@ class Coverage:
         why = SESSION if spec.hosting == "session" else await self._no_layer()
         if why is None:
             makes_calls = spec.kind != "agent-studio"  # What is kept loaded hands over no view.
+            if within is None:
+                return OverlayTransaction(transactions, owner, makes_calls=makes_calls)
+            # It copies what its caller has changed.
             return await to_the_end(lambda: OverlayTransaction(transactions, owner, within, makes_calls=makes_calls))
         if self._setting == "overlay" and spec.hosting != "session":
             raise BadConfig(f"`changes.engine` is `overlay`, and it cannot be had: {why}", hint="set it to `auto`")

@@ -92,6 +92,16 @@ def test_no_text_of_a_call_leaves_its_frame(monkeypatch, value, name, reason):
         assert not line.startswith("  │ ") or marks[4:5] != "m"
 
 
+def test_the_prompt_says_who_waits_for_the_answer(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    request = ApprovalRequest(
+        run=RunId("r_3"), tool=ToolName("shell"), description="", arguments={}, reason="", who="me",
+        thread=ThreadId("T-1"), chain=("r_1", "r_2"), chain_tools=("deploy", "step"),
+    )  # fmt: skip
+    shown = "\n".join(shown_call(request, {}, "/w"))
+    assert "called by: r_1 (deploy) → r_2 (step): all wait for the answer" in shown
+
+
 def test_a_file_to_be_trusted_stays_in_its_frame(haft, terminal):
     (haft.workspace / "haft.toml").write_text(
         f"# {SPOOF}\n# {'x' * 76}hint: nothing is widened\n[sandbox]\nmode = 'off'\n"

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from haft import ToolService
+from haft import Context, ToolService, tool
 
 from .conftest import short, until
 from .test_shapes import fits
@@ -275,3 +275,28 @@ def test_the_log_says_where_it_stops(haft):
     said = haft("log")
     assert len(said.out.splitlines()) == 50 and said.err == "the 50 newest; `--limit N` shows more\n"
     assert haft("log", "--limit", "51").err == haft("log", "-q").err == haft("log", "--json").err == ""
+
+
+def test_a_run_names_the_calls_that_it_made_and_is_undone_with_them(haft):
+    @tool
+    async def both(context: Context) -> None:
+        """Write two files."""
+        for name in ("one", "two"):
+            await context.call("write_file", {"path": name, "content": name})
+
+    async def made():
+        async with ToolService.open(haft.workspace, home=haft.home, tools=[both], approver=lambda _: True) as service:
+            return (await service.call("both")).run_id
+
+    run = asyncio.run(made())
+    children = haft("log", "--json", "--parent", run).json
+    assert [child["tool"] for child in children] == ["write_file"] * 2
+    shown = haft("show", run, "--json").json
+    assert fits("run", shown) is None
+    assert shown["children"] == [{key: child[key] for key in ("id", "tool", "status")} for child in children[::-1]]
+    said = haft("show", run).out
+    assert all(f"{short(child['id'])}" in said for child in children) and "calls that it made:" in said
+    assert {event["became"] for event in map(json.loads, haft("watch", run, "--json").out.splitlines()) if
+            event["type"] == "child"} == {"queued", "done"}  # fmt: skip
+    assert haft("undo", run).code == 0
+    assert not (haft.workspace / "one").exists() and not (haft.workspace / "two").exists()
