@@ -158,6 +158,7 @@ def test_more_than_may_be_watched_is_said(watched, root, monkeypatch):
     assert watched.unwatched == set()
 
 
+@pytest.mark.every_user
 def test_a_directory_that_may_not_be_read_is_said(watched, root):
     if os.geteuid() == 0:
         pytest.skip("root may read everything")

@@ -1,6 +1,10 @@
 """Rules in the text of a TOML file: put in and taken out by lines, so that everything else stays as it was written.
 
 What comes out is parsed again and compared: a text in which anything but the one rule has changed is refused.
+
+Not tomlkit (0.15 was tried): a rule put first takes over the comment of the rule that was first, a rule taken out takes
+the comment above the next one with it, tables between two rules change places with them, a file with the line ends of
+Windows gets both kinds, and characters that show in another direction are written as they are.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ def rule_text(rule: Mapping[str, Any]) -> str:
 
 def with_rule(text: str, rule: Mapping[str, Any], *, is_first: bool) -> tuple[str, int]:
     """The text with one rule more, before or after all others; and the line where it begins."""
+    text, ending = _with_plain_ends(text)
     before = tomllib.loads(text)
     rules = before.get("permissions", [])
     lines = _lines_of_rules(text, before)
@@ -52,11 +57,12 @@ def with_rule(text: str, rule: Mapping[str, Any], *, is_first: bool) -> tuple[st
     after = _require_same(changed, {**before, "permissions": expected})
     found = rule_lines(changed, len(after["permissions"]))
     assert found is not None
-    return changed, found[0 if is_first else -1]
+    return changed.replace("\n", ending), found[0 if is_first else -1]
 
 
 def without_rule(text: str, number: int) -> str:
     """The text without one of its rules, counted from 0. Comments above it stay."""
+    text, ending = _with_plain_ends(text)
     before = tomllib.loads(text)
     lines = _lines_of_rules(text, before)
     start = lines[number] - 1
@@ -70,7 +76,13 @@ def without_rule(text: str, number: int) -> str:
     kept = [rule for index, rule in enumerate(before["permissions"]) if index != number]
     rest = {name: value for name, value in before.items() if name != "permissions"}
     _require_same(changed, {**rest, "permissions": kept} if kept else rest)
-    return changed
+    return changed.replace("\n", ending)
+
+
+def _with_plain_ends(text: str) -> tuple[str, str]:
+    """The text with `\\n` at the ends of lines, and what stands there. Where both kinds do, they stay as they are."""
+    ending = "\r\n" if 0 < text.count("\n") == text.count("\r\n") else "\n"
+    return text.replace(ending, "\n"), ending
 
 
 def _lines_of_rules(text: str, tables: Mapping[str, Any]) -> tuple[int, ...]:

@@ -263,6 +263,17 @@ def test_everything_else_in_the_file_stays_as_it_was_written(haft, own):
     assert path.read_text().rstrip("\n") == before.rstrip("\n")
 
 
+def test_the_line_ends_of_windows_stay(haft, own):
+    path = own("")
+    before = b'[limits]\r\nmax_seconds = 7\r\n\r\n[[permissions]]\r\ntool = "a"\r\naction = "ask"\r\n\r\n[sandbox]\r\n'
+    path.write_bytes(before)
+    assert haft("permissions", "add", "ask", "b").code == 0
+    added = path.read_bytes()
+    assert added.count(b"\n") == added.count(b"\r\n") == before.count(b"\n") + 4
+    assert haft("permissions", "remove", f"{OWN}:4").code == 0
+    assert path.read_bytes() == before
+
+
 def test_removing_takes_exactly_that_rule(haft, own):
     path = own(
         '[[permissions]]\ntool = "a"\naction = "ask"\n[permissions.matches]\nx = "1"\n\n# b\n[[permissions]]\n'
