@@ -10,10 +10,10 @@ STAMP := $(VENV)/.installed
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour toolbox test test-more mutations check bench docs wrappers lock format clean
+.PHONY: help setup tour toolbox test test-more mutations check bench bench-growth docs wrappers lock format clean
 
 help:  ## show this
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## make .venv with everything in it, as locked
 
@@ -54,6 +54,9 @@ check: setup  ## style, types, floor plan, documentation
 
 bench: setup  ## measure against peers, in one run
 	@$(BIN)/python -m benchmarks
+
+bench-growth: setup  ## measure how costs grow with files, change sets, runs and tools (long)
+	@$(BIN)/python -m benchmarks.growth
 
 docs: setup  ## write the reference pages anew from the code
 	@$(BIN)/python scripts/reference.py
