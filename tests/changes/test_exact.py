@@ -72,7 +72,7 @@ def without_namespaces(first: int, count: int, base: Path, capabilities: str) ->
 def test_where_namespaces_are_forbidden_the_snapshot_engine_carries_it(number, tmp_path):
     # Every third time, root has no capabilities at all: then modes bind it like everybody.
     capabilities = "0" if number % 3 == 2 else DOCKERS
-    chains = without_namespaces(1000 + number * max(2, AT_ONCE), AT_ONCE, tmp_path, capabilities)
+    chains = without_namespaces(1000 + number * 6, AT_ONCE, tmp_path, capabilities)
     assert len(chains) == AT_ONCE
     for proven in chains:
         assert proven["wrong"] is None, proven["wrong"]

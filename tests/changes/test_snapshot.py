@@ -6,12 +6,14 @@ import random
 import shutil
 import socket
 import stat
+import struct
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from haft.changes.committing.attributes import attributes_of
 from sampling import IS_AGAIN, IS_WHOLE, MORE, SELDOM
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -152,6 +154,22 @@ def test_whatever_is_done_to_a_tree_is_told_exactly(workspace, seed, monkeypatch
         is_now = fingerprint(workspace.root)
         assert_told(altered, was, is_now)
         assert_kept(workspace.blobs, altered)
+
+
+def test_an_access_list_is_told_as_it_is_although_its_owner_is_let_in_to_read_it(tmp_path):
+    owner, group, mask, others, nobody = 1, 4, 16, 32, 0xFFFFFFFF
+    rows = [(owner, 0, nobody), (2, 7, 1234), (group, 4, nobody), (mask, 6, nobody), (others, 4, nobody)]
+    path = tmp_path / "closed"
+    path.mkdir()
+    words = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
+    try:
+        os.setxattr(path, "system.posix_acl_access", words)
+    except OSError as error:
+        pytest.skip(f"this filesystem has no access lists: {error}")
+    mode, told = stat.S_IMODE(path.stat().st_mode), attributes_of(str(path))
+    path.chmod(mode | 0o500)
+    assert attributes_of(str(path)) != told
+    assert attributes_of(str(path), mode) == told
 
 
 def test_an_unchanged_tree_is_read_once(workspace, reads):

@@ -16,6 +16,8 @@ from typing import Final
 
 CAPABILITIES: Final = "security.capability"
 _ACCESS_LISTS: Final = ("system.posix_acl_access", "system.posix_acl_default")
+_HEAD, _ROW, _OWNER = 4, 8, b"\x01\x00"
+"""Of an access list: the sizes of its head and of each row, and how the owner's row begins."""
 _OVERLAYS: Final = ("trusted.overlay.", "user.overlay.")
 _MOST_BYTES: Final = 256 * 1024
 """Of all values of one path. Of more only the digests are kept: that tells a change, and cannot be set again."""
@@ -34,9 +36,9 @@ def is_tracked(name: str) -> bool:
     return name == CAPABILITIES or name in _ACCESS_LISTS
 
 
-def attributes_of(place: int | str | bytes) -> str:
+def attributes_of(place: int | str | bytes, mode: int | None = None) -> str:
     """Of a descriptor, or of what lies at a path, no link followed. Empty where there are none; `Unread` where they may
-    not be read."""
+    not be read. `mode` is the one that it had, where its owner was given more to read it."""
     if sys.platform != "linux":
         return ""
     follow = isinstance(place, int)
@@ -45,7 +47,9 @@ def attributes_of(place: int | str | bytes) -> str:
         for name in os.listxattr(place, follow_symlinks=follow):
             if is_tracked(name):
                 try:
-                    found[name] = os.getxattr(place, name, follow_symlinks=follow)
+                    value = os.getxattr(place, name, follow_symlinks=follow)
+                    is_widened = mode is not None and name == _ACCESS_LISTS[0]
+                    found[name] = _with_owner(value, mode or 0) if is_widened else value
                 except OSError as error:
                     if error.errno != errno.ENODATA:  # It went between two steps.
                         raise
@@ -56,6 +60,15 @@ def attributes_of(place: int | str | bytes) -> str:
             return ""
         raise
     return _written(found)
+
+
+def _with_owner(access_list: bytes, mode: int) -> bytes:
+    """An access list with the owner's part of a mode: the system shows the same bits in both."""
+    rows = bytearray(access_list)
+    for at in range(_HEAD, len(rows), _ROW):
+        if rows[at : at + 2] == _OWNER:
+            rows[at + 2 : at + 4] = (mode >> 6 & 7).to_bytes(2, "little")
+    return bytes(rows)
 
 
 def _written(found: dict[str, bytes]) -> str:

@@ -69,6 +69,10 @@ class Descent:
         """Of the directory where we are."""
         return self._steps[-1].descriptor
 
+    def attributes(self) -> str | None:
+        """The extended attributes of the directory where we are, if they may be read."""
+        return readable_attributes(self._steps[-1].descriptor, self._steps[-1].mode)
+
     def go(self, path: str) -> int:
         """To the directory `path`, from wherever we are. Where it cannot be reached: `FileNotFoundError`,
         `PermissionError`, or `Swapped` when something else is there."""
@@ -101,7 +105,7 @@ class Descent:
         descriptor, mode = self._opened_here(name, _READ, 0o400)
         try:
             try:
-                attributes = readable_attributes(descriptor)
+                attributes = readable_attributes(descriptor, mode)
             finally:
                 if mode is not None:
                     os.fchmod(descriptor, mode)
@@ -146,10 +150,10 @@ class Descent:
             _let_go(left)
 
 
-def readable_attributes(place: int | bytes) -> str | None:
-    """None where they may not be read."""
+def readable_attributes(place: int | bytes, mode: int | None = None) -> str | None:
+    """None where they may not be read. `mode` is the one that was widened for it."""
     try:
-        return attributes_of(place)
+        return attributes_of(place, mode)
     except Unread:
         return None
 

@@ -58,7 +58,7 @@ def scan(root: str, skip: Collection[tuple[int, int]], stopped: Callable[[], boo
             try:
                 descent.go(path)
                 below = _list(descent, path, found, skip)
-                if path and (attributes := readable_attributes(descent.descriptor)) != "":
+                if path and (attributes := descent.attributes()) != "":
                     found.attributes[path] = attributes
             except FileNotFoundError:
                 found.stamps.pop(path, None)
