@@ -237,6 +237,41 @@ def test_while_a_child_waits_for_a_person_its_parents_place_is_free_and_their_cl
     asyncio.run(main())
 
 
+def test_who_holds_the_workspace_goes_on_although_those_who_wait_for_it_have_all_places(places, monkeypatch):
+    limited(places, monkeypatch, max_concurrent=1)
+    monkeypatch.setenv("HAFT_CHANGES_ENGINE", "snapshot")
+
+    @tool
+    async def holds(context: Context) -> str:
+        first = await context.call(*write("asked"))
+        second = await context.call(*write("second"))
+        return f"{first.status} {second.status}"
+
+    @tool
+    async def wants() -> None:
+        (places["workspace"] / "wanted").write_text("1")
+
+    async def main():
+        person = Person()
+
+        async def approver(request):
+            return await person(request) if request.arguments.get("path") == "asked" else True
+
+        async with ToolService.open(**places, tools=[holds, wants], approver=approver) as service:
+            run = service.call("holds")
+            _request, answer = await person.asked.get()
+            other = service.call("wants")
+            while other.place is None or not other.place.is_held:
+                await asyncio.sleep(0)
+            answer.set_result(True)
+            assert (await run).result == "done done"
+            assert (await other).ok
+            third = await service.call("list_directory", {"path": "."})
+            assert third.ok
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
 def test_cancelling_in_the_middle_of_five_takes_back_what_was_committed_below_and_nothing_above(places):
     reached = []
 

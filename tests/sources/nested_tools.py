@@ -50,6 +50,21 @@ def works(context: ToolContext) -> dict:
     return {"seen": seen, "listed": sorted(os.listdir("."))}
 
 
+def is_read(context: ToolContext) -> list[str]:
+    """What calls that only read see of it."""
+    os.mkdir("new")
+    with open("new/mine", "w") as file:
+        file.write("a word\n")
+    calls = (
+        ("shell", {"command": "cat new/mine; ls"}),
+        ("search", {"pattern": "word"}),
+        ("find_files", {"pattern": "mi*"}),
+        ("list_directory", {"path": "new"}),
+        ("read_file", {"path": "new/mine"}),
+    )
+    return [context.call(name, arguments).output.strip() for name, arguments in calls]
+
+
 def works_and_waits(context: ToolContext) -> None:
     works(context)
     context.call("waits")

@@ -149,6 +149,18 @@ def test_calls_in_a_layer_see_it_and_are_seen_in_it_and_reach_the_workspace_with
 
 
 @every_user
+def test_calls_that_only_read_see_the_layer_too(places):
+    def only_the_first(request):
+        return request.tool == "is_read"
+
+    outcome = called(places, nested_tools.is_read, approver=only_the_first)
+    shell, search, found, listed, read = outcome.result
+    assert shell == "a word\na\nb\nnew"
+    assert "new/mine" in search and "a word" in search
+    assert found == "new/mine" and "mine" in listed and read == "a word"
+
+
+@every_user
 def test_cancelling_a_layered_parent_leaves_nothing_of_its_calls(places):
     root = places["workspace"]
     (root / "gone").write_text("0")

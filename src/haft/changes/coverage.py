@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
@@ -176,14 +176,14 @@ class Coverage:
             raise asyncio.CancelledError
         return transaction
 
-    @contextlib.contextmanager
-    def reading(self, run: str, scope: Scope) -> Iterator[Layer]:
+    @contextlib.asynccontextmanager
+    async def reading(self, run: str, scope: Scope) -> AsyncIterator[Layer]:
         """What a call that only reads is mounted over, to see what the call that makes it has changed."""
         name = f"{run}.layer"
         place = os.path.join(self.transactions.live, name)
         os.mkdir(place, 0o700)
         try:
-            lowers = scope.finished(place, name)
+            lowers = await to_the_end(lambda: scope.finished(place, name))
             yield Layer(name, layer_options(), (0, 0), lowers, is_readonly=True)
         finally:
             self.transactions.sweep(place)

@@ -103,16 +103,18 @@ async def while_a_person_thinks(run: Run) -> AsyncIterator[None]:
     back = above[::-1]
     try:
         yield
-        if any(each.place is not None and not each.place.is_held for each in above):
+        # Whoever has the workspace alone gets a place at once: others may wait for it with all places in their hands.
+        is_alone = any(each.transaction is not None and each.transaction.lock is not None for each in above)
+        if not is_alone and any(each.place is not None and not each.place.is_held for each in above):
             run.turn("queued")
-        while back:
+        while back and not is_alone:
             each = back.pop(0)
             if each.place is not None:
                 await each.place.resume(None if each.parent is None else each.parent.place)
     finally:
         for each in back:
             if each.place is not None:
-                each.place.give_up(None if each.parent is None else each.parent.place)
+                each.place.resume_at_once(None if each.parent is None else each.parent.place)
         for each in above:
             if each.clock is not None:
                 each.clock.resume()

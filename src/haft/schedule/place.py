@@ -17,11 +17,13 @@ from haft.schedule.admission import Admission
 class Place:
     """Held by one run while it works: one of the host's places, or its caller's."""
 
-    __slots__ = ("_admission", "_asking", "_borrowed_from", "_is_own", "_lent_to", "_pauses")
+    __slots__ = ("_admission", "_asking", "_borrowed_from", "_is_extra", "_is_own", "_lent_to", "_pauses")
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._is_own = False
+        self._is_extra = False
+        """Whether it is one more than the host has: see `resume_at_once`."""
         self._borrowed_from: Place | None = None
         self._lent_to: Place | None = None
         self._asking: deque[asyncio.Future[bool]] = deque()
@@ -30,7 +32,7 @@ class Place:
 
     @property
     def is_held(self) -> bool:
-        return self._is_own or self._borrowed_from is not None
+        return self._is_own or self._is_extra or self._borrowed_from is not None
 
     @property
     def _is_free(self) -> bool:
@@ -89,8 +91,9 @@ class Place:
         heir, self._lent_to = self._lent_to, None
         lender, self._borrowed_from = self._borrowed_from, None
         is_own, self._is_own = self._is_own, False
+        is_extra, self._is_extra = self._is_extra, False
         if heir is not None:
-            heir._borrowed_from, heir._is_own = lender, is_own
+            heir._borrowed_from, heir._is_own, heir._is_extra = lender, is_own, is_extra
             if lender is not None:
                 lender._lent_to = heir
         elif lender is not None:
@@ -113,11 +116,12 @@ class Place:
             await self.wait(caller)
         self._offer()
 
-    def give_up(self, caller: Place | None) -> None:
-        """The same, for a call that will not wait for it: without a free place its caller goes on without one."""
+    def resume_at_once(self, caller: Place | None) -> None:
+        """The same for one that must not wait: it holds a lock that those may wait for who have all the places, or its
+        call was cancelled. Where none is free, it is one more than the host has."""
         self._pauses -= 1
-        if not self._pauses and not self.is_held:
-            self.take(caller)
+        if not self._pauses and not self.take(caller):
+            self._is_extra = True
         self._offer()
 
     def _borrow(self, caller: Place) -> None:

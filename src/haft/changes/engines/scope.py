@@ -63,12 +63,16 @@ class Scope:
         self._lowers = lowers
         self._view = -1
         self._shown = asyncio.Event()
+        self._is_over = False
         self._lock = threading.Lock()
         self._taken: list[Taken] = []
         self._spared: dict[str, None] = {}
 
     def shown_by(self, view: int) -> None:
         """The call has begun: a descriptor of the workspace as it sees it."""
+        if self._is_over:
+            os.close(view)  # It ended before anyone heard of it.
+            return
         self._view = view
         self._shown.set()
 
@@ -86,6 +90,7 @@ class Scope:
 
     def close(self) -> None:
         """The call is over: nobody looks through it any more."""
+        self._is_over = True
         if self._view >= 0:
             os.close(self._view)
             self._view = -1

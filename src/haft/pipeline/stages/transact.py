@@ -124,7 +124,7 @@ class Transact:
         if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, ChangesTool):
             return await proceed(run)
         run.workspace = self._workspace.seen_at(scope.path)
-        with self._coverage.reading(run.id, scope) as layer:
+        async with self._coverage.reading(run.id, scope) as layer:
             run.revise(layer=layer if layer.lowers else None)
             return await proceed(run)
 
