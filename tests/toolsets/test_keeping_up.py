@@ -9,6 +9,7 @@ from haft import ToolService
 from haft.files import watching
 from haft.toolsets import keeping_up
 from haft.toolsets.discovery import Discovery
+from haft.toolsets.skills import SkillSource
 from haft.toolsets.watched_places import WatchedPlaces
 
 TOOL = "#!/bin/sh\nprintf 'name: {name}\\ndescription: Says a word.\\n'\n"
@@ -107,11 +108,38 @@ def test_and_where_not_everything_can_be_watched(workspace, monkeypatch):
     asyncio.run(work())
 
 
-def test_a_service_closes_at_the_moment_in_which_something_changes(workspace):
+def test_a_source_that_cannot_say_where_it_looks_keeps_nothing_from_being_seen(workspace, monkeypatch):
+    places, failed = SkillSource.places, []
+
+    def failing(self):
+        if not failed:
+            failed.append(True)
+            raise RuntimeError("not now")
+        return places(self)
+
+    async def work():
+        async with opened(workspace) as service:
+            async with asyncio.timeout(60):
+                while not failed:
+                    await asyncio.sleep(0)
+            put(workspace, "one")
+            await until(service, {"tb__one"})
+
+    monkeypatch.setattr(SkillSource, "places", failing)
+    asyncio.run(work())
+
+
+def test_a_service_closes_at_the_moment_in_which_something_changes(workspace, monkeypatch):
+    stop = keeping_up.KeepingUp.stop
+
+    async def meanwhile(self):
+        self._woken.set()
+        await stop(self)
+
     async def work():
         async with opened(workspace) as service:
             put(workspace, "one")
             await until(service, {"tb__one"})
-            service._disk._woken.set()
 
+    monkeypatch.setattr(keeping_up.KeepingUp, "stop", meanwhile)
     asyncio.run(asyncio.wait_for(work(), 60))

@@ -158,8 +158,8 @@ class Discovery:
     @property
     def roots(self) -> set[str]:
         """Directories that stay: the workspace, and the user's home."""
-        home = os.path.realpath(self._host.env.get("HOME") or os.path.expanduser("~"))
-        return {self._host.workspace, home, os.path.abspath(self._host.state_home)}
+        home = os.path.abspath(self._host.env.get("HOME") or os.path.expanduser("~"))
+        return {self._host.workspace, home, os.path.realpath(home), os.path.abspath(self._host.state_home)}
 
     def names(self) -> set[str]:
         """Of the sources that may find something here."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from haft.config.config import Config
     from haft.registry import Catalogue
     from haft.sources.answers import Claim
-    from haft.sources.port import ToolSource
+    from haft.sources.port import SourceHost, ToolSource
     from haft.toolsets.describe_grants import DescribeGrants
     from haft.toolsets.origins import Elsewhere
 
@@ -31,7 +31,7 @@ class Format:
     """A line of the table."""
 
     name: str
-    opened: str | Callable[[Any], ToolSource]
+    opened: str | Callable[[SourceHost], ToolSource]
     """Gives the source, from a `Host`; or where that lies, as `module:name`."""
     settings: tuple[str, ...] = ()
     """Where none of these is set, there are no tools of it; without any, there may always be some."""

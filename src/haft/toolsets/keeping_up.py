@@ -10,7 +10,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Never
 
 from haft.contracts import NO_GRANTS, AskingLauncher, BadUsage, Grants, Listing
 from haft.registry import Catalogue
@@ -80,6 +80,14 @@ class KeepingUp:
     async def _keep_up(self) -> None:
         """Refresh what changes. Nothing is set up for whoever is gone within a moment, as most commands are."""
         await asyncio.sleep(LOOK_SECONDS)
+        while True:
+            try:
+                await self._refresh_what_changes()
+            except Exception as error:  # whatever happens, the next tool is looked for
+                _log.warning("tools could not be watched: %s", error)
+                await asyncio.sleep(MOST_SECONDS)
+
+    async def _refresh_what_changes(self) -> Never:
         pause = settle = LOOK_SECONDS
         with self._watching() as watched:
             stale = self._discovery.names()
