@@ -194,13 +194,15 @@ class FilePins(Kept, PinStore):
 
 
 class FileLedger(Kept, Ledger):
-    def put(self, row, states=()):
+    def put(self, row, states=(), paths=None):
         with self._connection.writing() as put:
             known = self._all("changes")
             if row.run in known and known[row.run]["state"] == row.state:
                 return
             values = {"seq": self._next(put, "changes"), "at": row.at or time.time()}
             put("changes", row.run, {**dataclasses.asdict(row), **values})
+            if paths:
+                put("paths", row.run, [*paths])
             for run, state in states:
                 if run in self._all("changes"):
                     put("changes", run, {**self._all("changes")[run], "state": state, "latest": row.run})
@@ -247,8 +249,16 @@ class FileLedger(Kept, Ledger):
     def last_undone(self, workspace, who):
         return max(self._calls("undone", workspace=workspace, who=who), key=lambda row: row.latest, default=None)
 
-    def later(self, row):
-        return [other for other in self._some(workspace=row.workspace) if other.seq > row.seq]
+    def touched(self, workspace, paths, after):
+        later = {row.run for row in self._some(workspace=workspace) if row.seq > after}
+        changed = {path for run, kept in self._all("paths").items() if run in later for path in kept}
+        return changed & {*paths}
+
+    def touching(self, workspace, paths, *, after=0, before=None, limit, newest_first=True):
+        fitting = {run for run, kept in self._all("paths").items() if {*kept} & {*paths}}
+        rows = [row for row in self._some(workspace=workspace) if row.run in fitting and row.seq > after]
+        rows = [row for row in rows if before is None or row.seq < before]
+        return sorted(rows, key=lambda row: row.seq, reverse=newest_first)[:limit]
 
     def of_parent(self, parent):
         return self._some(parent=parent, verb="call")

@@ -51,6 +51,14 @@ def test_the_head_is_replaced_whole_and_the_key_stays(log, stores):
     assert stores.audit_log().key() == b"k" * 32
 
 
+def test_a_checkpoint_is_the_last_that_was_set_or_none(log, stores):
+    log.begin()
+    assert log.checkpoint() == b""
+    for data in (b"longer than the next", b"short"):
+        log.set_checkpoint(data)
+        assert stores.audit_log().checkpoint() in (data, b""), "a log that keeps none is checked as a whole"
+
+
 def test_the_chain_is_intact_above_it_and_is_read_from_any_position(stores):
     with (
         contextlib.closing(Chain(stores.audit_log())) as first,

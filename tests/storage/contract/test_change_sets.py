@@ -81,12 +81,39 @@ def test_the_questions_of_undo(ledger):
     ledger.put(row("r_5", state="held"))
     assert ledger.last("/w", "me").run == "r_1"
     assert ledger.last("/w", "nobody") is None
-    assert runs(ledger.later(ledger.get("r_1"))) == ["r_2", "r_4", "r_5"]
     assert runs(ledger.of_parent("r_1")) == ["r_2"]
     assert runs(ledger.of_thread("/w", "T-1")) == ["r_2"]
     assert runs(ledger.all("/w", "held")) == ["r_5"]
     assert runs(ledger.all(state="committed")) == ["r_1", "r_2", "r_3", "r_4"]
     assert runs(ledger.all("/v")) == ["r_3"]
+
+
+ODD = "\udcff/ü"
+"""A name that is no text."""
+
+
+def test_change_sets_are_found_by_the_paths_that_they_changed(ledger):
+    ledger.put(row("r_1"), paths=["a", "b"])
+    ledger.put(row("r_2"), paths=["b", ODD])
+    ledger.put(row("r_3", workspace="/v"), paths=["a"])
+    ledger.put(row("r_4"), paths=[f"many/{number}" for number in range(600)] + ["a"])
+    first, second, _, last = (each.seq for each in ledger.all())
+    assert runs(ledger.touching("/w", ["a"], limit=9)) == ["r_4", "r_1"]
+    assert runs(ledger.touching("/w", ["a", "b"], limit=9, newest_first=False)) == ["r_1", "r_2", "r_4"]
+    assert runs(ledger.touching("/w", ["a", "b"], limit=1)) == ["r_4"]
+    assert runs(ledger.touching("/w", ["a", "b"], after=first, before=last, limit=9)) == ["r_2"]
+    assert runs(ledger.touching("/w", [ODD], limit=9)) == ["r_2"]
+    assert runs(ledger.touching("/w", [f"many/{number}" for number in range(600)], limit=9)) == ["r_4"]
+    assert ledger.touching("/w", ["none"], limit=9) == []
+    assert ledger.touched("/w", ["a", "b", ODD, "none"], after=first) == {"a", "b", ODD}
+    assert ledger.touched("/w", ["b", ODD], after=second) == set()
+
+
+def test_one_that_moves_to_the_end_is_found_there_by_its_paths(ledger):
+    ledger.put(row("r_1", state="held"), paths=["a"])
+    ledger.put(row("r_2"), paths=["a"])
+    ledger.put(row("r_1"), paths=["a"])
+    assert runs(ledger.touching("/w", ["a"], limit=9)) == ["r_1", "r_2"]
 
 
 def test_one_is_found_by_the_beginning_that_no_other_has(ledger):

@@ -57,6 +57,12 @@ def test_open_runs_are_those_of_one_host(connection, document):
     assert connection.runs.open_runs("h_3") == []
 
 
+def test_runs_are_told_apart_by_whether_they_have_ended(connection, document):
+    connection.runs.put([document(RUNS[0], status="in-progress"), document(RUNS[1])])
+    assert ids(connection.runs.select(Filter(is_open=True))) == [RUNS[0]]
+    assert ids(connection.runs.select(Filter(is_open=False))) == [RUNS[1]]
+
+
 def test_names_are_found_by_their_beginning_and_their_neighbours(connection, document):
     connection.runs.put([document(run) for run in RUNS])
     assert ids(connection.runs.named("r_000", 4)) == RUNS[:-5:-1]
