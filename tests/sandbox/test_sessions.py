@@ -61,6 +61,8 @@ class Plugin:
             return {"errors": state["errors"], "env": os.environ.get("GRANTED")}
 """
 
+SNAPSHOT = {"changes.engine": "snapshot"}
+"""Where there can be no layer, such a process works in the workspace itself."""
 HOOK, ENVRC, MCP = PROTECTED = [".git/hooks/post-commit", ".envrc", ".mcp.json"]
 
 
@@ -159,9 +161,11 @@ async def test_a_refused_write_says_which_grant_opens_it(workspace):
 
 
 @in_a_loop
-async def test_what_changed_between_two_calls_is_named_by_the_next_outcome_protected_paths_first(workspace, eventually):
+async def test_what_changed_in_place_between_two_calls_is_named_by_the_next_outcome_protected_paths_first(
+    workspace, eventually
+):
     paths = ["a.txt", *PROTECTED]
-    async with opened(workspace, {"write": ["."]}) as service:
+    async with opened(workspace, {"write": ["."]}, **SNAPSHOT) as service:
         first = await planted(service, workspace, paths, eventually, [MCP])
         assert (first.changes.engine, first.changes.complete) == ("snapshot", True)
         second = await service.call("tell", {})
@@ -180,9 +184,9 @@ async def test_what_changed_between_two_calls_is_named_by_the_next_outcome_prote
 
 
 @in_a_loop
-async def test_what_a_person_changes_between_two_calls_is_named_and_stays(workspace):
+async def test_what_a_person_changes_in_place_between_two_calls_is_named_and_stays(workspace):
     (workspace / "mine.txt").write_text("before")
-    async with opened(workspace, {"write": ["**"]}) as service:
+    async with opened(workspace, {"write": ["**"]}, **SNAPSHOT) as service:
         await service.call("write", {"paths": ["a.txt", "b.txt"]})
         (workspace / "mine.txt").write_text("mine")
         (workspace / "a.txt").unlink()
@@ -195,8 +199,8 @@ async def test_what_a_person_changes_between_two_calls_is_named_and_stays(worksp
 
 
 @in_a_loop
-async def test_what_other_runs_changed_between_two_calls_is_accounted_for(workspace):
-    async with opened(workspace, {"write": ["."]}) as service:
+async def test_what_other_runs_changed_in_place_between_two_calls_is_accounted_for(workspace):
+    async with opened(workspace, {"write": ["."]}, **SNAPSHOT) as service:
         first = await service.call("write", {"paths": ["a.txt"]})
         await service.call("write_file", {"path": "own.txt", "content": "x"})
         await service.call("shell", {"command": "echo y > shell.txt; mkdir new; echo z > new/z"})
@@ -211,7 +215,7 @@ async def test_what_other_runs_changed_between_two_calls_is_accounted_for(worksp
 
 
 @in_a_loop
-async def test_what_changes_in_the_moment_between_two_calls_that_follow_at_once_is_named(workspace, monkeypatch):
+async def test_what_changes_in_place_between_two_calls_that_follow_at_once_is_named(workspace, monkeypatch):
     lock, taken = Transactions.take_lock, []
 
     def take_lock(self, *words):
@@ -221,7 +225,7 @@ async def test_what_changes_in_the_moment_between_two_calls_that_follow_at_once_
             (workspace / ENVRC).write_text("planted")  # Nobody has the workspace for longer.
         return descriptor
 
-    async with opened(workspace, {"write": ["."]}) as service:
+    async with opened(workspace, {"write": ["."]}, **SNAPSHOT) as service:
         await service.call("tell", {})
         taken[:] = [0]
         monkeypatch.setattr(Transactions, "take_lock", take_lock)
@@ -233,9 +237,9 @@ async def test_what_changes_in_the_moment_between_two_calls_that_follow_at_once_
 
 
 @in_a_loop
-async def test_what_changed_after_the_last_call_is_said_at_the_end(workspace, eventually, caplog):
+async def test_what_changed_in_place_after_the_last_call_is_said_at_the_end(workspace, eventually, caplog):
     with caplog.at_level(logging.WARNING, "haft"):
-        async with opened(workspace, {"write": ["."]}) as service:
+        async with opened(workspace, {"write": ["."]}, **SNAPSHOT) as service:
             last = await planted(service, workspace, ["a.txt", ENVRC], eventually, [ENVRC])
     (entry,) = [one for one in service.record.entries() if one["type"] == "between"]
     assert entry["run"] == last.run_id

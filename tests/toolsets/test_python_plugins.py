@@ -152,7 +152,7 @@ async def test_what_a_plugin_changes_is_known_and_can_be_undone(tmp_path, plugin
     async with opened(tmp_path, reference) as service:
         outcome = await service.call("count", {"do": "write"})
         assert made.read_text() == "by the plugin"
-        assert (outcome.changes.engine, outcome.changes.complete) == ("snapshot", True)
+        assert (outcome.changes.engine, outcome.changes.complete) == ("overlay", True)
         assert [one.path for one in outcome.changes.files] == ["made.txt"]
         assert (await service.undo(outcome.run_id)).status == "done"
         assert not made.exists()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
     from haft.changes.engines.scope import Scope
+    from haft.changes.engines.session import SessionTransaction, WrittenBetween
     from haft.changes.guarding.guard import offences
     from haft.changes.joining import Lock, sharing
     from haft.changes.ledger import Ledger, Row
@@ -43,6 +44,7 @@ __getattr__ = face(
         "coverage": "Coverage Transaction place_of_layers",
         "diff.difference": "FileDifference difference differences",
         "diff.diffstat": "stat_lines",
+        "engines.session": "SessionTransaction WrittenBetween",
         "guarding.guard": "offences",
         "engines.scope": "Scope",
         "joining": "Lock sharing",

@@ -7,7 +7,8 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
@@ -18,6 +19,7 @@ from haft.changes.diff.difference import FileDifference, differences
 from haft.changes.engines.declared import DeclaredTransaction
 from haft.changes.engines.overlay import OverlayTransaction, layer_options
 from haft.changes.engines.scope import Scope
+from haft.changes.engines.session import SessionCalls, SessionOver, SessionTransaction, WrittenBetween
 from haft.changes.engines.snapshotting import SnapshotTransaction, snapshots_of
 from haft.changes.joining import Lock, committed_below
 from haft.changes.reading import KeptChanges
@@ -31,6 +33,7 @@ from haft.contracts import (
     ChangesState,
     HaftError,
     Layer,
+    LayeredSession,
     Session,
     ToolFailed,
     ToolSpec,
@@ -98,8 +101,19 @@ class Transaction(Protocol):
         why: str | None,
         stopped: Callable[[], bool],
         doubt: str | None = None,
+        is_held: Callable[[], bool] = lambda: False,
     ) -> Settled:
-        """See it to its end. With a `doubt`, something may have changed that the engine could not see."""
+        """See it to its end. With a `doubt`, something may have changed that the engine could not see. `is_held` says
+        whether someone may still have something open in the layer."""
+        ...
+
+    def at_rest(self) -> AbstractAsyncContextManager[str | None]:
+        """While nothing of the call moves: why its changes may not be all there are. It is finished within."""
+        ...
+
+    @property
+    def covers_others(self) -> bool:
+        """Whether what others did to the workspace meanwhile is among its changes."""
         ...
 
 
@@ -121,6 +135,8 @@ class Coverage:
         self._overlay: str | Literal[False] | None = False
         """Why there is none; None where there is, False where nobody asked yet."""
         self._asking = asyncio.Lock()
+        self._calls: dict[Session, SessionCalls] = {}
+        """Those of processes that work above a layer."""
         self._left: dict[Session, Left] = {}
         """The workspace as the last call of each process left it that outlives its calls."""
 
@@ -138,10 +154,11 @@ class Coverage:
         tell: Callable[[str], None],
         session: Callable[[], Session | None] = lambda: None,
         within: Scope | None = None,
+        started: Callable[[], Awaitable[Session]] | None = None,
     ) -> Transaction | Changes:
         """A transaction for one call; or, where nothing covers it, what its run says of that. `session` is the process
-        of its tool that outlives calls, where there is one at the moment. `within` is the scope of the call that makes
-        this one, where that works above a layer."""
+        of its tool that outlives calls, where there is one at the moment; `started` starts it where there is none.
+        `within` is the scope of the call that makes this one, where that works above a layer."""
         if self._setting == "off":
             return OFF
         transactions = self.transactions
@@ -154,6 +171,8 @@ class Coverage:
                 f"`{spec.name}` was not called: its process works in the workspace itself, and {within.run}, which"
                 " calls it, above a layer that its process cannot see"
             )
+        if started is not None and (layered := await self._of_session(started, owner)) is not None:
+            return layered
         why = SESSION if spec.hosting == "session" else await self._no_layer()
         if why is None:
             makes_calls = spec.kind != "agent-studio"  # What is kept loaded hands over no view.
@@ -187,6 +206,33 @@ class Coverage:
             yield Layer(name, layer_options(), (0, 0), lowers, is_readonly=True)
         finally:
             self.transactions.sweep(place)
+
+    async def _of_session(self, started: Callable[[], Awaitable[Session]], owner: Owner) -> SessionTransaction | None:
+        """The transaction of a call whose process works above a layer."""
+        while (calls := self._calls.get(session := await started())) is not None:
+            try:
+                return await calls.begin(owner)
+            except SessionOver:
+                await asyncio.gather(session.ended(), return_exceptions=True)
+        return None
+
+    async def session_calls(self, spared: Sequence[str], told: Callable[[WrittenBetween], None]) -> SessionCalls | None:
+        """The layers of a process that is about to start, and may write what is `spared`; None where it works in the
+        workspace itself."""
+        if self._setting == "off" or await self._no_layer() is not None:
+            return None
+        return SessionCalls(self.transactions, spared, told)
+
+    def begun(self, calls: SessionCalls, session: LayeredSession, key: Session) -> None:
+        """The process was started; `key` is how tools know it."""
+        calls.session = session
+        self._calls[key] = calls
+
+    async def ended(self, key: Session) -> None:
+        """The process has ended: what it wrote after its last call is taken in."""
+        calls = self._calls.pop(key, None)
+        if calls is not None:
+            await calls.take_in()
 
     def changed_since(self, session: Session, stopped: Callable[[], bool]) -> tuple[str, list[str]]:
         """The last run of a process that has ended, and the paths that changed since, protected ones first. `Stopped`

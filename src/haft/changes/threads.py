@@ -1,10 +1,10 @@
-"""Work in threads that the event loop waits for to its end, whoever is cancelled meanwhile."""
+"""Work that is waited for to its end, whoever is cancelled meanwhile: in threads, and in the event loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
@@ -12,7 +12,12 @@ Result = TypeVar("Result")
 async def to_the_end(work: Callable[[], Result], cancelled: Callable[[], None] = lambda: None) -> Result:
     """What `work` gives, done in a thread. A cancellation does not call it off: `cancelled` hears of it at once, and
     whoever waits hears of it by asking its task."""
-    doing = asyncio.ensure_future(asyncio.to_thread(work))
+    return await completed(asyncio.to_thread(work), cancelled)
+
+
+async def completed(work: Coroutine[Any, Any, Result], cancelled: Callable[[], None] = lambda: None) -> Result:
+    """The same for what the event loop does."""
+    doing = asyncio.ensure_future(work)
     while not doing.done():
         try:
             await asyncio.shield(doing)

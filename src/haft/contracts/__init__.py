@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         Environments,
         Exit,
         Launcher,
+        LayeredSession,
         OutputSink,
         Replaced,
         Session,
@@ -153,8 +154,8 @@ __getattr__ = face(
         "outcome": "KEPT_APART NO_LIMITS OUTCOME_FORM Outcome",
         "passed": "EVALUATED PASSED WITH_NETWORK",
         "ports": (
-            "AskingLauncher Command Definitions EndedChild Environment Environments Exit Launcher OutputSink "
-            "Replaced Session SessionLauncher Stream ToolContext Warmth Workspace"
+            "AskingLauncher Command Definitions EndedChild Environment Environments Exit Launcher LayeredSession "
+            "OutputSink Replaced Session SessionLauncher Stream ToolContext Warmth Workspace"
         ),
         "principal": "Principal PrincipalKind check_text",
         "revise": "revised",

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal, Protocol
 from haft.contracts.limits import Limits
 from haft.contracts.names import RunId, ThreadId
 from haft.contracts.secrets import Secrets
-from haft.contracts.walls import NO_GRANTS, Grants
+from haft.contracts.walls import NO_GRANTS, Grants, Layer
 
 Stream = Literal["stdout", "stderr"]
 
@@ -92,12 +92,28 @@ class Session(Protocol):
         """More input."""
         ...
 
+    async def begin_call(self) -> None:
+        """Have processor time and what is written counted anew: from here on it answers a call."""
+        ...
+
     async def ended(self) -> Exit:
         """How it ended, once it has. Raises what `run` would."""
         ...
 
     async def end(self) -> None:
         """End it, with everything that it started."""
+        ...
+
+
+class LayeredSession(Session, Protocol):
+    """One that works above a layer, which can be exchanged beneath it. `ConnectionResetError` where it has ended."""
+
+    async def stop(self) -> Sequence[str]:
+        """Stop all of its processes; what of the layer they still hold, in words for people."""
+        ...
+
+    async def go_on(self, layer: Layer) -> None:
+        """Let them go on above a fresh layer. `HaftError` where that cannot be had."""
         ...
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
@@ -43,11 +43,16 @@ class Init:
     """Pid 1 of one call, from before the call is known."""
 
     def __init__(
-        self, orders: socket.socket, template: jail.Template, group: cgroups.Group | None, keep: Callable[..., None]
+        self,
+        orders: socket.socket,
+        template: jail.Template,
+        group: cgroups.Group | None,
+        carriers: Mapping[str, Callable[..., None]],
     ) -> None:
-        """`keep` carries a program that is kept loaded, instead of one call."""
+        """`carriers`, by the word in a request, carry what is no single call: a program that is kept loaded, and one
+        that outlives calls."""
         self._orders = orders
-        self._keep = keep
+        self._carriers = carriers
         self._template = template
         self._group = group
         self._abi = landlock.version()
@@ -87,9 +92,10 @@ class Init:
             request = read_request(control)
         except EOFError:
             return
-        if request.get("warm"):
-            self._keep(self, room, control, wake, request, descriptors[1:], problem)
-            return
+        for word, carrier in self._carriers.items():
+            if request.get(word):
+                carrier(self, room, control, wake, request, descriptors[1:], problem)
+                return
         main = self._begin(room, request, control, descriptors[1:], problem)
         if main is not None:
             self.carry(control, main, request, room, wake)
@@ -118,7 +124,7 @@ class Init:
         """Start the command. Its pid; None where it was not started, and the host was told why."""
         try:
             # A workspace that is gone takes its mounts with it, and the room cannot be furnished.
-            is_stale = request["root"] != self._template.root
+            is_stale = self.is_elsewhere(request)
             if problem is not None and not is_stale:
                 raise problem
             if is_stale or not self._enter(room, request):
@@ -139,6 +145,10 @@ class Init:
         for descriptor in streams:
             os.close(descriptor)
         return main
+
+    def is_elsewhere(self, request: dict[str, Any]) -> bool:
+        """Whether the host has another workspace by now than when the zygote began."""
+        return bool(request["root"] != self._template.root)
 
     def go_last(self) -> None:
         """Have this process killed after what it started."""
@@ -242,9 +252,10 @@ class Init:
         wake: int,
         others: frozenset[int] = frozenset(),
         at_end: Callable[[Supervisor], dict[str, Any]] = lambda _supervisor: {},
+        orders: Callable[[dict[str, Any]], dict[str, Any]] = lambda _words: {},
     ) -> None:
         """Watch over the command until nothing of the call is left, and have the last word, with what `at_end` adds to
-        it. Who is among the `others` is no part of the call."""
+        it. Who is among the `others` is no part of the call. `orders` does what the host wants done meanwhile."""
         control.setblocking(False)
         everyone = Everyone(others)
         meter = None
@@ -261,7 +272,7 @@ class Init:
                 kept=room.kept,
             )
         name = " ".join(request["argv"])
-        supervisor = Supervisor(control, main, name, everyone, meter, has_others=bool(others))
+        supervisor = Supervisor(control, main, name, everyone, meter, has_others=bool(others), orders=orders)
         left = supervisor.watch(wake)
         if supervisor.hit is None and supervisor.status and meter is not None and (full := meter.scratch_is_full()):
             supervisor.hit = "memory_bytes", full

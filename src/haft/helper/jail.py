@@ -205,6 +205,8 @@ class Room:
         self._own_proc: int | None = None
         """The call's `/proc`, of which commands only see a copy that cannot be written."""
         self._opened: list[int] = []
+        self._lower: int | None = None
+        """The workspace itself, where its layer is exchanged: below the first one nothing else leads there."""
         self._away: dict[str, int] = {}
         """What is brought for each call, attached nowhere, where several calls follow each other in this room."""
         self._is_bare = False
@@ -217,6 +219,10 @@ class Room:
         self.has_proc = False
         self.has_network = True
         """Whether it shares the host's network."""
+
+    @property
+    def workspace(self) -> str:
+        return self._template.workspace
 
     @property
     def tmp(self) -> str:
@@ -401,6 +407,16 @@ class Room:
             os.close(place)
             kernel.unmount(name)
 
+    def keep_lower(self) -> None:
+        """For a layer that is exchanged: hold the workspace itself."""
+        self._lower = os.open(self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def let_go(self) -> None:
+        """Hold nothing in the layer any more."""
+        for place in self._opened:
+            os.close(place)
+        self._opened.clear()
+
     def _bring_layers(self) -> None:
         for name, tree in self._away.items():
             onto = os.open(name, os.O_PATH | os.O_CLOEXEC)
@@ -437,6 +453,8 @@ class Room:
             return
         if walls["layer"] is not None:
             self._cover(walls["layer"])
+            if walls["opened"]:
+                kernel.set_mount(self._template.workspace, add=ATTR_RDONLY)
         elif walls["writable"]:
             self._open_mounts()
         self._open_parts(walls["opened"])
@@ -467,10 +485,11 @@ class Room:
         change; without one, where the call only reads. Descriptors stand for paths: these could hold the letters that
         separate options."""
         workspace, kind = self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-        lower = os.open(workspace, kind)
+        onto = os.open(workspace, kind)
+        lower = onto if self._lower is None else self._lower
         finished = [self._layer_place(name, which) for name, *which in layer["lowers"]]
-        opened = [*finished, lower]
-        options = "lowerdir=" + ":".join(f"/proc/self/fd/{each}" for each in opened)
+        opened = [*finished, onto]
+        options = "lowerdir=" + ":".join(f"/proc/self/fd/{each}" for each in (*finished, lower))
         flags = MS_NOSUID | MS_NODEV
         if layer["work"] is None:
             flags |= MS_RDONLY
@@ -480,7 +499,7 @@ class Room:
             os.mkdir(layer["work"], 0o700, dir_fd=place)  # A new one each time: one that was used is refused.
             options += f",upperdir=/proc/self/fd/{upper},workdir=/proc/self/fd/{place}/{layer['work']}"
             opened += [place, upper]
-        kernel.mount("haft", f"/proc/self/fd/{lower}", "overlay", flags, f"{options},{layer['options']}")
+        kernel.mount("haft", f"/proc/self/fd/{onto}", "overlay", flags, f"{options},{layer['options']}")
         for descriptor in opened:
             os.close(descriptor)
         top = os.open(workspace, kind)
@@ -526,9 +545,7 @@ class Room:
 
     def close_again(self) -> None:
         """Take the layer of a call away. `OSError` with EBUSY where anyone still holds something in it."""
-        for place in self._opened:
-            os.close(place)
-        self._opened.clear()
+        self.let_go()
         if not self._is_bare:
             self._take_layer_away()
             self._is_bare = True
@@ -556,6 +573,11 @@ class Room:
         caches = [target for _place, target in self._caches]
         kept = [os.path.dirname(self.tmp)] if keeps else []
         return [*devices, *hidden, *caches, *kept, os.path.dirname(self._template.workspace)]
+
+    def lasting_places(self) -> list[str | int]:
+        """The same for a program above a layer that is exchanged, with what was granted to it elsewhere."""
+        granted = [target for _source, target, *rest in self._extra if rest and rest[0]]
+        return [*self.outside(keeps=False), *granted]
 
     def disk_places(self, walls: dict[str, Any]) -> list[str]:
         """Where what it writes stays."""

@@ -69,6 +69,16 @@ class Meter:
         self._ended_before = _ended_seconds()
         self._scan_past = 1.0
 
+    def begin_call(self) -> None:
+        """From here on a call of a program that outlives its calls: what was used and written before is not its own.
+        Memory and processes are what the program has, and go on counting."""
+        pids = self._pids()
+        self._began_at = time.time()
+        self._files, self._bytes = self._on_disk()
+        self._own_written = sum(map(_written, pids)) + self._written_by_ended()
+        self._ended_before = sum(map(_ticks, pids)) / TICK + _ended_seconds()
+        self._scan_past = 1.0
+
     def pause(self) -> float:
         """Seconds until the next look."""
         usual = CALM_SECONDS if time.monotonic() - self._began > CALM_AFTER else SHORTEST_SECONDS

@@ -16,7 +16,6 @@ import signal
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 
 from haft.helper import kernel
 
@@ -31,15 +30,14 @@ class StillRunning(Exception):
     """Some processes did not stop."""
 
 
-@dataclass(frozen=True, slots=True)
 class Old:
     """How to recognise what lies in one layer, also after it was taken away."""
 
-    place: str
-    """Where it was mounted."""
-    device: int
-    mounts: frozenset[int]
-    """The numbers of its mount, and of those on it."""
+    def __init__(self, place: str, device: int, mounts: frozenset[int]) -> None:
+        """`mounts` are the numbers of its mount at `place`, and of those on it."""
+        self.place = place
+        self.device = device
+        self.mounts = mounts
 
 
 def stopped(pids: Callable[[], Iterable[int]]) -> set[int]:

@@ -12,13 +12,17 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from haft.helper.meter import Meter
+from haft.helper.words import read_request, tell
 
 MOST_NAME = 400
 MOST_NAMES = 1000
 POLL_SECONDS = 0.02
+ORDER = b"R"
+"""Before a message about a program that outlives its calls."""
 GRACE_SECONDS = 1.0
 LEFTOVER_GRACE = 0.2
 """Seconds between TERM and KILL for what a command left behind when it ended by itself."""
@@ -103,8 +107,11 @@ class Supervisor:
         meter: Meter | None,
         *,
         has_others: bool = False,
+        orders: Callable[[dict[str, Any]], dict[str, Any]] = lambda _words: {},
     ) -> None:
-        """`has_others`: there are children besides that are no part of the call."""
+        """`has_others`: there are children besides that are no part of the call. `orders` does what the host wants done
+        with a program that outlives its calls."""
+        self._orders = orders
         self.control = control
         self.main = main
         self.name = name[:MOST_NAME]
@@ -154,15 +161,32 @@ class Supervisor:
     def told(self) -> bool:
         """Read what the host says. False when it is gone."""
         try:
-            words = self.control.recv(64)
+            words = self.control.recv(1)
         except (BlockingIOError, InterruptedError):
             return True
         except OSError:
             return False
         if not words:
             return False
+        if words == ORDER:
+            return self._ordered()
         self.was_told = True
         self.terminate(0.0 if b"K" in words else GRACE_SECONDS)
+        return True
+
+    def _ordered(self) -> bool:
+        """Do what the host wants done with a program that goes on. False when the host is gone."""
+        self.control.setblocking(True)
+        try:
+            words = read_request(self.control)
+        except EOFError:
+            return False
+        finally:
+            self.control.setblocking(False)
+        if words["do"] == "call" and self.meter is not None:
+            self.meter.begin_call()
+        tell(self.control, {"told": self._orders(words)})
+        self.control.setblocking(False)
         return True
 
     def check_limits(self, now: float) -> None:

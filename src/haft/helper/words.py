@@ -1,7 +1,8 @@
 """What host and helper say to each other about one call: the request, and the last word.
 
 The host sends four bytes of length and then JSON, later perhaps `T` (end it: TERM, then KILL after a grace) or `K` (at
-once). The answer is one line of JSON when nothing of the call is left. When the host dies, the socket closes.
+once). About a program that outlives its calls it says `R`, a length and JSON, and is answered by a line with `told`.
+The last word is one line of JSON when nothing of the call is left. When the host dies, the socket closes.
 """
 
 from __future__ import annotations

@@ -26,10 +26,12 @@ from typing import Any, NoReturn
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp, tracing
 from haft.helper.init import STREAMS, Init
+from haft.helper.session import stay
 from haft.helper.warm import keep
 from haft.helper.words import never_started, tell
 
 MOST_MESSAGE = 1 << 18
+CARRIERS = {"warm": keep, "session": stay}
 MOST_LEFT = 64_000_000
 
 
@@ -57,7 +59,7 @@ class Forker:
             kernel.close_others({orders.fileno(), *kept})
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # Without a handler, pid 1 is deaf to its own call.
-            Init(orders, self._template, self._group, keep).live(kind)
+            Init(orders, self._template, self._group, CARRIERS).live(kind)
         finally:
             os._exit(0)
 

@@ -11,7 +11,7 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.processes.handle import Starter
     from haft.processes.helper import Helper
-    from haft.processes.launcher import ProcessLauncher, Stale, plain_starter, replaced
+    from haft.processes.launcher import ProcessLauncher, ProcessSession, Stale, plain_starter, replaced
     from haft.processes.warm import WarmStarter
 
 __getattr__ = face(
@@ -19,7 +19,7 @@ __getattr__ = face(
     {
         "handle": "Starter",
         "helper": "Helper",
-        "launcher": "ProcessLauncher Stale plain_starter replaced",
+        "launcher": "ProcessLauncher ProcessSession Stale plain_starter replaced",
         "warm": "WarmStarter",
     },
 )

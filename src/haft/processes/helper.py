@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import weakref
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
@@ -24,6 +25,8 @@ from haft.processes.handle import Ending, Request
 Program = Literal["zygote", "plain"]
 
 HELLO_SECONDS = 20.0
+ORDER, TOLD = b"R", b'{"told": '
+"""Before what is said about a program that goes on, and before its answer."""
 GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF)
 MOST_MESSAGE = 1 << 20
 
@@ -52,6 +55,8 @@ class HelperHandle:
         self._control = control
         self._loop = loop
         self._words = bytearray()
+        self._waiting: deque[asyncio.Future[dict[str, Any]]] = deque()
+        """For the answers to orders, in their order."""
         loop.add_reader(control, self._read)
 
     def _read(self) -> None:
@@ -62,11 +67,32 @@ class HelperHandle:
         except OSError:
             part = b""
         self._words += part
+        self._hear_told()
         if part and not self._words.endswith(b"\n"):
             return
         self.kill()
+        while self._waiting:
+            _answered(self._waiting.popleft(), None)
         if not self.ending.done():
             self.ending.set_result(self._ending())
+
+    def _hear_told(self) -> None:
+        """Take the answers to orders out of what was said."""
+        while self._words.startswith(TOLD) and (end := self._words.find(b"\n")) >= 0:
+            answer = json.loads(self._words[:end])["told"]
+            del self._words[: end + 1]
+            _answered(self._waiting.popleft(), answer)
+
+    async def order(self, words: Mapping[str, Any]) -> dict[str, Any]:
+        """Have something done with a program that goes on. `ConnectionResetError` where it has ended."""
+        message = json.dumps(words).encode()
+        try:
+            self._control.send(ORDER + len(message).to_bytes(4, "big") + message)
+        except OSError as error:
+            raise ConnectionResetError("it has ended") from error
+        waiting: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+        self._waiting.append(waiting)
+        return await waiting
 
     def _ending(self) -> Ending:
         if not self._words.endswith(b"\n"):
@@ -99,6 +125,16 @@ class HelperHandle:
         """Close the socket: to the other side this is the host's death."""
         self._loop.remove_reader(self._control)
         self._control.close()
+
+
+def _answered(waiting: asyncio.Future[dict[str, Any]], answer: dict[str, Any] | None) -> None:
+    """Whoever waits may have gone meanwhile."""
+    if waiting.done():
+        return
+    if answer is None:
+        waiting.set_exception(ConnectionResetError("it has ended"))
+    else:
+        waiting.set_result(answer)
 
 
 class Helper:

@@ -25,13 +25,12 @@ from haft.contracts import (
     Limits,
     OutputSink,
     ScratchFull,
-    Session,
     StartFailed,
     ToolFailed,
 )
 from haft.processes.direct import Direct
 from haft.processes.handle import Ending, Handle, Request, Starter
-from haft.processes.helper import Helper
+from haft.processes.helper import Helper, HelperHandle
 from haft.processes.streams import Drain, Feed, pipe
 from haft.processes.views import shared
 
@@ -81,7 +80,7 @@ class ProcessLauncher:
             command.begun(begun.feed.send)
         return await self._seen_out(command, sink, begun)
 
-    async def start(self, command: Command, sink: OutputSink) -> Session:
+    async def start(self, command: Command, sink: OutputSink) -> ProcessSession:
         """Run until it is ended, with more input on the way."""
         begun = await self._begun(command, sink, keeps_open=True)
         return ProcessSession(begun, asyncio.create_task(self._seen_out(command, sink, begun)))
@@ -166,6 +165,16 @@ class ProcessSession:
     def send(self, data: bytes) -> None:
         assert self._begun.feed is not None
         self._begun.feed.send(data)
+
+    async def order(self, words: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Have the helper do something with it while it goes on. `ConnectionResetError` where it has ended; nothing is
+        done, and nothing said, where no helper started it."""
+        handle = self._begun.handle
+        return await handle.order(words) if isinstance(handle, HelperHandle) else {}
+
+    async def begin_call(self) -> None:
+        with contextlib.suppress(ConnectionResetError):  # Whoever waits for its end hears of that.
+            await self.order({"do": "call"})
 
     async def ended(self) -> Exit:
         return await asyncio.shield(self._ending)

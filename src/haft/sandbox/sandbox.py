@@ -466,9 +466,17 @@ class Sandbox:
         walls = await self.confine("workspace" if everywhere else "read-only", replace(grants, write=rest))
         return replace(walls, session=True)
 
-    async def start_session(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
-        """Start a program that outlives calls."""
-        walls = await self.confine_session(grants)
+    def may_write_inside(self, walls: Walls) -> bool:
+        """Whether any part of the workspace may be written."""
+        return self.site.is_writable and any(is_below(path, (self.site.workspace,)) for path in walls.writable)
+
+    async def start_session(
+        self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS, layer: Layer | None = None
+    ) -> Session:
+        """Start a program that outlives calls; with a `layer` it is a `LayeredSession` that starts above it."""
+        from haft.sandbox.sessions import LayeredProgram
+
+        walls = replace(await self.confine_session(grants), layer=layer)
         if self._helper is not None and identity(self._workspace) != self._seen:
             self._replace_zygote()
         starter, launcher = self._starting(walls)
@@ -485,7 +493,7 @@ class Sandbox:
         leaving = asyncio.create_task(leave())
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
-        return session
+        return session if layer is None else LayeredProgram(session, self._layers() or "")
 
     def _starting(self, walls: Walls) -> tuple[Starter, ProcessLauncher]:
         """Who starts a command behind these walls, counted until it is left."""

@@ -84,7 +84,7 @@ class Terms:
         own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
         inside = [path for path in self._granted_to(walls) if is_below(path, (site.workspace,))]
         is_whole = walls.profile == "workspace"
-        # A process that outlives calls has no layer: what it was granted to write is opened, and the rest stays closed.
+        # Of the workspace of a process that outlives calls only what it was granted is opened.
         opened = inside if walls.session and site.is_writable and not is_whole else []
         layer = None
         if walls.layer is not None:
@@ -97,7 +97,11 @@ class Terms:
                 "work": self.work,
             }
         kind = self.kind(walls, command) if kind is None else kind
+        stays = walls.session and layer is not None
+        if stays:
+            kind = {**kind, "warm": True}
         return {
+            "session": stays,
             "kind": kind,
             "same": self._same(walls, kind),
             "walls": {

@@ -1,20 +1,32 @@
 """Processes that outlive their calls: started in the sandbox, and looked after when they end.
 
-What such a process changed after its last call no outcome can name any more: the log says it, and the record.
+Each is owned by one task. What such a process changed after its last call no outcome can name any more: the log says
+it, and the audit log.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncIterator, Callable
+from typing import Final, cast
 
 from haft.audit import Trail
-from haft.changes import Coverage, Stopped, listed
-from haft.contracts import NO_GRANTS, Command, Exit, Grants, HaftError, OutputSink, Session
+from haft.changes import Coverage, Stopped, WrittenBetween, listed
+from haft.contracts import (
+    NO_GRANTS,
+    Command,
+    Exit,
+    Grants,
+    HaftError,
+    LayeredSession,
+    OutputSink,
+    Session,
+)
 from haft.sandbox import Sandbox
+from haft.sources.owned import Owned
 
 PATIENCE_SECONDS: Final = 10.0
 """How long the end waits for whoever else has the workspace."""
@@ -32,10 +44,40 @@ class Sessions:
         self._trail = trail
 
     async def start(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
-        return _LookedAfter(await self._sandbox().start_session(command, sink, grants), self._look_after)
+        kept = _Kept()
+        kept.owned = await Owned.open(self._kept(kept, command, sink, grants), lambda session: session.ended())
+        return kept
+
+    @contextlib.asynccontextmanager
+    async def _kept(self, kept: _Kept, command: Command, sink: OutputSink, grants: Grants) -> AsyncIterator[Session]:
+        """The process; above a layer where it may write in the workspace, and a layer can be had."""
+        sandbox, coverage = self._sandbox(), self._coverage()
+        walls = await sandbox.confine_session(grants)
+        calls = None
+        if "namespaces" in walls.layers and sandbox.may_write_inside(walls):
+            calls = await coverage.session_calls(walls.writable, self._tell)
+        try:
+            session = await sandbox.start_session(command, sink, grants, None if calls is None else calls.first)
+        except BaseException:
+            if calls is not None:
+                await calls.take_in()
+            raise
+        if calls is not None:
+            coverage.begun(calls, cast(LayeredSession, session), kept)
+        try:
+            yield session
+        finally:
+            await session.end()
+            await coverage.ended(kept)
+            await self._look_after(kept)
+
+    def _tell(self, written: WrittenBetween) -> None:
+        """Say what a process wrote while no call of it ran."""
+        _log.warning("%s", written.words())
+        self._trail().tell_between(written.run, (*written.dropped, *written.held))
 
     async def _look_after(self, session: Session) -> None:
-        """Say what changed after the last call of one that has ended."""
+        """Say what changed after the last call of one that has ended, and that wrote into the workspace itself."""
         until = time.monotonic() + PATIENCE_SECONDS
         try:
             run, paths = await asyncio.to_thread(
@@ -49,23 +91,24 @@ class Sessions:
             _log.warning("what changed after the last call of a plugin's process is not known: %r", error)
 
 
-class _LookedAfter:
-    """A session; its end is over when it was looked at."""
+class _Kept:
+    """A session, and the task that owns it. Its end is over when it was looked at."""
 
-    def __init__(self, session: Session, after: Callable[[Session], Awaitable[None]]) -> None:
-        self._session = session
-        self._after = after
+    owned: Owned[Session]
 
     @property
     def is_over(self) -> bool:
-        return self._session.is_over
+        return self.owned.is_closed or self.owned.value.is_over
 
     def send(self, data: bytes) -> None:
-        self._session.send(data)
+        self.owned.value.send(data)
+
+    async def begin_call(self) -> None:
+        await self.owned.value.begin_call()
 
     async def ended(self) -> Exit:
-        return await self._session.ended()
+        return await self.owned.value.ended()
 
     async def end(self) -> None:
-        await self._session.end()
-        await self._after(self)
+        await self.owned.value.end()
+        await self.owned.close()

@@ -18,6 +18,7 @@ from haft.changes.committing.attributes import CAPABILITIES, set_attributes, wit
 from haft.changes.committing.looking import look
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.places import Tree
+from haft.changes.engines.ending import EndsByItself
 from haft.changes.engines.scope import Scope, stopped_within
 from haft.changes.joining import Parts
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
@@ -26,7 +27,7 @@ from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, Replaced
 NOT_ALL: Final = "it runs in this process, and may have changed other files by itself"
 
 
-class DeclaredTransaction:
+class DeclaredTransaction(EndsByItself):
     """The `Workspace` of one call that changes files through it."""
 
     layer = None
@@ -191,6 +192,7 @@ class DeclaredTransaction:
         why: str | None = None,
         stopped: Callable[[], bool],
         doubt: str | None = None,
+        is_held: Callable[[], bool] = lambda: False,
     ) -> Settled:
         """Commit what was written, or not."""
         settled = self._ended(fate, spared, why, stopped)

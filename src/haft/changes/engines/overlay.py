@@ -15,7 +15,9 @@ from haft.changes.committing.entry import UNREADABLE
 from haft.changes.committing.manifest import Manifest
 from haft.changes.committing.places import Tree
 from haft.changes.engines import top
+from haft.changes.engines.ending import EndsByItself
 from haft.changes.engines.layer import Capture, Captured, TooDeep, read_large, take_stamp
+from haft.changes.engines.layer_copy import part
 from haft.changes.engines.scope import Scope, stopped_within
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
 from haft.contracts import Changes, Conflict, HaftError, Layer, LimitExceeded, StorageFailed, ToolFailed
@@ -30,7 +32,7 @@ def layer_options() -> str:
     return "userxattr,volatile"
 
 
-class OverlayTransaction:
+class OverlayTransaction(EndsByItself):
     """One call above the workspace."""
 
     workspace = None
@@ -89,8 +91,10 @@ class OverlayTransaction:
         why: str | None = None,
         stopped: Callable[[], bool],
         doubt: str | None = None,
+        is_held: Callable[[], bool] = lambda: False,
     ) -> Settled:
-        """Look at what changed, and see it to its end."""
+        """Look at what changed, and see it to its end. `is_held` says whether someone may still have something of the
+        layer open, who could change it after it was looked at: then a copy of it is looked at and committed."""
         self._scope.close()
         spared = (*spared, *self._scope.spared)
         doubts = [doubt, None if top.state_of(self._upper) == self._top else top.LAYERED]
@@ -105,6 +109,8 @@ class OverlayTransaction:
                 changes = self._manifest(self._captured(digests=False)).changes("discarded")
                 self._scope.drop()
                 return Settled(changes)
+            if is_held():
+                part(self._place)
             if self._above is not None:
                 return self._within(self._above, fate, spared)
             most = transactions.limits.max_written_bytes

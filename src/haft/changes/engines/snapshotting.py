@@ -6,14 +6,16 @@ the changes of any other call.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
 from haft.changes.between import Left, Watched, marked, unaccounted
-from haft.changes.committing.area import remove
+from haft.changes.committing.area import filesystem, mounts_inside, remove
 from haft.changes.committing.commit import Refused, Unfinished, write_journal
 from haft.changes.committing.images import Images
 from haft.changes.committing.manifest import Manifest
@@ -21,6 +23,7 @@ from haft.changes.committing.opened import Opened
 from haft.changes.committing.staging import Stage
 from haft.changes.committing.steps import as_latin
 from haft.changes.engines import top
+from haft.changes.engines.ending import EndsByItself
 from haft.changes.joining import Lock, Parts
 from haft.changes.snapshots.snapshot import Comparison, OverBudget, Snapshot, Snapshots
 from haft.changes.snapshots.taken import difference
@@ -28,10 +31,16 @@ from haft.changes.transactions import Fate, Owner, Settled, Transactions, unfini
 from haft.changes.undoing import Reversal, Waiting, linked_in
 from haft.contracts import Changes, HaftError, ToolFailed
 from haft.files import shown
+from haft.files.syncing import sync_filesystem
+
+_WRITE_BACK: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs"})
+"""File systems that write pages back, and notice when a page that is clean is written through a mapping."""
 
 
-class SnapshotTransaction:
+class SnapshotTransaction(EndsByItself):
     """One call in the workspace itself."""
+
+    covers_others = True
 
     layer = None
     workspace = None
@@ -61,6 +70,8 @@ class SnapshotTransaction:
         self._left: Left | None = None
         self._between: list[str] = []
         self._top: tuple[int, str | None] | None = None
+        self._unseen: str | None = None
+        """Why a process that outlives the call may have changed what no look shows."""
         self._began = time.time()
 
     def begin(self, stopped: Callable[[], bool], tell: Callable[[str], None]) -> None:
@@ -69,6 +80,7 @@ class SnapshotTransaction:
         self.lock.descriptor = transactions.take_lock(stopped)
         try:
             self._top = top.state_of(transactions.workspace)
+            self._unseen = self._clean_pages()
             self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, tell)
             transactions.blobs.sync()
             self._look_between(self._before)
@@ -84,6 +96,23 @@ class SnapshotTransaction:
         except BaseException:
             self.abandon()
             raise
+
+    def _clean_pages(self) -> str | None:
+        """Have every page written back that a process may have mapped. Only the first write to a clean page gives its
+        file another time, and looks go by that. Why some writes cannot be seen all the same, where that is so."""
+        if self._watched is None or sys.platform != "linux":
+            return None
+        unfit = []
+        for path in (self._transactions.workspace, *mounts_inside(self._transactions.workspace)):
+            with contextlib.suppress(OSError):
+                _write_back(path)
+            if (kind := filesystem(path)) not in _WRITE_BACK:
+                unfit.append(kind)
+        if not unfit:
+            return None
+        return (
+            f"on {', '.join(dict.fromkeys(unfit))}, writes through a mapping may leave the times of a file as they are"
+        )
 
     def _look_between(self, before: Snapshot) -> None:
         """Find what changed since the last call of the process that this one goes to."""
@@ -113,6 +142,7 @@ class SnapshotTransaction:
         cannot be, if it cannot."""
         transactions, before = self._transactions, self._before
         assert before is not None
+        self._clean_pages()
         found = self._snapshots.examine(before, transactions.workspace, self._budget, lambda: False)
         if found.altered:
             owner = replace(self._owner, run=self.parts.new_name(), parent=self._owner.run)
@@ -140,6 +170,7 @@ class SnapshotTransaction:
         why: str | None = None,
         stopped: Callable[[], bool],
         doubt: str | None = None,
+        is_held: Callable[[], bool] = lambda: False,
     ) -> Settled:
         """Look at what changed, and see it to its end."""
         settled = self._ended(fate, spared, why)
@@ -166,6 +197,7 @@ class SnapshotTransaction:
     def _finish(self, fate: Fate, spared: Sequence[str], why: str | None) -> Settled:
         transactions, before = self._transactions, self._before
         assert before is not None
+        self._clean_pages()
         found = self._snapshots.examine(before, transactions.workspace, self._budget, lambda: False)
         manifest = self._manifest(found, before, self._owner)
         if not found.altered:
@@ -209,7 +241,7 @@ class SnapshotTransaction:
             self._transactions.workspace,
             "snapshot",
             tuple(found.altered),
-            complete=not unread and not is_top_changed,
+            complete=not unread and not is_top_changed and self._unseen is None,
             reason=self._reason(unread, is_top_changed=is_top_changed),
             notes={
                 "began": self._began,
@@ -221,6 +253,8 @@ class SnapshotTransaction:
 
     def _reason(self, unread: Sequence[str], *, is_top_changed: bool) -> str | None:
         reasons = [f"no overlay: {self._why}"] if self._why is not None else []
+        if self._unseen is not None:
+            reasons.append(self._unseen)
         if is_top_changed:
             reasons.append(top.IN_PLACE)
         if unread:
@@ -234,6 +268,14 @@ class SnapshotTransaction:
         self._transactions.blobs.sync()
         write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "commit", "steps": []}))
         self._transactions.finish(manifest)
+
+
+def _write_back(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        sync_filesystem(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def snapshots_of(transactions: Transactions) -> Snapshots:

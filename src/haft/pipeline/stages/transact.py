@@ -7,9 +7,22 @@ is held until someone has seen it."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from haft.changes import ChangesTool, Coverage, Fate, Owner, Scope, Settled, Stopped, Transaction, sharing, to_the_end
+from haft.changes import (
+    ChangesTool,
+    Coverage,
+    Fate,
+    Owner,
+    Scope,
+    SessionTransaction,
+    Settled,
+    Stopped,
+    Transaction,
+    sharing,
+    to_the_end,
+)
 from haft.contracts import NO_CHANGES, Changes, Failure, Outcome, RunId, Session, ToolFailed, Workspace, revised
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
@@ -102,19 +115,25 @@ class Transact:
         def tell(message: str) -> None:
             run.note("progress", {"message": message, "fraction": None})
 
-        transaction = await self._coverage.begin(spec, owner, self._workspace, tell, lambda: _session(run), scope)
+        transaction = await self._coverage.begin(
+            spec, owner, self._workspace, tell, lambda: _session(run), scope, _started(run)
+        )
         if isinstance(transaction, Changes):
             outcome = await proceed(run)
             return revised(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
         run.workspace = transaction.workspace
-        run.revise(layer=transaction.layer)
+        if isinstance(transaction, SessionTransaction):
+            if transaction.written is not None:
+                run.add_note(transaction.written.words())
+        else:
+            run.revise(layer=transaction.layer)
         run.transaction = transaction
         try:
             outcome = await proceed(run)
         except BaseException:  # Cancelled, or it could not begin.
-            # A process that outlives its call was covered by looking at everything: what a person did meanwhile is in
-            # there too, and is not thrown away.
-            fate: Fate = "hold" if spec.hosting == "session" else "discard"
+            # Where a process that outlives its call was covered by looking at everything, what a person did meanwhile
+            # is in there too, and is not thrown away.
+            fate: Fate = "hold" if spec.hosting == "session" and transaction.covers_others else "discard"
             run.changes = (await self._end(run, transaction, fate, "the call was cancelled")).changes
             raise
         return await self._ended(run, transaction, outcome)
@@ -165,16 +184,19 @@ class Transact:
         is_outside = transaction.layer is not None and self._sandbox.ran_outside(transaction.layer)
         doubt = OUTSIDE if is_outside else None
 
-        def finish() -> Settled:
-            return transaction.finish(fate, spared=spared, why=why, stopped=lambda: bool(stop), doubt=doubt)
+        async with transaction.at_rest() as moving:
+            doubts = "; ".join(filter(None, [doubt, moving])) or None
 
-        if transaction.is_untouched():
-            return finish()
-        try:
-            return await to_the_end(finish, lambda: stop.append(True))
-        except Stopped:
-            run.changes = Changes(reason="cancelled before its changes were taken in", state="discarded")
-            raise asyncio.CancelledError from None
+            def finish() -> Settled:
+                return transaction.finish(fate, spared=spared, why=why, stopped=lambda: bool(stop), doubt=doubts)
+
+            if transaction.is_untouched():
+                return finish()
+            try:
+                return await to_the_end(finish, lambda: stop.append(True))
+            except Stopped:
+                run.changes = Changes(reason="cancelled before its changes were taken in", state="discarded")
+                raise asyncio.CancelledError from None
 
     async def _spared(self, run: Run) -> tuple[str, ...]:
         """What was granted to be written. What runs in this process has no walls, and its changes are judged all the
@@ -216,6 +238,12 @@ def _session(run: Run) -> Session | None:
     """The process that the call goes to, where that outlives calls and was started."""
     found: Session | None = getattr(run.tool, "session", None) if run.tool.spec.hosting == "session" else None
     return found
+
+
+def _started(run: Run) -> Callable[[], Awaitable[Session]] | None:
+    """What starts that process, where it is not there."""
+    starting: Callable[[], Awaitable[Session]] | None = getattr(run.tool, "started", None)
+    return starting if run.tool.spec.hosting == "session" else None
 
 
 def named(failure: Failure, run: RunId) -> Failure:

@@ -5,6 +5,7 @@ It runs behind walls, from its first line. What the plugin keeps in its state la
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import io
 import json
@@ -82,6 +83,9 @@ def _answered(
     except BaseException as error:
         sys.stderr.write(traceback_of(error))
         return {"result": None, "failure": sentence_of(error)}
+    finally:
+        with contextlib.suppress(OSError):
+            os.chdir(root)  # Whoever stands at the top of the workspace moves with the layer that lies over it.
 
 
 def _loaded(request: Mapping[str, Any]) -> Any:

@@ -49,6 +49,10 @@ class PluginTool:
     def session(self) -> Session | None:
         return self.worker.session
 
+    async def started(self) -> Session:
+        """The process, started where there is none."""
+        return await self.worker.started()
+
     @property
     def secrets(self) -> Secrets:
         return self.worker.policy.secrets

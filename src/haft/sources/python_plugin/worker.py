@@ -135,6 +135,7 @@ class PluginWorker:
         self._root = root
         self._launcher = launcher
         self._turn: asyncio.Lock | None = None
+        self._starting = asyncio.Lock()
         self._session: Session | None = None
         self._hearing: Hearing | None = None
 
@@ -163,6 +164,7 @@ class PluginWorker:
             hearing.calls.begun(session.send)
             over = asyncio.ensure_future(session.ended())
             try:
+                await session.begin_call()
                 session.send(json.dumps(request).encode("ascii") + b"\n")
                 await asyncio.wait((over, hearing.answer), return_when=asyncio.FIRST_COMPLETED)
                 if not hearing.answer.done():
@@ -187,7 +189,15 @@ class PluginWorker:
     def is_busy(self) -> bool:
         return self._turn is not None and self._turn.locked()
 
+    async def started(self) -> Session:
+        """The process, started where there is none."""
+        return (await self._alive())[0]
+
     async def _alive(self) -> tuple[Session, Hearing]:
+        async with self._starting:
+            return await self._found()
+
+    async def _found(self) -> tuple[Session, Hearing]:
         if self._session is not None and self._hearing is not None and not self._session.is_over:
             return self._session, self._hearing
         assert self._launcher is not None

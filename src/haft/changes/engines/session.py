@@ -1,0 +1,246 @@
+"""The calls of a process that outlives them, each above a layer of its own.
+
+    stop ─► take in what it wrote between calls ─► a fresh layer ─► the call ─► stop ─► commit ─► a fresh layer ─► go on
+
+What lies in a layer is taken in by copy, so that nothing the process still holds leads to what was committed. What it
+wrote between two calls belongs to no call: protected paths are dropped, and the rest is held for a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from haft.changes.committing.commit import remove_inside
+from haft.changes.committing.places import Tree
+from haft.changes.engines.layer import Captured, TooDeep, read_large
+from haft.changes.engines.layer_copy import part
+from haft.changes.engines.overlay import OverlayTransaction
+from haft.changes.threads import completed, to_the_end
+from haft.changes.transactions import Fate, Owner, Settled, Transactions
+from haft.contracts import HaftError, Layer, LayeredSession, StorageFailed, new_run_id
+from haft.files import shown
+
+MOST_HOLDERS = 10
+WHY = "its process wrote it between two calls"
+
+
+class SessionOver(Exception):
+    """The process ended before the call could begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBetween:
+    """What a process wrote while no call of it ran."""
+
+    run: str
+    """The run that holds it."""
+    held: tuple[str, ...]
+    dropped: tuple[str, ...]
+    """Protected paths."""
+    problem: str | None = None
+    """Why it could not be held, and is gone."""
+
+    def words(self) -> str:
+        """One sentence for a person."""
+        parts = []
+        if self.held:
+            parts.append(f"{_listed(self.held)} (held: `haft diff {self.run}`, `haft changes apply|drop {self.run}`)")
+        if self.dropped:
+            parts.append(f"{_listed(self.dropped)} (protected: dropped)")
+        if self.problem:
+            parts.append(f"something that could not be held: {self.problem}")
+        return f"between calls its process wrote {'; '.join(parts)}"
+
+
+class SessionCalls:
+    """The layers of one process, one after another. One call at a time."""
+
+    def __init__(
+        self, transactions: Transactions, spared: Sequence[str], told: Callable[[WrittenBetween], None]
+    ) -> None:
+        """`spared` is what the process may write; `told` hears what it wrote between calls."""
+        self._transactions = transactions
+        self._spared = spared
+        self._between: BetweenLayer | None = BetweenLayer(transactions)
+        self._told = told
+        self._turn = asyncio.Lock()
+        self._last = Owner(new_run_id(), "", "")
+        self.session: LayeredSession | None = None
+        """The process, once it was started."""
+
+    @property
+    def first(self) -> Layer:
+        """What the process starts above."""
+        assert self._between is not None
+        return self._between.layer
+
+    async def begin(self, owner: Owner) -> SessionTransaction:
+        """A transaction for one call, when it is its turn. `SessionOver` where the process has ended."""
+        assert self.session is not None
+        await self._turn.acquire()
+        try:
+            return await completed(self._begun(self.session, owner))
+        except BaseException:
+            self._turn.release()
+            raise
+
+    async def _begun(self, session: LayeredSession, owner: Owner) -> SessionTransaction:
+        try:
+            holders = await session.stop()
+            written = await self.take_in()
+            transaction = SessionTransaction(self._transactions, owner, self, holders, written)
+            self._last = owner
+            try:
+                await session.go_on(transaction.layer)
+            except BaseException:
+                transaction.drop()
+                raise
+        except ConnectionResetError:
+            raise SessionOver from None
+        except HaftError:
+            await session.end()
+            raise
+        return transaction
+
+    async def take_in(self) -> WrittenBetween | None:
+        """Judge what the process wrote since its last call. It must stand still, or have ended."""
+        between, self._between = self._between, None
+        if between is None:
+            return None
+        written = await to_the_end(lambda: between.take_in(self._last, self._spared))
+        if written is not None:
+            self._told(written)
+        return written
+
+    async def over(self, session: LayeredSession) -> None:
+        """A call is over and its changes are taken in: let the process go on."""
+        try:
+            self._between = BetweenLayer(self._transactions)
+            await session.go_on(self._between.layer)
+        except ConnectionResetError:
+            await self.take_in()
+        except (HaftError, OSError):
+            await session.end()
+
+    def release(self) -> None:
+        self._turn.release()
+
+
+class BetweenLayer(OverlayTransaction):
+    """What lies over the workspace while no call runs."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        super().__init__(transactions, Owner(new_run_id(), "", ""))
+
+    def take_in(self, last: Owner, spared: Sequence[str]) -> WrittenBetween | None:
+        """Hold what was written as a run of its own, in the name of whoever called last, but for what is protected."""
+        if self.is_untouched():
+            self.drop()
+            return None
+        transactions, run = self._transactions, self._owner.run
+        owner = Owner(run, last.who, last.thread)
+        try:
+            part(self._place)
+            most = transactions.limits.max_written_bytes
+            with Tree(self._upper, forced=True) as upper:
+                known = read_large(upper, most, lambda: False)
+            with transactions.locked():
+                found = self._captured(known)
+                dropped = self._dropped(found, spared)
+                if not found.entries:
+                    return WrittenBetween(run, (), dropped) if dropped else None
+                settled = transactions.settle(
+                    owner, self._manifest(found), self._below_area(), "hold", conflicts=found.conflicts, why=WHY
+                )
+            held = tuple(each.path for each in found.entries)
+            is_held = settled.changes.state == "held"
+            problem = None if is_held else settled.changes.reason
+            return WrittenBetween(run, held if is_held else (), dropped, problem)
+        except (OSError, StorageFailed, TooDeep) as error:
+            return WrittenBetween(run, (), (), str(error) or type(error).__name__)
+        finally:
+            if not transactions.is_left(run):
+                self.drop()
+
+    def _below_area(self) -> str:
+        return os.path.relpath(self._upper, self._transactions.area.path)
+
+    def _dropped(self, found: Captured, spared: Sequence[str]) -> tuple[str, ...]:
+        """Take out of a layer what would run later on the host, until nothing of the kind is left."""
+        dropped: dict[str, None] = {}
+        with Tree(self._upper, forced=True) as upper:
+            while (objection := self._transactions.guarded(found.entries, self._below_area(), spared)) is not None:
+                paths = [path for path in getattr(objection, "paths", ()) if path not in dropped]
+                if not paths:  # Nobody knows how to part it: none of it is kept.
+                    paths = [each.path for each in found.entries]
+                dropped.update(dict.fromkeys(paths))
+                for path in paths:
+                    remove_inside(upper, path)
+                gone = tuple(f"{path}/" for path in paths)
+                found.entries[:] = [
+                    each for each in found.entries if each.path not in dropped and not each.path.startswith(gone)
+                ]
+        return tuple(dropped)
+
+
+class SessionTransaction(OverlayTransaction):
+    """One call of such a process."""
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        owner: Owner,
+        calls: SessionCalls,
+        holders: Sequence[str],
+        written: WrittenBetween | None,
+    ) -> None:
+        super().__init__(transactions, owner)
+        self._calls = calls
+        self._holders = list(holders)
+        self.written = written
+        """What the process wrote before the call."""
+
+    @contextlib.asynccontextmanager
+    async def at_rest(self) -> AsyncIterator[str | None]:
+        """While the process stands still: why its changes may not be all there are. Afterwards it goes on, and the next
+        call has its turn."""
+        session = self._calls.session
+        assert session is not None
+        try:
+            with contextlib.suppress(ConnectionResetError):
+                self._holders += await completed(session.stop())
+            found = [*dict.fromkeys(self._holders)]
+            yield _held(found) if found else None
+        finally:
+            try:
+                if not session.is_over:
+                    await completed(self._calls.over(session))
+            finally:
+                self._calls.release()
+
+    def finish(
+        self,
+        fate: Fate,
+        *,
+        spared: Sequence[str] = (),
+        why: str | None = None,
+        stopped: Callable[[], bool],
+        doubt: str | None = None,
+        is_held: Callable[[], bool] = lambda: True,
+    ) -> Settled:
+        """Always from a copy: the process is still there."""
+        return super().finish(fate, spared=spared, why=why, stopped=stopped, doubt=doubt, is_held=lambda: True)
+
+
+def _held(holders: Sequence[str]) -> str:
+    more = f" and {len(holders) - MOST_HOLDERS} more" if len(holders) > MOST_HOLDERS else ""
+    named = ", ".join(map(shown, holders[:MOST_HOLDERS]))
+    return f"its process still holds what was there before ({named}{more}): what it writes there is lost"
+
+
+def _listed(paths: Sequence[str]) -> str:
+    return ", ".join(map(shown, paths[:20])) + (f" and {len(paths) - 20:_} more" if len(paths) > 20 else "")

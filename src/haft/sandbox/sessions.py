@@ -1,0 +1,48 @@
+"""A program that outlives its calls and works above a layer, which is exchanged beneath it: the host's side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from haft.contracts import Exit, Layer, StartFailed
+from haft.processes import ProcessSession
+
+
+class LayeredProgram:
+    """The `LayeredSession` of a process in the sandbox."""
+
+    def __init__(self, session: ProcessSession, layers: str) -> None:
+        """`layers` is where the layers of calls lie."""
+        self._session = session
+        self._layers = layers
+
+    @property
+    def is_over(self) -> bool:
+        return self._session.is_over
+
+    def send(self, data: bytes) -> None:
+        self._session.send(data)
+
+    async def begin_call(self) -> None:
+        await self._session.begin_call()
+
+    async def ended(self) -> Exit:
+        return await self._session.ended()
+
+    async def end(self) -> None:
+        await self._session.end()
+
+    async def stop(self) -> Sequence[str]:
+        said = await self._session.order({"do": "stop"})
+        problem = said.get("problem")
+        return [*([problem] if problem else []), *said.get("holders", ())]
+
+    async def go_on(self, layer: Layer) -> None:
+        work = f"work-{os.urandom(8).hex()}"
+        told = {"name": layer.name, "options": layer.options, "upper": layer.upper, "lowers": [], "work": work}
+        said = await self._session.order({"do": "turn", "layer": told})
+        # The kernel makes this directory when it mounts the layer: that the helper says so proves less.
+        if "failed" in said or not os.path.isdir(os.path.join(self._layers, layer.name, work, "work")):
+            why = said.get("failed", "it is not there")
+            raise StartFailed(f"its process could not be put above a fresh layer: {why}")
