@@ -60,6 +60,8 @@ class Init:
         self._is_root = os.geteuid() == 0
         self._own_io = opened_own_io()
         self._full_sockets = fullest()
+        self._witnesses: list[int] = []
+        """Where the host watches the layer that is mounted next."""
         self._last: Callable[[], None] | None = None
         """Once the command runs: makes the kernel kill this process after it, where memory runs out."""
 
@@ -79,19 +81,18 @@ class Init:
         if kind.get("trial"):
             words = {"proc": room.has_proc, "network": not room.has_network, "problem": problem and str(problem)}
             self._orders.sendall(json.dumps(words).encode())
-        message, descriptors, _, _ = socket.recv_fds(self._orders, 1, 2 + STREAMS)
+        message, descriptors, _, _ = socket.recv_fds(self._orders, 1, 3 + STREAMS)
         if not message:
             return
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.
         control = socket.socket(fileno=descriptors[0])
-        if len(descriptors) > 1 + STREAMS:
-            room.share = socket.socket(fileno=descriptors.pop())
         wake = wake_on_children()
         try:
             request = read_request(control)
         except EOFError:
             return
+        self.take_handed(room, request, descriptors, 1 + STREAMS)
         for word, carrier in self._carriers.items():
             if request.get(word):
                 carrier(self, room, control, wake, request, descriptors[1:], problem)
@@ -99,6 +100,20 @@ class Init:
         main = self._begin(room, request, control, descriptors[1:], problem)
         if main is not None:
             self.carry(control, main, request, room, wake)
+
+    def take_handed(self, room: jail.Room, request: dict[str, Any], descriptors: list[int], count: int) -> None:
+        """Take what came with a call after so many descriptors: what each is for, the request says."""
+        self._forget_witnesses()
+        for name, descriptor in zip(request["handed"], descriptors[count:], strict=False):
+            if name == "share":
+                room.share = socket.socket(fileno=descriptor)
+            else:
+                self._witnesses.append(descriptor)
+        del descriptors[count:]
+
+    def _forget_witnesses(self) -> None:
+        while self._witnesses:
+            os.close(self._witnesses.pop())
 
     def _prepare(self, room: jail.Room) -> OSError | None:
         """Everything that does not depend on the call. What went wrong is told when there is someone to tell."""
@@ -179,6 +194,9 @@ class Init:
         if layer is not None and not _is(os.fsencode(request["directory"]), request["identity"]):
             return False  # Looked at before it is covered: under a layer everything has other numbers.
         room.open_up(request["walls"])
+        for descriptor in self._witnesses if layer is not None else ():
+            kernel.watch(descriptor, self._template.workspace)
+        self._forget_witnesses()
         if self._group is not None:
             self._group.begin()
         return True

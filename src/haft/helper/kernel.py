@@ -27,6 +27,7 @@ AT_FDCWD, AT_RECURSIVE, AT_EMPTY_PATH = -100, 0x8000, 0x1000
 OPEN_TREE_CLONE = 1
 MOVE_FROM_EMPTY, MOVE_TO_EMPTY = 0x04, 0x40
 
+IN_DELETE_SELF = 0x400
 SYS_OPEN_TREE, SYS_MOVE_MOUNT, SYS_MOUNT_SETATTR = 428, 429, 442
 KEYCTL_JOIN_SESSION_KEYRING = 1
 
@@ -129,6 +130,11 @@ def set_mount(path: str, *, add: int = 0, clear: int = 0, recursive: bool = Fals
         ),
         f"mount_setattr on {path}",
     )
+
+
+def watch(descriptor: int, path: str) -> None:
+    """Have an inotify instance told when the file system at `path` is gone for good. Who watches does not hold it."""
+    checked(libc.inotify_add_watch(descriptor, os.fsencode(path), IN_DELETE_SELF), f"watch on {path}")
 
 
 def prctl(option: int, value: int, what: str) -> None:

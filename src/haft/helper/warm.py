@@ -104,6 +104,7 @@ class Warm:
         try:
             while (call := self._next_call()) is not None:
                 control, streams, request = call
+                self._init.take_handed(self._room, request, streams, STREAMS)
                 try:
                     self._answer(control, streams, request, *ready)
                 finally:
@@ -269,8 +270,8 @@ class Warm:
                 _close(taken)
 
     def _taken(self) -> tuple[socket.socket, list[int]] | None:
-        message, descriptors, _, _ = socket.recv_fds(self._host, 1, 1 + STREAMS)
-        if not message or len(descriptors) != 1 + STREAMS:
+        message, descriptors, _, _ = socket.recv_fds(self._host, 1, 3 + STREAMS)
+        if not message or len(descriptors) < 1 + STREAMS:
             return None
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.

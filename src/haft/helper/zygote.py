@@ -209,7 +209,7 @@ class Zygote:
                         place.close()
             if self._server.fileno() not in ready:
                 continue
-            message, descriptors, _, _ = socket.recv_fds(self._server, MOST_MESSAGE, 2 + STREAMS)
+            message, descriptors, _, _ = socket.recv_fds(self._server, MOST_MESSAGE, 3 + STREAMS)
             if not message:
                 return
             carrier: Stall | Yard | None = None

@@ -29,8 +29,16 @@ class Request:
     """Whether there is anything to read from it."""
     share: int | None = None
     """A socket that is handed over too, where a view of its layer is wanted."""
+    witness: int | None = None
+    """Where the helper is to set a watch on the layer that it mounts."""
     terms: Mapping[str, Any] = field(default_factory=dict)
     """Walls and limits, in the words of the helper that starts it."""
+
+    @property
+    def extra(self) -> dict[str, int]:
+        """What is handed over besides its streams, by what it is for."""
+        named = {"share": self.share, "witness": self.witness}
+        return {name: descriptor for name, descriptor in named.items() if descriptor is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,11 +169,9 @@ class Helper:
         kind = json.dumps(request.terms.get("kind", {})).encode()
 
         async def hand_over(theirs: int) -> None:
-            descriptors = [theirs, request.stdin, request.stdout, request.stderr]
+            descriptors = handed(theirs, request)
             if self._program == "plain":
                 descriptors.append(request.directory)
-            elif request.share is not None:
-                descriptors.append(request.share)
             await self._hand_over(kind, descriptors)
 
         return await told_by(request, hand_over)
@@ -241,14 +239,24 @@ class Helper:
                 process.wait()
 
 
+def handed(theirs: int, request: Request) -> list[int]:
+    """The descriptors that go with a request."""
+    return [theirs, request.stdin, request.stdout, request.stderr, *request.extra.values()]
+
+
 async def told_by(request: Request, hand_over: Callable[[int], Awaitable[None]]) -> socket.socket:
     """A socket of one call, on which the request was sent, when its other end was handed over."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     _open.add(ours)
     try:
-        words = json.dumps(
-            {**request.terms, "argv": list(request.argv), "env": dict(request.env), "stdin": request.has_stdin}
-        ).encode()
+        said = {
+            **request.terms,
+            "argv": list(request.argv),
+            "env": dict(request.env),
+            "stdin": request.has_stdin,
+            "handed": list(request.extra),
+        }
+        words = json.dumps(said).encode()
         await hand_over(theirs.fileno())
         ours.setblocking(False)
         await asyncio.get_running_loop().sock_sendall(ours, len(words).to_bytes(4, "big") + words)

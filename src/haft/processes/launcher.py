@@ -62,10 +62,12 @@ class ProcessLauncher:
         limits: Limits,
         ran: Callable[[], None] = lambda: None,
         view: Callable[[int], None] | None = None,
+        witness: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`ran` is called when a command has ended that was started. `view` gets a descriptor of the workspace as a
-        command above a layer sees it."""
+        command above a layer sees it; `witness` is where its layer is watched."""
         self._view = view
+        self._witness = witness
         self._starter = starter
         self._environment = environment
         self._open_directory = open_directory
@@ -106,7 +108,18 @@ class ProcessLauncher:
             share = None if self._view is None else theirs.enter_context(shared(self._view, loop))
             try:
                 handle = await self._starter.start(
-                    Request(command.argv, env, directory, in_read, out_write, err_write, has_input, share, terms)
+                    Request(
+                        command.argv,
+                        env,
+                        directory,
+                        in_read,
+                        out_write,
+                        err_write,
+                        has_input,
+                        share,
+                        self._witness(),
+                        terms,
+                    )
                 )
             except BaseException:
                 for descriptor in (out_read, err_read, *((in_write,) if has_input else ())):

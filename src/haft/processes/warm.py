@@ -13,7 +13,7 @@ from typing import Any
 
 from haft.contracts import StartFailed
 from haft.processes.handle import Ending, Request
-from haft.processes.helper import Helper, HelperHandle, told_by
+from haft.processes.helper import Helper, HelperHandle, handed, told_by
 from haft.processes.launcher import Stale
 
 MOST_WORDS = 1 << 16
@@ -62,7 +62,7 @@ class WarmStarter:
         self.is_free = False
 
         async def hand_over(theirs: int) -> None:
-            socket.send_fds(self._control, [b"c"], [theirs, request.stdin, request.stdout, request.stderr])
+            socket.send_fds(self._control, [b"c"], handed(theirs, request))
 
         try:
             handle = HelperHandle(await told_by(request, hand_over), self._loop)

@@ -60,6 +60,7 @@ from haft.sandbox.thread_scratch import ThreadScratch
 from haft.sandbox.toolchains import is_below
 
 if TYPE_CHECKING:
+    from haft.sandbox.layer_witness import LayerWitness
     from haft.sandbox.nursery import Nursery
 
 Mode = Literal["auto", "required", "off"]
@@ -118,6 +119,8 @@ class Sandbox:
         self._leaving: set[asyncio.Task[None]] = set()
         self._nursery: Nursery | None = None
         self.on_unfit = on_unfit
+        self._witnesses: dict[str, LayerWitness] = {}
+        """By the name of the layer of a call that runs."""
         self._outside: set[str] = set()
         """Layers of calls that had a command which did not work in them."""
 
@@ -377,6 +380,9 @@ class Sandbox:
             await self.launcher("workspace", layer=layer).run(Command(["true"]), _Deaf())
         except (StartFailed, NetworkOpen) as error:
             return error.message
+        finally:
+            if (witness := self.witness_of(layer)) is not None:
+                witness.close()
         return None
 
     async def layer_basis(self) -> dict[str, Any]:
@@ -388,6 +394,20 @@ class Sandbox:
         was_outside = layer.name in self._outside
         self._outside.discard(layer.name)
         return was_outside
+
+    def witness_of(self, layer: Layer) -> LayerWitness | None:
+        """Who tells whether something of a layer is still held; None where it was never mounted. Asked once for each
+        call: whoever asks closes it."""
+        return self._witnesses.pop(layer.name, None)
+
+    def _lend_witness(self, walls: Walls) -> int | None:
+        if walls.layer is None or walls.layer.is_readonly or walls.session:
+            return None
+        from haft.sandbox.layer_witness import LayerWitness
+
+        if walls.layer.name not in self._witnesses:
+            self._witnesses[walls.layer.name] = LayerWitness()
+        return self._witnesses[walls.layer.name].lend()
 
     def _confirm(self, walls: Walls, terms: Terms) -> None:
         """Look for what the kernel makes when it mounts a layer: that the layer was wanted proves nothing."""
@@ -436,6 +456,7 @@ class Sandbox:
                 told,
                 self._limits,
                 lambda: self._confirm(walls, terms),
+                witness=lambda: self._lend_witness(walls),
             )
             with contextlib.suppress(Stale):
                 try:
@@ -519,6 +540,7 @@ class Sandbox:
             self._limits,
             lambda: self._confirm(walls, terms),
             None if walls.layer is None else walls.layer.view,
+            lambda: self._lend_witness(walls),
         )
         return starter, launcher
 

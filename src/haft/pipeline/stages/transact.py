@@ -7,6 +7,7 @@ is held until someone has seen it."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -183,12 +184,21 @@ class Transact:
         spared = await self._spared(run)
         is_outside = transaction.layer is not None and self._sandbox.ran_outside(transaction.layer)
         doubt = OUTSIDE if is_outside else None
+        witness = None if transaction.layer is None else self._sandbox.witness_of(transaction.layer)
 
-        async with transaction.at_rest() as moving:
+        def is_held() -> bool:
+            return witness is not None and witness.is_held()
+
+        async with contextlib.AsyncExitStack() as leaving:
+            if witness is not None:
+                leaving.callback(witness.close)
+            moving = await leaving.enter_async_context(transaction.at_rest())
             doubts = "; ".join(filter(None, [doubt, moving])) or None
 
             def finish() -> Settled:
-                return transaction.finish(fate, spared=spared, why=why, stopped=lambda: bool(stop), doubt=doubts)
+                return transaction.finish(
+                    fate, spared=spared, why=why, stopped=lambda: bool(stop), doubt=doubts, is_held=is_held
+                )
 
             if transaction.is_untouched():
                 return finish()
