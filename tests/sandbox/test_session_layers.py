@@ -111,9 +111,9 @@ def signals(tmp_path, eventually):
     return Signals(tmp_path / "signals", eventually)
 
 
-def opened(workspace, described, grant=None, home=None, **settings):
+def opened(workspace, described, grant=None, home=None, keeps_state=True, **settings):
     reference = f"path:{os.path.realpath(described)}/plugin/plugin.py"
-    entry = {"plugin": reference, "grant": {"write": ["."]} if grant is None else grant}
+    entry = {"plugin": reference, "grant": {"write": ["."]} if grant is None else grant, "keeps_state": keeps_state}
     return ToolService.open(
         workspace,
         home=home or described / "state",
@@ -319,3 +319,45 @@ async def test_a_process_that_dies_between_two_calls_is_started_again(workspace,
         await signals.given()
         assert changed(await run(service, "open('b', 'w').close()")) == ["b"]
     assert sorted(os.listdir(workspace)) == ["b", "mapped", "sub"]
+
+
+@in_a_loop
+async def test_a_grant_with_a_single_call_of_a_plugin_that_keeps_a_state_is_refused_with_the_line_to_write(
+    workspace, described
+):
+    async with opened(workspace, described) as service:
+        outcome = await service.call("run", {"code": "pass"}, grants={"network": True, "env": ["CI"]})
+        assert (outcome.status, outcome.error.code) == ("error", "bad-usage")
+        reference = f"path:{os.path.realpath(described)}/plugin/plugin.py"
+        line = f'{{plugin = "{reference}", grant = {{network = true, env = ["CI"], write = ["."]}}}}'
+        assert line in outcome.error.hint
+
+
+@in_a_loop
+async def test_a_grant_with_a_single_call_is_served_by_a_process_started_for_it_where_no_state_is_kept(
+    workspace, described, monkeypatch
+):
+    monkeypatch.setenv("GRANTED", "value")
+    ask = (
+        "import os; state.setdefault('calls', []).append(1); result = [len(state['calls']), os.environ.get('GRANTED')]"
+    )
+    async with opened(workspace, described, keeps_state=False) as service:
+        assert (await run(service, ask)).result == [1, None]
+        assert (await run(service, ask)).result == [2, None]
+        alone = await run(service, ask + "; open('alone', 'w').close()", grants={"env": ["GRANTED"]})
+        assert (alone.result, alone.walls.env) == ([1, "value"], ("GRANTED",))
+        assert (alone.changes.complete, changed(alone)) == (True, ["alone"])
+        assert (await run(service, ask)).result == [3, None], "the process that stays is another one"
+    async with opened(workspace, described, {}, keeps_state=False) as service:
+        closed = await service.call("run", {"code": "open('b', 'w')"}, grants={"env": ["GRANTED"]})
+        assert closed.error.code == "walled", "what is granted to a call opens nothing else"
+
+
+@in_a_loop
+async def test_processor_time_is_counted_for_each_call(workspace, described):
+    burn = "import time; began = time.process_time()\nwhile time.process_time() < began + {}: pass"
+    async with opened(workspace, described, **{"limits.cpu_seconds": 1.5}) as service:
+        for _ in range(3):
+            await run(service, burn.format(0.6))
+        outcome = await service.call("run", {"code": burn.format(30)})
+        assert (outcome.status, outcome.limits.hit) == ("error", "cpu_seconds"), outcome.error

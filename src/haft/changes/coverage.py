@@ -144,6 +144,8 @@ class Coverage:
         """Why a call of this tool cannot be tried, if it cannot."""
         if spec.hosting == "in-process":
             return None if spec.provenance == "builtin" else "it runs in this process"
+        if spec.hosting == "remote":
+            return "it runs elsewhere"
         return SESSION if spec.hosting == "session" else await self._no_layer()
 
     async def begin(

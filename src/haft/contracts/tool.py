@@ -19,9 +19,10 @@ Provenance = Literal["builtin", "embedded", "installed", "user", "workspace"]
 """Who vouches for the tool: haft, the embedding program that handed it over, an installed package, the user whose
 folder it lies in, or nobody but the workspace that it lies in."""
 
-Hosting = Literal["in-process", "per-call", "session"]
-"""Where a call's work is done: in the host itself, without walls; in processes that end with the call; or in one that
-outlives it, behind walls that are the same for all calls."""
+Hosting = Literal["in-process", "per-call", "session", "remote"]
+"""Where a call's work is done: in the host itself, without walls; in processes that end with the call; in one that
+outlives it, behind walls that are the same for all calls; or elsewhere, where nothing is confined and nothing is
+tracked."""
 
 State = Literal["ready", "broken", "duplicate", "disabled", "inactive", "needs-config"]
 
@@ -60,6 +61,9 @@ class ToolSpec:
     digest: str = ""
     """Of the definition: what an approval is bound to."""
     hosting: Hosting = "in-process"
+    keeps_state: bool = True
+    """Of a process that outlives its calls: whether only that process can answer them. Without a state, a call that is
+    granted something is answered by a process of its own."""
     grants: Grants = NO_GRANTS
     """What the process that outlives its calls may reach, beyond reading the workspace. Others are granted things call
     by call."""
@@ -81,6 +85,11 @@ class ToolSpec:
     files: tuple[str, ...] = ()
     """The files that the tool is made of, absolute: an approval holds as long as none of them changes."""
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_processes(self) -> bool:
+        """Whether its work is done in processes of this machine, which can be confined."""
+        return self.hosting in ("per-call", "session")
 
     @property
     def is_vouched_for(self) -> bool:

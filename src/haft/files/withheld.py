@@ -13,7 +13,7 @@ from haft.files.tool_source import texts_of
 def variables_of(spec: ToolSpec, arguments: Mapping[str, object] | None = None) -> tuple[str, ...]:
     """The variables that a tool reads, as far as its files and the command lines that it is given say so. One that runs
     in this process sees them all, and nothing is withheld from it."""
-    if spec.hosting == "in-process":
+    if not spec.has_processes:
         return ()
     return tuple(dict.fromkeys(name for text in texts_of(spec, arguments) for name in _read_in(text)))
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from haft.helper import jail, rotation
 from haft.helper.init import Everyone, Init
+from haft.helper.paths import Replaced
 from haft.helper.supervisor import forget_signals
 from haft.helper.words import argv_and_env, failure, never_started, programs, tell
 
@@ -67,6 +68,9 @@ class Stay:
                 tell(control, {"stale": True})
                 return
             room.let_go()
+        except Replaced as error:
+            tell(control, {"replaced": error.filename})
+            return
         except (OSError, ValueError) as error:
             tell(control, never_started([None, f"the walls around it could not be built: {error}"]))
             return

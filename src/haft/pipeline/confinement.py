@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from haft.contracts import NO_GRANTS, Call, Conflict, Grants, Walls
+from haft.contracts import NO_GRANTS, Call, Conflict, Grants, Hosting, Walls
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
 
@@ -23,7 +23,7 @@ class Confinements:
         """What confines the processes of a call. `Conflict` where what was granted was replaced since it was shown."""
         spec, decision = run.tool.spec, run.decision
         if spec.hosting == "session":
-            basis: Any = spec.grants
+            basis: Any = spec.grants | granted(run.call) if is_alone(run) else spec.grants
         else:
             thread = None if spec.hosting == "in-process" else thread_of(run.call)
             basis = (
@@ -33,7 +33,7 @@ class Confinements:
         if before is not None and before[0] == basis:
             return before[1]
         if spec.hosting == "session":
-            walls = await self._sandbox.confine_session(spec.grants)
+            walls = await self._sandbox.confine_session(basis)
         else:
             profile, grants, neutral, unasked, activated, thread = basis
             walls = await self._sandbox.confine(
@@ -53,6 +53,18 @@ class Confinements:
             )
         run.confined = basis, walls
         return walls
+
+
+def is_alone(run: Run) -> bool:
+    """Whether a call of a program that outlives its calls is answered by one that is started for it: it was granted
+    something, and the program keeps no state."""
+    spec = run.tool.spec
+    return spec.hosting == "session" and not spec.keeps_state and granted(run.call) != NO_GRANTS
+
+
+def hosting_of(run: Run) -> Hosting:
+    """Where the work of a call is done."""
+    return "per-call" if is_alone(run) else run.tool.spec.hosting
 
 
 def thread_of(call: Call) -> str | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from haft.sandbox.abilities import Abilities
     from haft.sandbox.environment import WITH_NETWORK, safe_path
     from haft.sandbox.identities import with_parents
-    from haft.sandbox.sandbox import IN_PROCESS, Mode, Sandbox
+    from haft.sandbox.sandbox import IN_PROCESS, REMOTE, Mode, Sandbox
     from haft.sandbox.site import CACHES, Site, can_be_hidden, home_of, needed
     from haft.sandbox.terms import OWN_PLACES
     from haft.sandbox.thread_scratch import (
@@ -34,7 +34,7 @@ __getattr__ = face(
         "abilities": "Abilities",
         "environment": "WITH_NETWORK safe_path",
         "identities": "with_parents",
-        "sandbox": "IN_PROCESS Mode Sandbox",
+        "sandbox": "IN_PROCESS Mode REMOTE Sandbox",
         "site": "CACHES Site can_be_hidden home_of needed",
         "terms": "OWN_PLACES",
         "thread_scratch": "IDLE_SECONDS Removed ThreadScratch not_found remove_scratch scratch_in scratch_root sweep",

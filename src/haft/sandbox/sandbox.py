@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 Mode = Literal["auto", "required", "off"]
 
 IN_PROCESS: Final = Walls(reason="it runs in this process")
+REMOTE: Final = Walls(reason="it runs elsewhere: nothing of it runs here, and nothing confines it")
 MOST_SPARED: Final = 64_000_000
 MOST_KNOWN: Final = 100
 _log = logging.getLogger("haft")
@@ -401,7 +402,7 @@ class Sandbox:
         return self._witnesses.pop(layer.name, None)
 
     def _lend_witness(self, walls: Walls) -> int | None:
-        if walls.layer is None or walls.layer.is_readonly or walls.session:
+        if walls.layer is None or walls.layer.is_readonly:
             return None
         from haft.sandbox.layer_witness import LayerWitness
 
@@ -506,6 +507,9 @@ class Sandbox:
         except BaseException:
             self._leave(starter)
             raise
+        finally:
+            if layer is not None and (witness := self.witness_of(layer)) is not None:
+                witness.close()  # Its layers are copied, whoever holds them.
 
         async def leave() -> None:
             await asyncio.gather(session.ended(), return_exceptions=True)

@@ -190,5 +190,5 @@ async def replayed(service: ToolService, rules: Sequence[Rule] | None, limit: in
         {listing.spec.name: listing.spec for listing in service.tools(all=True)},
         after,
         before,
-        lambda spec: spec.hosting != "in-process" and namespaces,
+        lambda spec: spec.has_processes and namespaces,
     )

@@ -307,7 +307,7 @@ class ToolService:
         return given
 
     async def _walled(self, spec: ToolSpec) -> bool:
-        return spec.hosting != "in-process" and (await self._host.sandbox.ready()).namespaces
+        return spec.has_processes and (await self._host.sandbox.ready()).namespaces
 
     # The plain forms: what programs call by the service alone. Those that read a disk block.
 

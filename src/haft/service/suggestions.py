@@ -96,7 +96,7 @@ def past_calls(
         spec = specs.get(record["tool"])
         if spec is None or record["decision"] is None:
             continue
-        question = question_of(record, spec, walled=spec.hosting != "in-process" and namespaces)
+        question = question_of(record, spec, walled=spec.has_processes and namespaces)
         answered = _answered(record)
         if answered == "approved" and not _is_all_there(record, question, judge, has_network=has_network):
             answered = "other"

@@ -36,7 +36,7 @@ from haft.pipeline.run import Run
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
 from haft.policy.allowable import with_variables
-from haft.sandbox import IN_PROCESS, Sandbox
+from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
 
 Agree = Callable[[Call, Mapping[str, Any] | None, str, str], Awaitable[None]]
 """Keeps that a person agreed to a call's tool as it is, and the rule that holds from now on, if any; by scope and by
@@ -180,7 +180,10 @@ class Approve:
 
     async def _walls(self, run: Run) -> Walls:
         """What will confine it."""
-        return IN_PROCESS if run.tool.spec.hosting == "in-process" else await self._confinements.of(run)
+        hosting = run.tool.spec.hosting
+        if hosting in ("in-process", "remote"):
+            return IN_PROCESS if hosting == "in-process" else REMOTE
+        return await self._confinements.of(run)
 
     @staticmethod
     def _settle(run: Run, by: str, action: Action, reason: str) -> None:

@@ -6,21 +6,24 @@ host's own process has no walls, and its run says so; the commands that it start
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 from haft.contracts import (
     NO_GRANTS,
     BadUsage,
     LimitsApplied,
     Outcome,
+    RenamedTool,
     Walls,
     revised,
 )
 from haft.pipeline.chain import Proceed
-from haft.pipeline.confinement import Confinements, granted
+from haft.pipeline.confinement import Confinements, granted, is_alone
 from haft.pipeline.run import Run
 from haft.policy.approval.environments import finds_environment
-from haft.sandbox import IN_PROCESS, Sandbox
+from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
 
 
 class Confine:
@@ -34,6 +37,13 @@ class Confine:
         hosting = run.tool.spec.hosting
         if hosting == "in-process":
             run.revise(walls=IN_PROCESS)
+            return await proceed(run)
+        if hosting == "remote":
+            if granted(run.call) != NO_GRANTS:
+                raise BadUsage(
+                    f"nothing can be granted to `{run.call.name}`: nothing of it runs here", hint="call it without"
+                )
+            run.revise(walls=REMOTE)
             return await proceed(run)
         if hosting == "session":
             return await self._in_session(run, proceed)
@@ -73,10 +83,14 @@ class Confine:
 
     async def _in_session(self, run: Run, proceed: Proceed) -> Outcome:
         """Its process has stood behind its walls since before the call, and none of them can be opened for one."""
-        if granted(run.call) != NO_GRANTS:
+        if is_alone(run):
+            alone: Any = run.tool
+            run.revise(tool=RenamedTool(run.tool.spec, alone.alone()))
+        elif granted(run.call) != NO_GRANTS:
             raise BadUsage(
-                f"nothing can be granted to a single call of `{run.call.name}`: its process outlives its calls",
-                hint="call it without, or grant it to the process: `grant` on the plugin's entry in `plugins`",
+                f"nothing can be granted to a single call of `{run.call.name}`: its process outlives its calls, and"
+                " keeps a state",
+                hint=f"call it without, or let its process have it: {_line(run)}",
             )
         walls = await self._confinements.of(run)
         run.revise(walls=walls)
@@ -84,6 +98,15 @@ class Confine:
         # What its code raised is not part of what it wrote.
         raised = "" if outcome.error is None else outcome.error.message
         return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", walls)
+
+
+def _line(run: Run) -> str:
+    """What to write into the configuration for a process to have what a call was granted."""
+    wanted = run.tool.spec.grants | granted(run.call)
+    table = {name: value for name, value in wanted.to_json().items() if value}
+    inner = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in table.items())
+    plugin = json.dumps(run.tool.spec.meta.get("plugin", {}).get("reference", "…"), ensure_ascii=False)
+    return f"`{{plugin = {plugin}, grant = {{{inner}}}}}` in `plugins`"
 
 
 def _why_not(run: Run) -> str:

@@ -76,7 +76,7 @@ class Decide:
     async def question(self, run: Run) -> Question:
         """What policy is asked about a call."""
         call, spec = run.call, run.tool.spec
-        walled = spec.hosting != "in-process" and (await self._sandbox.ready()).namespaces
+        walled = spec.has_processes and (await self._sandbox.ready()).namespaces
         return Question(
             spec,
             call.arguments,
@@ -130,7 +130,7 @@ class Decide:
                 hint="call it without --try, or without --network",
             )
         grants = call.grants | decision.grants
-        if grants.write and spec.hosting != "in-process":
+        if grants.write and spec.has_processes:
             writable = await self._sandbox.writable(grants)
             if any(not path.startswith(writable[0].rstrip("/") + "/") for path in writable[1:]):
                 raise BadUsage(

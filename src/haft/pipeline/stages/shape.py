@@ -63,7 +63,7 @@ class Shape:
         seconds = self._seconds(run)
         idle = self._limits.max_idle_seconds
         spec = run.tool.spec
-        run.revise(limits=self._applied(seconds, in_process=spec.hosting == "in-process"))
+        run.revise(limits=self._applied(seconds, in_process=not spec.has_processes))
         run.show = self._show
         run.turn("in-progress")
         deadline = self._clocks.start(seconds, idle, None if run.parent is None else run.parent.clock)

@@ -27,10 +27,11 @@ from haft.changes import (
 from haft.contracts import NO_CHANGES, Changes, Failure, Outcome, RunId, Session, ToolFailed, Workspace, revised
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
-from haft.pipeline.confinement import Confinements, granted
+from haft.pipeline.confinement import Confinements, granted, hosting_of
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
 
+REMOTE = Changes(complete=False, reason="it runs elsewhere: what it changes is not tracked")
 OUTSIDE = "a command of it ran outside of the layer that was to take in its changes"
 _STOPPED = ("timed-out", "limit-exceeded")
 
@@ -105,7 +106,9 @@ class Transact:
             run.add_note(f"it was cancelled, and what it had changed by its calls could not be taken back: {why_not}")
 
     async def _covered(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
-        spec = run.tool.spec
+        spec = replace(run.tool.spec, hosting=hosting_of(run))
+        if spec.hosting == "remote":
+            return revised(await proceed(run), changes=REMOTE)
         if spec.effects.readonly or isinstance(run.tool, ChangesTool):
             # Nothing to cover, or undo and its like: transactions themselves.
             return await self._reading(run, proceed, scope)
@@ -151,7 +154,7 @@ class Transact:
     async def _cannot_write(self, run: Run) -> bool:
         """Whether walls keep it from every file that could be tracked: then there is nothing to cover."""
         hosting = run.tool.spec.hosting
-        if hosting == "in-process" or (hosting == "per-call" and run.decision.profile != "read-only"):
+        if hosting in ("in-process", "remote") or (hosting == "per-call" and run.decision.profile != "read-only"):
             return False
         walls = await self._confinements.of(run)
         return "namespaces" in walls.layers and not walls.writable
@@ -246,14 +249,14 @@ def _owner(run: Run) -> Owner:
 
 def _session(run: Run) -> Session | None:
     """The process that the call goes to, where that outlives calls and was started."""
-    found: Session | None = getattr(run.tool, "session", None) if run.tool.spec.hosting == "session" else None
+    found: Session | None = getattr(run.tool, "session", None) if hosting_of(run) == "session" else None
     return found
 
 
 def _started(run: Run) -> Callable[[], Awaitable[Session]] | None:
     """What starts that process, where it is not there."""
     starting: Callable[[], Awaitable[Session]] | None = getattr(run.tool, "started", None)
-    return starting if run.tool.spec.hosting == "session" else None
+    return starting if hosting_of(run) == "session" else None
 
 
 def named(failure: Failure, run: RunId) -> Failure:

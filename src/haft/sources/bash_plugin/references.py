@@ -43,6 +43,8 @@ class PluginReference:
     """An importable object, where it is no place on disk."""
     grant: Grants = NO_GRANTS
     """What its process may reach, where that outlives calls."""
+    keeps_state: bool = True
+    """Whether its calls have to come to one process."""
 
     @property
     def keeps_process(self) -> bool:
@@ -64,13 +66,27 @@ def read_reference(entry: Any, source: str, base: str) -> PluginReference:
         return _from_text(entry, source, base)
     if isinstance(entry, Mapping) and set(entry) == {"bash_tool"} and isinstance(entry["bash_tool"], Mapping):
         return _from_table(entry["bash_tool"], source, base)
-    if isinstance(entry, Mapping) and isinstance(entry.get("plugin"), str) and set(entry) <= {"plugin", "grant"}:
+    if isinstance(entry, Mapping) and isinstance(entry.get("plugin"), str) and set(entry) <= _TABLE:
         reference = _from_text(entry["plugin"], source, base)
-        return replace(reference, grant=_granted(entry.get("grant"), reference, source))
+        grant = _granted(entry.get("grant"), reference, source)
+        return replace(reference, grant=grant, keeps_state=_kept(entry, reference, source))
     raise BadConfig(
         f"{source}: a plugin is written as a text such as `bash:./plugins/mine`, as {{bash_tool = {{file = …}}}}, or"
-        f" as {{plugin = TEXT, grant = {{…}}}}, not as {entry!r}"[:400]
+        f" as {{plugin = TEXT, grant = {{…}}, keeps_state = false}}, not as {entry!r}"[:400]
     )
+
+
+_TABLE: Final = frozenset({"plugin", "grant", "keeps_state"})
+
+
+def _kept(entry: Mapping[str, Any], reference: PluginReference, source: str) -> bool:
+    given = entry.get("keeps_state", True)
+    if not isinstance(given, bool) or ("keeps_state" in entry and not reference.keeps_process):
+        raise BadConfig(
+            f"{source}: `keeps_state` of the plugin `{reference.written}` must be true or false, and only plugins that"
+            " one process answers for have it"
+        )
+    return given
 
 
 def _granted(given: Any, reference: PluginReference, source: str) -> Grants:

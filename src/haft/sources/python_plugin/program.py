@@ -36,6 +36,8 @@ def main(request: Mapping[str, Any]) -> NoReturn:
         os._exit(0)
     while line := said.next_request():
         voice.message({"answer": _answered(tools, json.loads(line), request["root"], voice, said)})
+        if request["once"]:
+            break
     os._exit(0)
 
 

@@ -63,6 +63,28 @@ class PluginTool:
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         return await self.worker.call(self.spec.meta["plugin"]["tool"], arguments, context)
 
+    def alone(self) -> PluginToolAlone:
+        """The same, answered by a process of its own."""
+        return PluginToolAlone(self.spec, self.worker)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginToolAlone:
+    """One tool of a plugin that keeps no state, answered by a process that is started for one call."""
+
+    spec: ToolSpec
+    worker: PluginWorker
+
+    @property
+    def secrets(self) -> Secrets:
+        return self.worker.policy.secrets
+
+    async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        return arguments
+
+    async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        return await self.worker.call_alone(self.spec.meta["plugin"]["tool"], arguments, context)
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionTool:
@@ -233,6 +255,7 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
         digest=hashlib.sha256(definition.encode()).hexdigest(),
         hosting="per-call" if each.is_functions else "session",
         grants=grants,
+        keeps_state=each.reference.keeps_state,
         timeout=timeout if isinstance(timeout, int | float) else None,
         files=each.files,
         meta={

@@ -8,9 +8,21 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from haft.contracts import Answer, Command, Deadlock, EndedChild, Failure, Session, SessionLauncher, Stream, ToolContext
+from haft.contracts import (
+    Answer,
+    Command,
+    Deadlock,
+    EndedChild,
+    Failure,
+    HaftError,
+    Session,
+    SessionLauncher,
+    Stream,
+    ToolContext,
+)
 from haft.sources.bash_plugin.tool import Policy
 from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
 from haft.sources.python.isolated import LARGEST_MESSAGE, search_path, worker_argv
@@ -27,8 +39,10 @@ PROGRAM: Final = (
 """Its first line is read byte by byte: what follows is for whoever reads then."""
 
 
-def request_of(entry: PluginEntry, marker: bytes, policy: Policy, root: str, *, describe: bool) -> bytes:
-    """The first line that a worker reads."""
+def request_of(
+    entry: PluginEntry, marker: bytes, policy: Policy, root: str, *, describe: bool, once: bool = False
+) -> bytes:
+    """The first line that a worker reads. With `once` it answers one call."""
     request = {
         "marker": marker.hex(),
         "path_of_host": search_path(),
@@ -40,6 +54,7 @@ def request_of(entry: PluginEntry, marker: bytes, policy: Policy, root: str, *, 
         "unset": dict(policy.unset),
         "root": root,
         "describe": describe,
+        "once": once,
     }
     return json.dumps(request).encode("ascii") + b"\n"
 
@@ -153,19 +168,11 @@ class PluginWorker:
             session, hearing = await self._alive()
             hearing.context = context
             hearing.answer = asyncio.get_running_loop().create_future()
-            request = {
-                "tool": tool,
-                "arguments": dict(arguments),
-                "cwd": context.workspace.locate(context.cwd),
-                "context": {
-                    "run": context.run, "thread": context.thread, "who": context.who, "chain": list(context.chain)
-                },
-            }  # fmt: skip
             hearing.calls.begun(session.send)
             over = asyncio.ensure_future(session.ended())
             try:
                 await session.begin_call()
-                session.send(json.dumps(request).encode("ascii") + b"\n")
+                session.send(_request(tool, arguments, context))
                 await asyncio.wait((over, hearing.answer), return_when=asyncio.FIRST_COMPLETED)
                 if not hearing.answer.done():
                     return await self._died(tool, over)
@@ -179,6 +186,15 @@ class PluginWorker:
                 over.cancel()
                 hearing.context = None
                 hearing.answer = None
+
+    async def call_alone(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> Answer:
+        """Have one tool called by a process that is started for this call, within what confines the call."""
+        hearing = Hearing(marker := new_marker())
+        hearing.context, hearing.answer = context, asyncio.get_running_loop().create_future()
+        first = request_of(self._entry, marker, self.policy, self._root, describe=False, once=True)
+        command = worker_command(self._entry, first + _request(tool, arguments, context))
+        end = await context.launcher.run(replace(command, begun=hearing.calls.begun), hearing)
+        return _answer(hearing.answer.result()) if hearing.answer.done() else _ended(tool, hearing, end.code)
 
     @property
     def session(self) -> Session | None:
@@ -210,20 +226,38 @@ class PluginWorker:
 
     async def _died(self, tool: str, over: asyncio.Future[Any]) -> Answer:
         assert self._hearing is not None
-        why = next((said["failed"] for said in self._hearing.said if isinstance(said.get("failed"), str)), None)
         self._session = None
         try:
             code = (await over).code
+        except HaftError as error:
+            return Answer(failure=error.failure(), hit=getattr(error, "limit", None))
         except (Exception, asyncio.CancelledError) as error:
             return Answer(failure=Failure("tool-failed", f"the worker process of `{tool}` ended: {error}"))
-        what = f"could not be loaded: {why}" if why else f"exited {code} before it answered"
-        return Answer(exit_code=code, failure=Failure("tool-failed", f"the worker process of `{tool}` {what}"))
+        return _ended(tool, self._hearing, code)
 
     async def end(self) -> None:
         """End the process, if there is one."""
         session, self._session = self._session, None
         if session is not None:
             await session.end()
+
+
+def _request(tool: str, arguments: Mapping[str, Any], context: ToolContext) -> bytes:
+    """The line by which a worker is told of a call."""
+    request = {
+        "tool": tool,
+        "arguments": dict(arguments),
+        "cwd": context.workspace.locate(context.cwd),
+        "context": {"run": context.run, "thread": context.thread, "who": context.who, "chain": list(context.chain)},
+    }
+    return json.dumps(request).encode("ascii") + b"\n"
+
+
+def _ended(tool: str, hearing: Hearing, code: int) -> Answer:
+    """What is said of a worker that ended before it answered."""
+    why = next((said["failed"] for said in hearing.said if isinstance(said.get("failed"), str)), None)
+    what = f"could not be loaded: {why}" if why else f"exited {code} before it answered"
+    return Answer(exit_code=code, failure=Failure("tool-failed", f"the worker process of `{tool}` {what}"))
 
 
 def _answer(said: Mapping[str, Any]) -> Answer:

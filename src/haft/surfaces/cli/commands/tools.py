@@ -190,6 +190,7 @@ def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
 
 
 _IN_PROCESS: Final = ("It runs in haft's own process, without a sandbox.",)
+_REMOTE: Final = ("It runs elsewhere: nothing of it runs here, nothing confines it, and its changes are not tracked.",)
 _IN_SANDBOX: Final = (
     "Approved calls see this machine read-only, without homes, scratch places and secrets.",
     "Calls that pass without approval, and steps that only describe or preview, see of it only the workspace,",
@@ -259,7 +260,7 @@ def _described(listing: Listing, withheld: tuple[str, ...], said: Globals) -> It
     yield ""
     yield styled("# Sandbox", "bold", sys.stdout)
     yield ""
-    yield from _IN_PROCESS if spec.hosting == "in-process" else _IN_SANDBOX
+    yield from _IN_SANDBOX if spec.has_processes else _REMOTE if spec.hosting == "remote" else _IN_PROCESS
     if withheld:
         from haft.service import grant_words as passing_words
 
