@@ -149,6 +149,8 @@ def test_how_long_a_call_waits_for_a_person(places):
         ("plugin_cache_dir = 5", "must be a text"),
         ("config = 5", "must be a table"),
         ("[providers]\na = 5", "a table of tables: `a` is none"),
+        ("[providers.a]\ngrant = {write = 5}", "the `grant` of `a`: write must be"),
+        ("[providers.a]\ngrant = {writing = ['.']}", "the `grant` of `a`: "),
         ("[cli]\na = 5", "a table of tables"),
         ("[tools]\ndisable = 5", "list of texts"),
         ("[subagents]\nenabled = 5", "true or false"),

@@ -11,6 +11,7 @@ from haft.config.values import (
     network,
     one_of,
     plugin_list,
+    provider_tables,
     rule_list,
     seconds,
     seconds_by_tool,
@@ -339,7 +340,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "plugins",
         [],
         plugin_list,
-        "Plugins: `bash:` and a path, or a table, with `grant` for a Python plugin's process. Those of all sources "
+        "Plugins: `bash:` and a path, or a table, with `grant` for a Python plugin's process and `keeps_state = false` "
+        "where any process may answer its calls. Those of all sources "
         "count; a workspace's bash plugins at once, its others when it is trusted.",
         "adds",
         variable=False,
@@ -430,7 +432,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "trusted",
     ),
     Setting("cli", {}, tables, "Command lines that are offered as tools, by name.", "trusted", variable=False),
-    Setting("providers", {}, tables, "MCP servers, by name.", "trusted", variable=False),
+    Setting(
+        "providers",
+        {},
+        provider_tables,
+        "MCP servers, by name. `grant` says what the process of one may reach, with the keys of a rule's `grant`.",
+        "trusted",
+        variable=False,
+    ),
     Setting(
         "record.durability",
         "group",

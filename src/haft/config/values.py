@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from haft.contracts import grants_from
+
 MOST_WHOLE: Final = 10**18
 MOST_SECONDS: Final = 10**9
 
@@ -125,6 +127,16 @@ def tables(value: Any) -> dict[str, Any]:
     for name, one in table(value).items():
         if not isinstance(one, dict):
             raise ValueError(f"must be a table of tables: `{name}` is none")  # noqa: TRY004  all checks raise the same
+    return dict(value)
+
+
+def provider_tables(value: Any) -> dict[str, Any]:
+    """Tables of MCP servers. What the process of one may reach is its `grant`, with the keys of a rule's."""
+    for name, one in tables(value).items():
+        try:
+            grants_from(one.get("grant"))
+        except ValueError as error:
+            raise ValueError(f"the `grant` of `{name}`: {error}") from None
     return dict(value)
 
 
