@@ -22,7 +22,7 @@ from typing import Final, Literal
 
 from haft.authoring.directories import make_directories
 from haft.contracts import BadUsage, PathEscapes, near_miss
-from haft.sources.amp_toolbox.finding import PROJECT
+from haft.sources.amp_toolbox import PROJECT
 
 Format = Literal["amp-toolbox", "bash-plugin", "agent-studio"]
 

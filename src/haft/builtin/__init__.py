@@ -4,6 +4,8 @@ They are tools like any other: the pipeline runs them, and they reach files and 
 Importing this room is cheap, since every start of the program does it.
 """
 
+from typing import TYPE_CHECKING
+
 from haft.builtin.edit_file import EditFile
 from haft.builtin.find_files import FindFiles
 from haft.builtin.list_directory import ListDirectory
@@ -12,8 +14,12 @@ from haft.builtin.search import Search
 from haft.builtin.shell import Shell
 from haft.builtin.write_file import WriteFile
 from haft.contracts import Tool
+from haft.lazy import face
 
-__all__ = ["builtin_tools"]
+if TYPE_CHECKING:
+    from haft.builtin.ripgrep import find_ripgrep
+
+__getattr__ = face(__name__, {"ripgrep": "find_ripgrep"})
 
 
 def builtin_tools() -> tuple[Tool, ...]:

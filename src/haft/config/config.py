@@ -23,9 +23,8 @@ from haft.contracts import BadConfig, HaftError, Limits, Secrets, named_secrets,
 
 if TYPE_CHECKING:
     from haft.config.trusted_texts import SinceTrusted
-    from haft.pipeline.stages import Durability
-    from haft.policy.enablement import Enablement
-    from haft.policy.rules.rule import Rule
+    from haft.pipeline import Durability
+    from haft.policy import Enablement, Rule
 
 __all__ = ["Config", "Ignored", "configured", "load_config"]
 
@@ -75,7 +74,7 @@ class Config:
     @cached_property
     def enablement(self) -> Enablement:
         """Which tools may be called at all. `BadConfig` where a pattern is wrong."""
-        from haft.policy.enablement import Enablement, Feature, NameList
+        from haft.policy import Enablement, Feature, NameList
 
         def listed(name: str) -> tuple[NameList, ...]:
             return tuple(NameList(patterns, source) for source, patterns in self.lists.get(name, ()))

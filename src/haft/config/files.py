@@ -53,7 +53,7 @@ class ConfigFile:
 
     def lines(self, rules: int) -> tuple[int, ...] | None:
         """The line of each rule, where that can be told."""
-        from haft.policy.rules.lines import rule_lines
+        from haft.policy import rule_lines
 
         return None if self.is_json else rule_lines(self.data.decode(), rules)
 

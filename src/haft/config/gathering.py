@@ -23,7 +23,7 @@ from haft.config.values import UNSET
 from haft.contracts import BadConfig, texts_in
 
 if TYPE_CHECKING:
-    from haft.policy.rules.rule import RuleOrigin
+    from haft.policy import RuleOrigin
 
 CALLER: Final = "the caller"
 BY_ENTRY: Final = frozenset(
@@ -118,7 +118,7 @@ class Gathered:
         return (dict(kept) if isinstance(written, dict) else [one for _number, one in kept]), unset
 
     def _take_untrusted_rules(self, file: ConfigFile, tables: list[dict[str, Any]]) -> None:
-        from haft.policy.rules.reading import rule_source
+        from haft.policy import rule_source
 
         lines = file.lines(len(tables))
         sources = [rule_source(file.shown, number, lines) for number in range(len(tables))]

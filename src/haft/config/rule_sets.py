@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from haft.contracts import NO_GRANTS
 
 if TYPE_CHECKING:
-    from haft.policy.rules.rule import Rule, RuleOrigin
+    from haft.policy import Rule, RuleOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,7 @@ class RuleSet:
 
     def rules(self) -> Iterator[Rule]:
         """Those that count. A mistake in one that does not is a mistake all the same."""
-        from haft.policy.rules.never import check_rules
-        from haft.policy.rules.reading import rules_from
+        from haft.policy import check_rules, rules_from
 
         rules = rules_from(self.tables, origin=self.origin, source=self.source, lines=self.lines)
         check_rules(rules)
@@ -46,9 +45,7 @@ class RuleSet:
         rules = [rule for rule in rules if rule.match or rule.not_match]
         if not rules:
             return
-        from haft.policy.analysis import analyse
-        from haft.policy.analysis.verdict import Ground
-        from haft.policy.rules.examples import check_examples
+        from haft.policy import Ground, analyse, check_examples
 
         ground = Ground(self.workspace, home=os.path.expanduser("~"))
         check_examples(rules, lambda line: analyse(line, ground))

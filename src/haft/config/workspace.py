@@ -8,7 +8,7 @@ from collections.abc import Callable
 from haft.config.ownership import BROUGHT, Stranger, brings_something, stranger_in
 from haft.config.standing import WORKSPACE_FILES
 from haft.contracts import BadConfig
-from haft.files.machine_secrets import secrets_of_root
+from haft.files import secrets_of_root
 
 MARKS = (*WORKSPACE_FILES, ".git")
 KERNELS = ("/dev", "/proc", "/sys")

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
         new_run_id,
         new_thread_id,
     )
-    from haft.contracts.outcome import KEPT_APART, NO_LIMITS, OUTCOME_FORM, Outcome
+    from haft.contracts.outcome import KEPT_APART, NO_LIMITS, OUTCOME_FORM, Outcome, outcome_from
     from haft.contracts.passed import EVALUATED, PASSED, WITH_NETWORK
     from haft.contracts.ports import (
         AskingLauncher,
@@ -151,11 +151,11 @@ __getattr__ = face(
         "names": (
             "HostId RUN_ID RunId ThreadId ToolName clean_tool_name is_tool_name new_host_id new_run_id new_thread_id"
         ),
-        "outcome": "KEPT_APART NO_LIMITS OUTCOME_FORM Outcome",
+        "outcome": "KEPT_APART NO_LIMITS OUTCOME_FORM Outcome outcome_from",
         "passed": "EVALUATED PASSED WITH_NETWORK",
         "ports": (
-            "AskingLauncher Command Definitions EndedChild Environment Environments Exit Launcher LayeredSession "
-            "OutputSink Replaced Session SessionLauncher Stream ToolContext Warmth Workspace"
+            "AskingLauncher Command Definitions EndedChild Environment Environments Exit Launcher "
+            "LayeredSession OutputSink Replaced Session SessionLauncher Stream ToolContext Warmth Workspace"
         ),
         "principal": "Principal PrincipalKind check_text",
         "revise": "revised",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from haft.files.syncing import sync_filesystem
     from haft.files.tool_source import texts_of
     from haft.files.trees import measured, remove
+    from haft.files.watching import Watches
     from haft.files.withheld import grant_words, missed_by, note, variables_of, withheld_from
 
 __getattr__ = face(
@@ -45,6 +46,7 @@ __getattr__ = face(
         "syncing": "sync_filesystem",
         "tool_source": "texts_of",
         "trees": "measured remove",
+        "watching": "Watches",
         "withheld": "grant_words missed_by note variables_of withheld_from",
     },
 )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from haft.contracts import Call, ToolSpec, Walls
-from haft.contracts.variables import names_missed, names_read, withheld
+from haft.contracts import Call, ToolSpec, Walls, names_missed, names_read, withheld
 from haft.files.tool_source import texts_of
 
 

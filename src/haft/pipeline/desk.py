@@ -33,7 +33,7 @@ from haft.pipeline import nesting
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.masking import as_shown
 from haft.pipeline.run import Run
-from haft.policy.approval import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
+from haft.policy import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
 
 T = TypeVar("T")
 Tell = Callable[[Call, Principal, str | None, ApprovalAnswer], None]

@@ -80,7 +80,7 @@ from haft.pipeline.stages import (
     Validate,
 )
 from haft.pipeline.stages.approve import Agree, Hold
-from haft.policy.question import Question
+from haft.policy import Question
 from haft.registry import Catalogue
 from haft.runs import Scribe
 from haft.sandbox import Sandbox, with_parents

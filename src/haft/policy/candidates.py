@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from haft.files.protected import NAMES
+from haft.files import NAMES
 from haft.policy.allowable import least_words, may_be_suggested
 from haft.policy.analysis.verdict import Part
 from haft.policy.question import Question

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from haft.files.protected import ENDINGS, NAMES, folded
+from haft.files import ENDINGS, NAMES, folded
 
 SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_-]*")
 _OBEYED: Final = frozenset(

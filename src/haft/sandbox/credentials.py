@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from haft.files.machine_secrets import SECRETS
+from haft.files import SECRETS
 
 FILES: Final = (
     ".aws/config", ".aws/credentials", ".azure/azureProfile.json", ".config/gh/hosts.yml",

@@ -11,9 +11,9 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from haft.contracts import PASSED as PASSED
 from haft.contracts import PLAIN_LOCALE, Walls, reads_utf8
-from haft.contracts.passed import PASSED as PASSED
-from haft.contracts.passed import WITH_NETWORK as WITH_NETWORK
+from haft.contracts import WITH_NETWORK as WITH_NETWORK
 
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 

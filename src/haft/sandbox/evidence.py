@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.contracts import HaftError, LimitExceeded, Limits, Walled, Walls
-from haft.files.gitconfig import first_line
+from haft.files import first_line
 from haft.sandbox.credentials import holds_private_keys, looked_for
 from haft.sandbox.network_signs import CURL_UNRESOLVED, NO_NETWORK, missed_network, sign_in
 from haft.sandbox.protected import protected_names
@@ -116,7 +116,7 @@ def _how_to_show(path: str, walls: Walls) -> str:
 
 def _last(output: str) -> list[str]:
     """The last lines of what was said, each of a bearable length."""
-    from haft.contracts.failure_lines import without_progress  # Most calls need none of it.
+    from haft.contracts import without_progress  # Most calls need none of it.
 
     return [
         without_progress(line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE // 2] + line[-LONGEST_LINE // 2 :])

@@ -10,8 +10,7 @@ import itertools
 import os
 from typing import Final
 
-from haft.files.gitplaces import places_of
-from haft.files.protected import NAMES
+from haft.files import NAMES, places_of
 
 _MODULES: Final = ".git/modules"
 _INSIDES: Final = frozenset({"branches", "hooks", "info", "lfs", "logs", "objects", "refs", "rr-cache", "worktrees"})

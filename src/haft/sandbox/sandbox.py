@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from haft.contracts import (
     NO_GRANTS,
     NO_SECRETS,
+    SHORTEST,
     AskingLauncher,
     Call,
     Command,
@@ -45,8 +46,7 @@ from haft.contracts import (
     named_secrets,
     says_secret,
 )
-from haft.contracts.secrets import SHORTEST
-from haft.files.activated import activated_in, state_of
+from haft.files import activated_in, state_of
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter, replaced
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
@@ -596,7 +596,7 @@ class Sandbox:
         """Why a call failed, where a wall or a limit was in its way."""
         assert call.tool is not None
         if exit_code == CURL_UNRESOLVED:
-            from haft.files.tool_source import texts_of
+            from haft.files import texts_of
 
             is_curls = any("curl" in text for text in texts_of(call.tool.spec, call.arguments))
             exit_code = exit_code if is_curls else None
@@ -611,7 +611,7 @@ class Sandbox:
         """What to tell the person about a call that has ended."""
         if walls.unasked:
             return  # What only reads prints the words of others.
-        from haft.files.withheld import missed_by, note
+        from haft.files import missed_by, note
 
         if not failed and (found := swallowed(output, walls)) is not None:
             yield f"{found.message}; {found.hint}"
@@ -630,7 +630,7 @@ class Sandbox:
 
     def withheld(self, call: Call, walls: Walls) -> tuple[str, ...]:
         """The variables that a call names, that are set here, and that it does not get."""
-        from haft.files.withheld import withheld_from
+        from haft.files import withheld_from
 
         return withheld_from(call, walls, self._host)
 

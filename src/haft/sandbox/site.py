@@ -13,10 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.files.caches import CACHES as CACHES
-from haft.files.gitconfig import first_line, known_to_git
-from haft.files.machine_secrets import secrets_of_root
-from haft.files.packages import interpreter_of
+from haft.files import CACHES as CACHES
+from haft.files import first_line, interpreter_of, known_to_git, secrets_of_root
 from haft.sandbox.environment import safe_path
 from haft.sandbox.toolchains import is_below, outermost, toolchains
 

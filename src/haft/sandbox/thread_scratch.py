@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.contracts import StartFailed
-from haft.files.trees import measured, remove
+from haft.files import measured, remove
 
 IDLE_SECONDS: Final = 86_400.0
 SWEEP_SECONDS: Final = 3_600.0

@@ -10,8 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from haft.files.installed import installed_by_name
-from haft.files.packages import NEVER
+from haft.files import NEVER, installed_by_name
 
 KNOWN: Final = (
     ".asdf", ".bun", ".cargo/bin", ".deno", ".dotnet", ".foundry/bin", ".foundry/versions",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from haft.pipeline import Run
     from haft.policy import Explained, Rule, Suggestion, Waiting, name_fits
     from haft.registry import search, unknown_tool
-    from haft.runs import Filter, Frame, History, RunRecord, follow
+    from haft.runs import Frame, History, RunRecord, follow
     from haft.schema import coerce
     from haft.service.acting import this_user, user_name
     from haft.service.changes import ChangesFacade, nothing_to, rows_for
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from haft.sources import NOT_ASKED
     from haft.sources.amp_toolbox import PROJECT
     from haft.sources.skills import Activations, Skill, Skills, lies_in, server_names
-    from haft.storage import StateHome, default_home
+    from haft.storage import Filter, StateHome, default_home
     from haft.toolsets import Discovery, TemplateEnvironments, Updated, fill_catalogue, looking_launcher
 
 __getattr__ = face(
@@ -100,12 +100,12 @@ __getattr__ = face(
         "haft.pipeline": "Run",
         "haft.policy": "Explained Rule Suggestion Waiting name_fits",
         "haft.registry": "search unknown_tool",
-        "haft.runs": "Filter Frame History RunRecord follow",
+        "haft.runs": "Frame History RunRecord follow",
         "haft.schema": "coerce",
         "haft.sources": "NOT_ASKED",
         "haft.sources.amp_toolbox": "PROJECT",
         "haft.sources.skills": "Activations Skill Skills lies_in server_names",
-        "haft.storage": "StateHome default_home",
-        "haft.toolsets": ("Discovery TemplateEnvironments Updated fill_catalogue looking_launcher"),
+        "haft.storage": "Filter StateHome default_home",
+        "haft.toolsets": "Discovery TemplateEnvironments Updated fill_catalogue looking_launcher",
     },
 )

@@ -11,10 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from haft.contracts import Call, Conflict, HostId
-from haft.policy.approval import Inbox, Memory, Pin, Pins
-from haft.policy.approval.environments import ENVIRONMENT
-from haft.policy.approval.pins import pin_of
-from haft.policy.rules.rule import Rule
+from haft.policy import ENVIRONMENT, Inbox, Memory, Pin, Pins, Rule, pin_of
 from haft.storage import Connection, Lease, Stores
 
 T = TypeVar("T")

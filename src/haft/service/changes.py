@@ -11,19 +11,26 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from haft.changes import FileDifference, Transactions, differences
-from haft.changes.committing.images import Side
-from haft.changes.committing.manifest import Altered, Manifest
-from haft.changes.guarding.guard import offences
-from haft.changes.ledger import Ledger, Row
-from haft.changes.reading import ChangeSet, KeptChanges
-from haft.changes.recovering import recover, recover_left
-from haft.changes.store.blobs import Blobs
-from haft.changes.transactions import Guard
-from haft.changes.undoing import Direction
+from haft.changes import (
+    Altered,
+    Blobs,
+    ChangeSet,
+    Direction,
+    FileDifference,
+    Guard,
+    KeptChanges,
+    Ledger,
+    Manifest,
+    Row,
+    Side,
+    Transactions,
+    differences,
+    offences,
+    recover,
+    recover_left,
+)
 from haft.contracts import BadUsage, HaftError, Limits, Walled
-from haft.files import shown
-from haft.files.protected import elsewhere
+from haft.files import elsewhere, shown
 from haft.runs import RunRecord
 from haft.sandbox import OWN_PLACES
 from haft.storage import Lease, StateHome, open_stores

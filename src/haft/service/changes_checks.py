@@ -15,11 +15,18 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from haft.changes import Coverage, place_of_layers
-from haft.changes.committing.area import Area, filesystem, mounts_inside, remove, workspace_key
-from haft.changes.store.measuring import Usage, in_words
-from haft.config.config import Config, load_config
-from haft.config.workspace import check_workspace
+from haft.changes import (
+    Area,
+    Coverage,
+    Usage,
+    filesystem,
+    in_words,
+    mounts_inside,
+    place_of_layers,
+    remove,
+    workspace_key,
+)
+from haft.config import Config, check_workspace, load_config
 from haft.contracts import NO_GRANTS
 from haft.files import Root
 from haft.sandbox import Mode, Sandbox

@@ -18,21 +18,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from haft.audit import verify
-from haft.builtin import builtin_tools
-from haft.builtin.ripgrep import find_ripgrep
-from haft.config.config import load_config
+from haft.builtin import builtin_tools, find_ripgrep
+from haft.config import load_config
 from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream, ToolSpec
 from haft.files import Root
-from haft.policy.rules.never import check_rule, check_rules
-from haft.policy.rules.rule import Rule
-from haft.policy.rules.shapes import shapes_of
+from haft.policy import Rule, check_rule, check_rules, shapes_of
 from haft.sandbox import Abilities, Mode, Sandbox
 from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
 from haft.service.permissions import missing_of
 from haft.service.reading import has_state, recover_dead_hosts
 from haft.storage import StateHome, default_home, open_stores
-from haft.toolsets.catalogue import fill_catalogue
+from haft.toolsets import fill_catalogue
 
 LEAST_PYTHON: Final = (3, 11)
 LITTLE_DISK: Final = 1_000_000_000
@@ -130,7 +127,7 @@ def _program(name: str, hint: str, missing: CheckState) -> Check:
 
 def _uv(env: Mapping[str, str]) -> Check:
     from haft.contracts import ToolFailed
-    from haft.toolsets.environments.installer import find_uv
+    from haft.toolsets import find_uv
 
     try:
         return Check("uv", "ok", find_uv(env))
@@ -293,7 +290,7 @@ def _configuration(workspace: str | None, env: Mapping[str, str]) -> list[Check]
 
 def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> list[Check]:
     from haft.registry import Catalogue
-    from haft.toolsets.discovery import Discovery
+    from haft.toolsets import Discovery
 
     discovery = Discovery(workspace, home, env)
     if workspace is not None:

@@ -7,11 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.changes import Transactions
-from haft.changes.store.bounds import Bounds, is_due
-from haft.config.config import Config, load_config
+from haft.changes import Bounds, Transactions, is_due
+from haft.config import Config, load_config
 from haft.contracts import HaftError
-from haft.sandbox.thread_scratch import ThreadScratch, sweep
+from haft.sandbox import ThreadScratch, sweep
 from haft.storage import StateHome
 
 if TYPE_CHECKING:

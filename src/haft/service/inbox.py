@@ -25,8 +25,7 @@ from haft.contracts import (
     grants_from,
     iso_time,
 )
-from haft.policy.allowable import with_variables
-from haft.policy.approval import Answered, Inbox, Memory, Waiting
+from haft.policy import Answered, Inbox, Memory, Waiting, with_variables
 from haft.storage import StateHome, open_stores
 
 

@@ -23,7 +23,7 @@ from haft.contracts import (
     Workspace,
     own_copy,
 )
-from haft.pipeline.hooks import preview_of
+from haft.pipeline import preview_of
 from haft.schema import validator_for, why_not_json
 
 

@@ -6,8 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from haft.policy.approval import Memory
-from haft.policy.rules.rule import Rule
+from haft.policy import Memory, Rule
 from haft.service.reading import has_state
 from haft.storage import StateHome, open_stores
 

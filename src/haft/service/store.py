@@ -11,11 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.changes.store.bounds import Bounds
-from haft.changes.store.keeping import Pruned, Store
-from haft.changes.store.measuring import Usage
-from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
-from haft.sandbox.thread_scratch import IDLE_SECONDS, Removed, remove_scratch, scratch_in, scratch_root
+from haft.changes import Bounds, Pruned, Store, Usage
+from haft.runs import Outputs, outputs_in, remove_outputs
+from haft.sandbox import IDLE_SECONDS, Removed, remove_scratch, scratch_in, scratch_root
 from haft.storage import StateHome, open_stores
 
 DAY: Final = 86_400.0

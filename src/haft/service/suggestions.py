@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import MARK, ToolSpec, texts_in
-from haft.policy.candidates import Candidate
-from haft.policy.judge import Judge
-from haft.policy.suggesting import HowAnswered, PastCall, Suggester, Suggestion
+from haft.policy import Candidate, HowAnswered, Judge, PastCall, Suggester, Suggestion
 from haft.runs import RunRecord
 from haft.service.permissions import question_of
 from haft.storage import encode

@@ -8,16 +8,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from haft.changes.reversing import Reversed
-from haft.changes.undoing import Direction
+from haft.changes import Direction, Reversed
 from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
 from haft.pipeline import Run
-from haft.policy.approval import Waiting
-from haft.policy.question import Explained
+from haft.policy import Explained, Waiting
 from haft.runs import RunRecord
 from haft.service.inbox import Reply
 from haft.service.record import RecordFacade
-from haft.toolsets.catalogue import ToolLike
+from haft.toolsets import ToolLike
 
 T = TypeVar("T")
 

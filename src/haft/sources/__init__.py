@@ -11,6 +11,7 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.sources.answers import NOT_ASKED, Claim, Granted, nothing
     from haft.sources.asking import DESCRIBE_SECONDS, MOST_SAID, Said, ask, tail_of
+    from haft.sources.owned import Owned
     from haft.sources.port import SourceHost, Target, Told, ToolSource
 
 __getattr__ = face(
@@ -18,6 +19,7 @@ __getattr__ = face(
     {
         "answers": "Claim Granted NOT_ASKED nothing",
         "asking": "DESCRIBE_SECONDS MOST_SAID Said ask tail_of",
+        "owned": "Owned",
         "port": "SourceHost Target Told ToolSource",
     },
 )

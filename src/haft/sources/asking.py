@@ -97,6 +97,6 @@ async def ask(command: Command, launcher: Launcher, *, seconds: float = DESCRIBE
 
 def tail_of(stderr: bytes) -> str:
     """The line that says what went wrong."""
-    from haft.contracts.failure_lines import failure_line
+    from haft.contracts import failure_line
 
     return failure_line(stderr.decode("utf-8", "replace"))

@@ -6,7 +6,7 @@ import glob
 import os
 from typing import Final
 
-from haft.files.packages import package_of
+from haft.files import package_of
 from haft.sources.identity import identity_at
 
 DEPENDED_ON: Final = (

@@ -12,9 +12,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from haft.contracts import ApprovalRequest, Listing, Outcome
-from haft.service import ToolService
-from haft.service.sync import SyncToolService
-from haft.sources.bash_plugin.finding import is_bash_plugin
+from haft.service import SyncToolService, ToolService
+from haft.sources.bash_plugin import is_bash_plugin
 
 
 class ToolBench:

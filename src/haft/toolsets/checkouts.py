@@ -20,8 +20,8 @@ from haft.contracts import NO_GRANTS, Command, Grants, Launcher, near_miss
 from haft.toolsets.git_source import GitSource, is_commit
 
 if TYPE_CHECKING:
-    from haft.config.config import Config
-    from haft.sources.asking import Said
+    from haft.config import Config
+    from haft.sources import Said
 
 MOST_BYTES: Final = 200_000_000
 MOST_FILES: Final = 20_000
@@ -207,7 +207,7 @@ class _Git:
         return said
 
     async def _run(self, *words: str) -> Said:
-        from haft.sources.asking import ask
+        from haft.sources import ask
 
         env = {**_ENVIRONMENT, "GIT_CONFIG_GLOBAL": os.path.join(self._folder, "config")}
         readable = () if self._source.path is None else (self._source.path,)
@@ -215,7 +215,7 @@ class _Git:
         return await ask(Command(["git", *words], env=env, readable=readable), self._launcher, seconds=max(left, 0.001))
 
     def _failed(self, said: Said) -> NotFetched:
-        from haft.sources.asking import tail_of
+        from haft.sources import tail_of
 
         if said.failure is not None:
             cure = "; install git" if said.failure.startswith("`git`") else ""

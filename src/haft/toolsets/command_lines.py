@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.contracts import Provenance, near_miss
-from haft.sources.cli.source import CommandLines, Line
+from haft.sources.cli import CommandLines, Line
 from haft.toolsets.formats import Host
 
 _KEYS: Final = ("spec", "click", "argparse", "python", "program", "prefix")

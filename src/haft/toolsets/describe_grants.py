@@ -11,14 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from haft.contracts import NO_GRANTS, Grants
-from haft.files.links import leads_inside
+from haft.files import leads_inside
 from haft.storage import StateHome, open_stores
 
 if TYPE_CHECKING:
-    from haft.config.config import Config
-    from haft.policy.approval import Pins
-    from haft.policy.rules.rule import Rule
-    from haft.sources.answers import Claim
+    from haft.config import Config
+    from haft.policy import Pins, Rule
+    from haft.sources import Claim
 
 
 def _of_describing(grants: Grants) -> Grants:
@@ -43,7 +42,7 @@ class DescribeGrants:
             self._rules = rules if any(_of_describing(rule.grant) != NO_GRANTS for rule in rules) else ()
         if not self._rules:
             return NO_GRANTS
-        from haft.policy.rules.standing import granted_to
+        from haft.policy import granted_to
 
         name = claim.said or self._agreed_name(claim.path) or claim.otherwise
         granted = _of_describing(granted_to((name,), claim.kind, self._rules))
@@ -61,7 +60,7 @@ class DescribeGrants:
     def _is_agreed(self, name: str, claim: Claim) -> bool:
         """Whether the tool of that name is this file with this content. Where nobody has agreed to one yet, it is the
         user's own."""
-        from haft.policy.approval.pins import is_unchanged
+        from haft.policy import is_unchanged
 
         pins = self._pins()
         pin = None if pins is None else pins.of(name)
@@ -70,7 +69,7 @@ class DescribeGrants:
         return claim.provenance != "workspace" and not leads_inside(claim.path, self._workspace)
 
     def _pins(self) -> Pins | None:
-        from haft.policy.approval import Pins
+        from haft.policy import Pins
 
         return Pins(self._connection, self._workspace) if self._stores.exists() else None
 

@@ -34,9 +34,8 @@ from haft.toolsets.formats import Host
 if TYPE_CHECKING:
     import asyncio
 
-    from haft.config.config import Config
-    from haft.config.placeholders import Unset
-    from haft.sources.port import Told, ToolSource
+    from haft.config import Config, Unset
+    from haft.sources import Told, ToolSource
 
 UNSET: Final = "unset"
 
@@ -237,7 +236,7 @@ def _elsewhere(
     home: StateHome, env: Mapping[str, str], sessions: SessionLauncher | None, workspace: str
 ) -> tuple[Discovery, Catalogue]:
     """Another workspace, as it is configured there, and a catalogue for what it has."""
-    from haft.config.config import load_config
+    from haft.config import load_config
 
     config = load_config(workspace, env, trust_home=home.path)
     enablement = config.enablement

@@ -14,13 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from haft.config.config import Config
-from haft.config.standing import user_file
+from haft.config import Config, user_file
 from haft.contracts import BadConfig, HaftError
-from haft.sandbox.site import CACHES, home_of
-from haft.sandbox.toolchains import is_below
+from haft.sandbox import CACHES, home_of, is_below
+from haft.sources import Told
 from haft.sources.bash_plugin import PluginReference
-from haft.sources.port import Told
 from haft.toolsets.checkouts import MAKING, Checkouts, NotFetched
 from haft.toolsets.git_source import LOCK, GitSource, source_of
 from haft.toolsets.lock_file import key_of, pin, read_pins

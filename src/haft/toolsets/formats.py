@@ -18,10 +18,9 @@ from haft.sources.skills import Activations, Skills
 from haft.storage import KeptDefinitions, StateHome
 
 if TYPE_CHECKING:
-    from haft.config.config import Config
+    from haft.config import Config
     from haft.registry import Catalogue
-    from haft.sources.answers import Claim
-    from haft.sources.port import SourceHost, ToolSource
+    from haft.sources import Claim, SourceHost, ToolSource
     from haft.toolsets.describe_grants import DescribeGrants
     from haft.toolsets.origins import Elsewhere
 
@@ -109,7 +108,7 @@ class Host:
     @cached_property
     def config(self) -> Config:
         """The settings in force; read now where nobody handed them over."""
-        from haft.config.config import load_config
+        from haft.config import load_config
 
         return self._config or load_config(self.workspace, self.env, trust_home=self.state_home)
 

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from haft.contracts import AskingLauncher, Found, ToolSpec
-from haft.sources.port import SourceHost, Target, ToolSource
+from haft.sources import SourceHost, Target, ToolSource
 from haft.toolsets.entry_points import packages_offer_tools
 
 if TYPE_CHECKING:
-    from haft.sources.checks.findings import Report
-    from haft.sources.port import Told
+    from haft.sources import Told
+    from haft.sources.checks import Report
 
 
 class InstalledTools(ToolSource):
@@ -42,15 +42,14 @@ class InstalledTools(ToolSource):
     def recognizes(self, path: str) -> bool:
         if not path.endswith(".py"):
             return False
-        from haft.sources.checks.files import look
-        from haft.sources.checks.findings import Finding
-        from haft.sources.python.checking import is_python_tools
+        from haft.sources.checks import Finding, look
+        from haft.sources.python import is_python_tools
 
         looked = look(path)
         return not isinstance(looked, Finding) and is_python_tools(looked)
 
     async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
-        from haft.sources.python.checking import check_python
+        from haft.sources.python import check_python
 
         return check_python(target.path, reserved)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from haft.config.files import read_config
+from haft.config import read_config
 from haft.contracts import BadConfig, HaftError
 from haft.toolsets.git_source import GitSource, is_commit
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from haft.contracts import AskingLauncher
 
 if TYPE_CHECKING:
-    from haft.config.config import Config
+    from haft.config import Config
     from haft.storage import StateHome
 
 
 @contextlib.contextmanager
 def looking_launcher(workspace: str, home: StateHome, config: Config | None = None) -> Iterator[AskingLauncher]:
     """What starts programs that may write nothing and reach nobody. Their processes end with the block."""
-    from haft.config.config import load_config
+    from haft.config import load_config
     from haft.files import Root
     from haft.sandbox import Sandbox
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from haft.contracts import AskingLauncher, BadConfig, Found, HaftError, Listing, ToolSpec, clean_tool_name
 from haft.registry import Catalogue
-from haft.sources.amp_toolbox.exports import Export
+from haft.sources.amp_toolbox import Export
 
 
 class Elsewhere(Protocol):

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from haft.config.config import Config
+from haft.config import Config
 from haft.contracts import AskingLauncher, BadUsage, Found, Grants, Provenance, ToolSpec
-from haft.files.links import leads_inside
+from haft.files import leads_inside
+from haft.sources import Target
 from haft.sources.bash_plugin import (
+    DESCRIPTOR,
     BashPlugins,
     PluginFile,
     PluginReference,
@@ -19,14 +21,12 @@ from haft.sources.bash_plugin import (
     files_of,
     read_reference,
 )
-from haft.sources.bash_plugin.finding import DESCRIPTOR
-from haft.sources.port import Target
 from haft.sources.python_plugin import PluginEntry, PythonPlugins, entries_of
 from haft.toolsets.formats import Host
 
 if TYPE_CHECKING:
-    from haft.sources.checks.findings import Report
-    from haft.sources.port import Told
+    from haft.sources import Told
+    from haft.sources.checks import Report
     from haft.toolsets.fetching import Fetching
 
 
@@ -165,8 +165,8 @@ class BashPluginSource(BashPlugins):
         return super().due() or any(each.problem is not None for each in self._seen if each.reference.git is not None)
 
     def recognizes(self, path: str) -> bool:
-        from haft.sources.amp_toolbox.describing import script
-        from haft.sources.bash_plugin.finding import is_bash_plugin
+        from haft.sources.amp_toolbox import script
+        from haft.sources.bash_plugin import is_bash_plugin
 
         if os.path.isdir(path):
             return os.path.lexists(os.path.join(path, DESCRIPTOR))
@@ -174,7 +174,7 @@ class BashPluginSource(BashPlugins):
 
     async def load(self, path: str, launcher: AskingLauncher, grants: Grants) -> Found | None:
         """Whoever names a file here allows it."""
-        from haft.sources.asking import DESCRIBE_SECONDS
+        from haft.sources import DESCRIBE_SECONDS
 
         if os.path.isdir(path):
             return None
@@ -190,7 +190,7 @@ class BashPluginSource(BashPlugins):
         return as_found(known, file, self.policy if self.plugins.references else Policy(is_allowed=True))
 
     def targets(self, path: str) -> Iterable[Target]:
-        from haft.sources.bash_plugin.checking import files_to_check
+        from haft.sources.bash_plugin import files_to_check
 
         files = files_to_check(path) if os.path.isdir(path) else [path]
         return [Target(file, self.name) for file in files]
@@ -199,7 +199,7 @@ class BashPluginSource(BashPlugins):
         return os.path.isfile(spec.origin)
 
     async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
-        from haft.sources.bash_plugin.checking import check_plugin
+        from haft.sources.bash_plugin import check_plugin
 
         report = await check_plugin(target.path, launcher, reserved)
         if not self._seen:

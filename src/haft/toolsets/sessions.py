@@ -26,7 +26,7 @@ from haft.contracts import (
     Session,
 )
 from haft.sandbox import Sandbox
-from haft.sources.owned import Owned
+from haft.sources import Owned
 
 PATIENCE_SECONDS: Final = 10.0
 """How long the end waits for whoever else has the workspace."""

@@ -7,14 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from haft.contracts import AskingLauncher, Found
-from haft.sources.port import Target, ToolSource
-from haft.sources.skills import SkillTool
-from haft.sources.skills.skill import SKILL_FILE, TOOL_FOLDERS
+from haft.sources import Target, ToolSource
+from haft.sources.skills import SKILL_FILE, TOOL_FOLDERS, SkillTool
 from haft.toolsets.formats import Host
 
 if TYPE_CHECKING:
-    from haft.sources.checks.findings import Report
-    from haft.sources.port import Told
+    from haft.sources import Told
+    from haft.sources.checks import Report
 
 
 class SkillSource(ToolSource):
@@ -47,6 +46,6 @@ class SkillSource(ToolSource):
         yield Target(path, self.name, holds=tuple(each for each in inner if os.path.isdir(each)))
 
     async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
-        from haft.sources.skills.checking import check_skill
+        from haft.sources.skills import check_skill
 
         return [check_skill(target.path)]

@@ -6,13 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from haft.config.config import Config
-from haft.config.values import UNSET
+from haft.config import UNSET, Config
 from haft.contracts import AskingLauncher, BadUsage, Environment, Environments, Found, Grants, Provenance
-from haft.files.links import lies_inside
-from haft.sources.agent_studio.finding import ENTRY, ENVIRONMENT, HASH_FILE, Place, Wanted
-from haft.sources.agent_studio.source import Templates
-from haft.sources.port import Target
+from haft.files import lies_inside
+from haft.sources import Target
+from haft.sources.agent_studio import ENTRY, ENVIRONMENT, HASH_FILE, Place, Templates, Wanted
 from haft.toolsets.formats import Host
 
 _MADE = (ENVIRONMENT, HASH_FILE)

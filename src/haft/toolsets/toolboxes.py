@@ -12,9 +12,9 @@ from haft.sources.amp_toolbox import Candidate, Place, Separators, Toolboxes, as
 from haft.toolsets.formats import Host, place_of
 
 if TYPE_CHECKING:
-    from haft.sources.amp_toolbox.exports import Export
-    from haft.sources.checks.findings import Report
-    from haft.sources.port import Target, Told
+    from haft.sources import Target, Told
+    from haft.sources.amp_toolbox import Export
+    from haft.sources.checks import Report
     from haft.sources.skills import Skill
     from haft.toolsets.origins import Origins
 
@@ -77,7 +77,7 @@ class ToolboxSource(Toolboxes):
         return not os.path.isdir(path)
 
     async def load(self, path: str, launcher: AskingLauncher, grants: Grants) -> Found:
-        from haft.sources.amp_toolbox.exports import as_the_tool, export_at
+        from haft.sources.amp_toolbox import as_the_tool, export_at
 
         each = self._candidate(path)
         if each.problem is not None:
@@ -100,7 +100,7 @@ class ToolboxSource(Toolboxes):
         return os.path.isfile(spec.origin)
 
     async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
-        from haft.sources.amp_toolbox.checking import check_executable
+        from haft.sources.amp_toolbox import check_executable
 
         each = self._candidate(os.path.abspath(target.path))
         if self._host.settings.get("permissions"):
@@ -119,7 +119,7 @@ class ToolboxSource(Toolboxes):
         return self.separators.chosen(name.removeprefix("tb__"), each.path, directory, each.provenance) is not None
 
     def _candidate(self, path: str) -> Candidate:
-        from haft.files.links import leads_inside
+        from haft.files import leads_inside
 
         root = self._host.workspace
         inside = leads_inside(path, root)

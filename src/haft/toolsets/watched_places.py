@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from haft.files.watching import Watches
+from haft.files import Watches
 
 MOST_LOOKS: Final = 32
 """Directories that are looked at when it is asked what was missed."""

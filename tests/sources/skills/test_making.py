@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from haft.authoring.skills.making import made_place, make_skill, place_for
+from haft.authoring.skills.making import made_place, place_for, write_skill
 from haft.contracts import BadUsage, PathEscapes
 
 
@@ -15,7 +15,7 @@ def here(place):
 
 
 def test_it_can_be_used_at_once_and_explains_itself(place, here):
-    folder = make_skill(here, "my-skill", None, force=False)
+    folder = write_skill(here, "my-skill", None, force=False)
     skill = place.skills().get("my-skill")
     assert (skill.folder, skill.provenance, skill.problem) == (folder, "workspace", None)
     text = place.skills().text(skill)
@@ -39,7 +39,7 @@ def test_it_can_be_used_at_once_and_explains_itself(place, here):
     ],
 )
 def test_any_description_arrives(place, here, description):
-    make_skill(here, "one", description, force=False)
+    write_skill(here, "one", description, force=False)
     assert place.own()[0].description == " ".join(description.split()) and place.own()[0].is_usable
 
 
@@ -48,28 +48,28 @@ def test_any_description_arrives(place, here, description):
 )
 def test_a_name_that_is_none_is_refused(here, name, place):
     with pytest.raises(BadUsage, match="no name for a skill"):
-        make_skill(here, name, None, force=False)
+        write_skill(here, name, None, force=False)
     assert place.own() == []
 
 
 def test_a_description_without_words_or_with_too_many_is_refused(here):
     for description in ("  \n", "x" * 1025):
         with pytest.raises(BadUsage, match="1 to 1024 characters"):
-            make_skill(here, "one", description, force=False)
+            write_skill(here, "one", description, force=False)
 
 
 def test_nothing_is_overwritten_and_with_force_only_the_text(place, here):
     folder = place.make(".agents/skills/one", "mine")
     (folder / "notes.md").write_text("kept")
     with pytest.raises(BadUsage, match="there already"):
-        make_skill(here, "one", None, force=False)
+        write_skill(here, "one", None, force=False)
     assert (folder / "SKILL.md").read_text() == "mine"
-    make_skill(here, "one", None, force=True)
+    write_skill(here, "one", None, force=True)
     assert place.own()[0].is_usable and (folder / "notes.md").read_text() == "kept"
 
 
 def test_the_users_own_place_is_made_where_it_is_missing(place):
-    make_skill(place_for("", str(place.home), is_global=True), "one", None, force=False)
+    write_skill(place_for("", str(place.home), is_global=True), "one", None, force=False)
     assert [(skill.name, skill.provenance) for skill in place.own()] == [("one", "user")]
 
 
@@ -82,7 +82,7 @@ def test_a_workspace_cannot_have_it_written_elsewhere(place, tmp_path):
     here = place_for(str(place.workspace), str(place.home), is_global=False)
     (place.workspace / ".agents/skills/one").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PathEscapes):
-        make_skill(here, "one", None, force=True)
+        write_skill(here, "one", None, force=True)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -96,14 +96,14 @@ def test_a_home_that_is_no_absolute_path_gets_nothing(place, monkeypatch):
 def test_directories_made_for_nothing_go_again_and_those_that_were_there_stay(place):
     (place.workspace / ".agents").mkdir()
     with pytest.raises(BadUsage), made_place(str(place.workspace), "", is_global=False) as here:
-        make_skill(here, "../x", None, force=False)
+        write_skill(here, "../x", None, force=False)
     assert [path.name for path in place.workspace.rglob("*")] == [".agents"]
 
 
 def test_what_is_made_can_be_used_whatever_the_umask(place):
     old = os.umask(0o777)
     try:
-        folder = make_skill(place_for(str(place.workspace), "", is_global=False), "one", None, force=False)
+        folder = write_skill(place_for(str(place.workspace), "", is_global=False), "one", None, force=False)
     finally:
         os.umask(old)
     made = [folder, f"{folder}/references", f"{folder}/tools", os.path.dirname(folder)]

@@ -13,12 +13,9 @@ if TYPE_CHECKING:
     from haft.authoring.check.checking import check_targets
     from haft.authoring.check.mending import Mended, mend
     from haft.authoring.check.targets import placed, targets_of
-    from haft.sources.agent_studio.checking import check_template
-    from haft.sources.checks.codes import CODES, code_of
-    from haft.sources.checks.codes.model import Code, Level
-    from haft.sources.checks.definition import check_listing
-    from haft.sources.checks.findings import Finding, Report
-    from haft.sources.port import Target
+    from haft.sources import Target
+    from haft.sources.agent_studio import check_template
+    from haft.sources.checks import CODES, Code, Finding, Level, Report, check_listing, code_of
 
 __getattr__ = face(
     __name__,
@@ -26,11 +23,8 @@ __getattr__ = face(
         "checking": "check_targets",
         "mending": "Mended mend",
         "targets": "placed targets_of",
-        "haft.sources.agent_studio.checking": "check_template",
-        "haft.sources.checks.codes": "CODES code_of",
-        "haft.sources.checks.codes.model": "Code Level",
-        "haft.sources.checks.definition": "check_listing",
-        "haft.sources.checks.findings": "Finding Report",
-        "haft.sources.port": "Target",
+        "haft.sources": "Target",
+        "haft.sources.agent_studio": "check_template",
+        "haft.sources.checks": "CODES Code Finding Level Report check_listing code_of",
     },
 )

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from haft.contracts import AskingLauncher
-from haft.sources.checks.findings import Report
-from haft.sources.port import Target, ToolSource
+from haft.sources import Target, ToolSource
+from haft.sources.checks import Report
 
 AT_ONCE: Final = 16
 MOST_WAITED_FOR: Final = 64

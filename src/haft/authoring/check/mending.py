@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 
 from haft.contracts import BadUsage, HaftError, PathEscapes
 from haft.files import Root, shown
-from haft.sources.checks.files import BOM, MOST_READ, is_all_text
-from haft.sources.checks.findings import Finding
-from haft.sources.skills.skill import lies_in
+from haft.sources.checks import BOM, MOST_READ, Finding, is_all_text
+from haft.sources.skills import lies_in
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from haft.contracts import BadUsage
-from haft.sources.amp_toolbox.finding import is_data
-from haft.sources.port import Target, ToolSource
-from haft.sources.skills.skill import SKILL_FILE, TOOL_FOLDERS
+from haft.sources import Target, ToolSource
+from haft.sources.amp_toolbox import is_data
+from haft.sources.skills import SKILL_FILE, TOOL_FOLDERS
 
 
 def targets_of(sources: Sequence[ToolSource], path: str, workspace: str | None = None) -> Iterator[Target]:

@@ -6,12 +6,12 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.authoring.skills.installing import install
-    from haft.authoring.skills.making import made_place
+    from haft.authoring.skills.making import check_name, made_place, write_skill
 
 __getattr__ = face(
     __name__,
     {
         "installing": "install",
-        "making": "made_place",
+        "making": "check_name made_place write_skill",
     },
 )

@@ -18,9 +18,8 @@ from haft.authoring.skills.staging import OLD, STAGING, restore_interrupted, sta
 from haft.authoring.skills.unpacking import Filling, checked_path, unpack
 from haft.contracts import BadUsage, CallError, StorageFailed
 from haft.files import Root, shown
-from haft.sources.skills.front_matter import MOST_BYTES as MOST_FRONT_MATTER
-from haft.sources.skills.front_matter import read_front_matter
-from haft.sources.skills.skill import LARGEST_TEXT, SKILL_FILE, lies_in
+from haft.sources.skills import LARGEST_TEXT, SKILL_FILE, lies_in, read_front_matter
+from haft.sources.skills import MOST_BYTES as MOST_FRONT_MATTER
 
 
 @dataclass(frozen=True, slots=True)

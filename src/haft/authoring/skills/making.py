@@ -12,9 +12,7 @@ from typing import Final
 from haft.authoring.directories import let_owner_in, make_directories, unmake_directories
 from haft.contracts import BadUsage
 from haft.files import Root
-from haft.sources.skills.discover import USER_PLACE, WORKSPACE_PLACE
-from haft.sources.skills.front_matter import LONGEST_DESCRIPTION, is_skill_name
-from haft.sources.skills.skill import REFERENCES, SKILL_FILE
+from haft.sources.skills import LONGEST_DESCRIPTION, REFERENCES, SKILL_FILE, USER_PLACE, WORKSPACE_PLACE, is_skill_name
 
 _DESCRIPTION: Final = "Say what this skill teaches. Use when: say which work it is for."
 
@@ -79,7 +77,7 @@ def check_name(name: str) -> None:
         )
 
 
-def make_skill(place: str, name: str, description: str | None, *, force: bool) -> str:
+def write_skill(place: str, name: str, description: str | None, *, force: bool) -> str:
     """Write it, and return its folder. With `force` only its SKILL.md is written anew."""
     check_name(name)
     about = " ".join((description or _DESCRIPTION).split())

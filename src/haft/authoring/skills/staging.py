@@ -15,7 +15,7 @@ from typing import Final
 
 from haft.contracts import StorageFailed
 from haft.files import locked
-from haft.sources.skills.front_matter import is_skill_name
+from haft.sources.skills import is_skill_name
 
 STAGING: Final = ".haft-install-"
 """How its name begins."""

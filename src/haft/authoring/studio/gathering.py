@@ -15,8 +15,7 @@ from typing import Final
 from haft.authoring.unpacking.filling import DEEPEST, Bounds, plain_path
 from haft.contracts import BadUsage
 from haft.files import shown
-from haft.sources.agent_studio.finding import ENVIRONMENT, HASH_FILE
-from haft.sources.agent_studio.manifest import MANIFEST_FILE
+from haft.sources.agent_studio import ENVIRONMENT, HASH_FILE, MANIFEST_FILE
 
 BOUNDS: Final = Bounds(files=5_000, bytes=100_000_000)
 """Of all templates of a ZIP together."""

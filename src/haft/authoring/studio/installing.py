@@ -23,10 +23,16 @@ from haft.authoring.studio.places import held, is_same, is_template_folder, pass
 from haft.authoring.studio.unpacking import unpack
 from haft.contracts import BadUsage, StorageFailed
 from haft.files import shown
-from haft.sources.agent_studio.checking import check_template
-from haft.sources.agent_studio.finding import ENTRY
-from haft.sources.agent_studio.manifest import MANIFEST_FILE, Manifest
-from haft.sources.agent_studio.names import check_template_name, name_of_folder, new_folder_name, slug_of
+from haft.sources.agent_studio import (
+    ENTRY,
+    MANIFEST_FILE,
+    Manifest,
+    check_template,
+    check_template_name,
+    name_of_folder,
+    new_folder_name,
+    slug_of,
+)
 
 LARGEST_MANIFEST: Final = 1_000_000
 _LONGEST_WORKFLOW: Final = 200

@@ -13,8 +13,7 @@ from typing import Any, Final
 from haft.authoring.unpacking.filling import plain_path
 from haft.contracts import BadUsage
 from haft.files import shown
-from haft.sources.agent_studio.finding import ENTRY, REQUIREMENTS
-from haft.sources.agent_studio.names import is_template_name, slug_of
+from haft.sources.agent_studio import ENTRY, REQUIREMENTS, is_template_name, slug_of
 
 PACK_MANIFEST: Final = "workflow_template.json"
 VERSION: Final = "0.0.1"

@@ -18,9 +18,8 @@ from haft.authoring.studio.manifest import FOLDERS, PACK_MANIFEST, Entry, manife
 from haft.authoring.studio.unpacking import MOST_DIRECTORY, folded
 from haft.contracts import BadUsage, StorageFailed
 from haft.files import shown
-from haft.sources.agent_studio.checking import check_template
-from haft.sources.agent_studio.names import check_template_name, name_of_folder, new_folder_name, slug_of
-from haft.sources.checks.findings import Report
+from haft.sources.agent_studio import check_template, check_template_name, name_of_folder, new_folder_name, slug_of
+from haft.sources.checks import Report
 
 if TYPE_CHECKING:
     from zipfile import ZipFile

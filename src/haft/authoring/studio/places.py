@@ -18,10 +18,7 @@ from typing import Any, Final
 from haft.authoring.directories import make_directories, unmake_directories
 from haft.contracts import BadUsage, StorageFailed
 from haft.files import locked, shown
-from haft.sources.agent_studio.checking import check_template
-from haft.sources.agent_studio.finding import ENTRY
-from haft.sources.agent_studio.manifest import read_manifest
-from haft.sources.agent_studio.names import name_of_folder, slug_of
+from haft.sources.agent_studio import ENTRY, check_template, name_of_folder, read_manifest, slug_of
 
 PASSING: Final = ".haft-templates-"
 """How the name of a folder begins in which something is made ready, or taken apart."""

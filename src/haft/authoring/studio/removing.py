@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from haft.authoring.studio.places import Placed, held, is_template_folder, passing_folder, placed, templates_in
 from haft.contracts import BadUsage, StorageFailed, near_miss
 from haft.files import shown
-from haft.sources.agent_studio.names import slug_of
+from haft.sources.agent_studio import slug_of
 
 
 def chosen(word: str, places: Sequence[str], *, workflow: str | None = None) -> Placed:

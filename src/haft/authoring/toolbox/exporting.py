@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from haft.authoring.toolbox.placing import IMPORTS, Placed, in_a_docstring, place
 from haft.contracts import BadUsage, Listing, ToolSpec
-from haft.sources.amp_toolbox.exports import MARK, Export
-from haft.sources.amp_toolbox.tool import PREFIX
+from haft.sources.amp_toolbox import MARK, PREFIX, Export
 
 WAIT_SECONDS: Final = 600
 EVERYWHERE: Final = ("builtin", "installed")

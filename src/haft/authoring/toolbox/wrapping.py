@@ -14,8 +14,7 @@ from importlib import resources
 from typing import Final
 
 from haft.authoring.toolbox.placing import IMPORTS, Placed, in_a_docstring, place
-from haft.sources.cli.describing import with_help
-from haft.sources.cli.spec import Command
+from haft.sources.cli import Command, with_help
 
 _HEAD: Final = '''#!/usr/bin/env python3
 """{summary}

@@ -19,7 +19,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from haft.files.trees import remove as remove
+from haft.files import remove as remove
 
 UNFIT: Final = (
     "overlay",

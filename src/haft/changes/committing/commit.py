@@ -21,7 +21,7 @@ from haft.changes.committing.manifest import MANIFEST, TAKEN_BACK, Manifest
 from haft.changes.committing.opened import PASSING, Opened
 from haft.changes.committing.places import Tree, is_bound_by_modes, rename, set_mode
 from haft.changes.committing.steps import INSIDE, Ground, Interfered, Step, as_latin, from_latin
-from haft.files.syncing import sync_filesystem
+from haft.files import sync_filesystem
 
 Mark = Literal["held", "commit"]
 

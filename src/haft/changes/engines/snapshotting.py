@@ -30,8 +30,7 @@ from haft.changes.snapshots.taken import difference
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, unfinished
 from haft.changes.undoing import Reversal, Waiting, linked_in
 from haft.contracts import Changes, HaftError, ToolFailed
-from haft.files import shown
-from haft.files.syncing import sync_filesystem
+from haft.files import shown, sync_filesystem
 
 _WRITE_BACK: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs"})
 """File systems that write pages back, and notice when a page that is clean is written through a mapping."""

@@ -18,9 +18,7 @@ from haft.changes.guarding.gitstates import AT_TOP, IN_STEPS, is_free_option
 from haft.changes.guarding.grounds import Ground, Grounds
 from haft.changes.guarding.offence import A_LINK, Offence, is_gone, is_link
 from haft.changes.guarding.outlook import Outlook
-from haft.files import shown
-from haft.files.gitconfig import Malformed, Setting, parsed
-from haft.files.protected import folded
+from haft.files import Malformed, Setting, folded, parsed, shown
 
 MOST_BYTES: Final = 256 * 1024
 """Longer configuration is not judged, and so not let pass."""

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from haft.files.protected import folded
+from haft.files import folded
 
 MOST_BYTES: Final = 256 * 1024 * 1024
 

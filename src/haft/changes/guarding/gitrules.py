@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from haft.files.gitconfig import Setting
+from haft.files import Setting
 
 Free = Callable[[Setting], bool]
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from haft.files.gitconfig import Setting
+from haft.files import Setting
 
 STEPS: Final = frozenset({"rebase-apply", "rebase-merge", "sequencer"})
 """Directories in a git directory that hold such files."""

@@ -23,9 +23,7 @@ from haft.changes.committing.manifest import Altered
 from haft.changes.guarding.gitstates import AT_TOP, STEPS
 from haft.changes.guarding.naming import NAMED, Names, folded_path, is_area, why
 from haft.changes.guarding.outlook import Outlook, When
-from haft.files import shown
-from haft.files.gitplaces import of_everyone, places_of
-from haft.files.protected import NAMES, folded
+from haft.files import NAMES, folded, of_everyone, places_of, shown
 
 Kind = Literal["plain", "closed", "area", "git", "worktree", "modules", "worktrees", "hooks", "steps", "inside"]
 _STORES: Final = frozenset({"info", "logs", "objects", "refs"})

@@ -31,8 +31,7 @@ from haft.changes.guarding.grounds import MAKES, PLAIN, Ground, Grounds, named
 from haft.changes.guarding.naming import is_area, why
 from haft.changes.guarding.offence import A_LINK, Offence, Read, is_directory_only, is_gone, is_link, is_same
 from haft.changes.guarding.outlook import Outlook
-from haft.files import shown
-from haft.files.protected import ENDINGS, folded
+from haft.files import ENDINGS, folded, shown
 
 __all__ = ["Offence", "Read", "is_spared", "offences"]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from haft.files.protected import AREA, ENDINGS, NAMES, REASONS, folded
+from haft.files import AREA, ENDINGS, NAMES, REASONS, folded
 
 Names = Mapping[str, "Names"]
 """Protected names, one part of the path inside the other; empty where a name ends."""

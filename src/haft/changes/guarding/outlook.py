@@ -16,7 +16,7 @@ from haft.changes.committing.entry import entry_from, kind_of
 from haft.changes.committing.manifest import Altered
 from haft.changes.guarding.offence import Read
 from haft.contracts import ChangeKind
-from haft.files.gitconfig import plain_bytes
+from haft.files import plain_bytes
 
 When = Literal["before", "after"]
 

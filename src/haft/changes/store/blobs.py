@@ -39,8 +39,7 @@ from haft.changes.store.packing import (
     write_compressed,
     write_sparse,
 )
-from haft.files import digest_of
-from haft.files.syncing import sync_filesystem
+from haft.files import digest_of, sync_filesystem
 
 __all__ = ["Blobs", "DamagedBlob"]
 

@@ -35,7 +35,7 @@ from haft.pipeline.masking import as_meant
 from haft.pipeline.run import Run
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
-from haft.policy.allowable import with_variables
+from haft.policy import with_variables
 from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
 
 Agree = Callable[[Call, Mapping[str, Any] | None, str, str], Awaitable[None]]

@@ -22,7 +22,7 @@ from haft.contracts import (
 from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements, granted, is_alone
 from haft.pipeline.run import Run
-from haft.policy.approval.environments import finds_environment
+from haft.policy import finds_environment
 from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
 
 

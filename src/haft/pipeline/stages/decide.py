@@ -31,7 +31,7 @@ from haft.contracts import (
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
-from haft.policy.question import Question
+from haft.policy import Question
 from haft.sandbox import Sandbox
 
 DELEGATE_SECONDS: Final = 10.0

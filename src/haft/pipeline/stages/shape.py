@@ -167,7 +167,7 @@ def _told(outcome: Outcome) -> Outcome:
     error = outcome.error
     if error is None or error.code != "tool-failed" or not error.message.endswith(f" exited {outcome.exit_code}"):
         return outcome
-    from haft.contracts.failure_lines import failure_line, telling_line
+    from haft.contracts import failure_line, telling_line
 
     # On stdout any line may stand last; on stderr the last one is better than none.
     line = telling_line(outcome.stderr) or telling_line(outcome.output) or failure_line(outcome.stderr)

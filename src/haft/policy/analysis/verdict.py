@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from haft.contracts.passed import EVALUATED as EVALUATED
+from haft.contracts import EVALUATED as EVALUATED
 
 PartKind = Literal["command", "redirection", "syntax"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.contracts import ToolSpec
-from haft.files.activated import activated_in, deciding_files, programs_of, state_of
+from haft.files import activated_in, deciding_files, programs_of, state_of
 from haft.policy.approval.pins import Pin, difference, held_file
 from haft.storage import encode
 

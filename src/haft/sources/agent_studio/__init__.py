@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.sources.agent_studio.checking import check_template
     from haft.sources.agent_studio.finding import ENTRY, ENVIRONMENT, HASH_FILE, REQUIREMENTS, Place, Wanted
     from haft.sources.agent_studio.manifest import MANIFEST_FILE, Manifest, read_manifest
     from haft.sources.agent_studio.names import (
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __getattr__ = face(
     __name__,
     {
+        "checking": "check_template",
         "finding": "ENTRY ENVIRONMENT HASH_FILE Place REQUIREMENTS Wanted",
         "manifest": "MANIFEST_FILE Manifest read_manifest",
         "names": "check_template_name is_template_name name_of_folder new_folder_name slug_of",

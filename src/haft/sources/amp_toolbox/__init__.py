@@ -11,6 +11,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.sources.amp_toolbox.asking import ask
+    from haft.sources.amp_toolbox.checking import check_executable
     from haft.sources.amp_toolbox.describing import fetching_hint, script
     from haft.sources.amp_toolbox.exports import MARK, Export, as_the_tool, export_at
     from haft.sources.amp_toolbox.finding import PROJECT, Candidate, Place, candidate, is_data, standard_places
@@ -25,6 +26,7 @@ __getattr__ = face(
     __name__,
     {
         "asking": "ask",
+        "checking": "check_executable",
         "describing": "fetching_hint script",
         "exports": "Export MARK as_the_tool export_at",
         "finding": "Candidate PROJECT Place candidate is_data standard_places",

@@ -56,7 +56,7 @@ async def describe(candidate: Candidate, launcher: AskingLauncher, seconds: floa
 
 def _withheld(candidate: Candidate, given: Grants) -> str:
     """What to type where it may have failed for want of a variable."""
-    from haft.contracts.variables import names_read, withheld
+    from haft.contracts import names_read, withheld
 
     names = withheld(names_read(script(candidate.path)), os.environ, given.env)
     if not names:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from haft.contracts import Provenance
-from haft.files.links import leads_inside, lies_inside
+from haft.files import leads_inside, lies_inside
 from haft.sources.identity import identity_of
 
 MOST_FILES: Final = 2_000

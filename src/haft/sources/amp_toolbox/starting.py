@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from haft.files.packages import SHARED, holds_a_home, interpreter_of, package_of
+from haft.files import SHARED, holds_a_home, interpreter_of, package_of
 
 ENVIRONMENT: Final = {"AGENT": "amp", "CLAUDECODE": "1"}
 """What both actions get, besides the action."""

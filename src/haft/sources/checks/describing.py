@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from haft.contracts.failure_lines import failure_line
+from haft.contracts import failure_line
 from haft.schema import shortened
 from haft.sources.asking import DESCRIBE_SECONDS, MOST_SAID, Said
 from haft.sources.checks.findings import Finding

@@ -90,8 +90,7 @@ def _is_path(told: Any) -> bool:
 
 
 def _readable(python: str) -> list[str]:
-    from haft.files.installed import installed_by_name
-    from haft.files.links import steps_of
+    from haft.files import installed_by_name, steps_of
 
     found = shutil.which(python) or python
     prefix = os.path.dirname(os.path.dirname(found))

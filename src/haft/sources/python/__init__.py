@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.sources.python.checking import check_python, is_python_tools
     from haft.sources.python.decorate import tool
     from haft.sources.python.discover import Broken, installed_tools
     from haft.sources.python.invoke import PythonTool
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __getattr__ = face(
     __name__,
     {
+        "checking": "check_python is_python_tools",
         "decorate": "tool",
         "discover": "Broken installed_tools",
         "invoke": "PythonTool",

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from haft.schema.docstring import read_docstring
+from haft.schema import read_docstring
 from haft.sources.checks.definition import check_name, check_reserved, listed, no_type
 from haft.sources.checks.descriptions import check_description
 from haft.sources.checks.files import Looked, check_file, look

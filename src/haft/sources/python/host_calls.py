@@ -13,8 +13,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from haft.contracts import Outcome, ToolFailed
-from haft.contracts.outcome import outcome_from
+from haft.contracts import Outcome, ToolFailed, outcome_from
 from haft.sources.python.frames import Voice
 from haft.sources.python.results import to_json
 

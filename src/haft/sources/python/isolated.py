@@ -26,7 +26,7 @@ from haft.contracts import (
     Stream,
     ToolContext,
 )
-from haft.files.links import steps_of
+from haft.files import steps_of
 from haft.schema import Signature, problems_of
 from haft.sources.python.found import Home, refuse_while_loading
 from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker

@@ -10,6 +10,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.sources.skills.activations import Activations
+    from haft.sources.skills.checking import check_skill
     from haft.sources.skills.discover import USER_PLACE, WORKSPACE_PLACE, Skills
     from haft.sources.skills.front_matter import (
         LONGEST_DESCRIPTION,
@@ -26,6 +27,7 @@ __getattr__ = face(
     __name__,
     {
         "activations": "Activations",
+        "checking": "check_skill",
         "discover": "Skills USER_PLACE WORKSPACE_PLACE",
         "front_matter": "FrontMatter LONGEST_DESCRIPTION MOST_BYTES is_skill_name read_front_matter",
         "invoke": "SkillTool",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import Environment, ToolFailed
-from haft.sources.agent_studio.requirements import NAME, read_requirements
+from haft.sources.agent_studio import NAME, read_requirements
 from haft.toolsets.environments.places import (
     Told,
     allowed_builds,
@@ -29,7 +29,7 @@ from haft.toolsets.environments.places import (
 if TYPE_CHECKING:
     import asyncio
 
-    from haft.config.config import Config
+    from haft.config import Config
 
 TRIES: Final = 3
 """How often an environment is made for one caller, where its requirements change meanwhile."""

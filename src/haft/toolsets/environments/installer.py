@@ -14,7 +14,7 @@ from typing import Final
 
 from haft.contracts import EndedChild, Stream, ToolFailed
 from haft.files import shown
-from haft.sandbox.environment import WITH_NETWORK
+from haft.sandbox import WITH_NETWORK
 
 MOST_LINES: Final = 300
 """That are told of one environment."""

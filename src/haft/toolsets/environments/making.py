@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.config.config import Config
+from haft.config import Config
 from haft.contracts import (
     NO_GRANTS,
     Command,
@@ -35,9 +35,8 @@ from haft.contracts import (
     ToolFailed,
 )
 from haft.files import HeldLock, try_take
-from haft.sandbox.site import CACHES, home_of
-from haft.sandbox.toolchains import is_below
-from haft.sources.agent_studio.requirements import NAME, Requirements, read_requirements, understood
+from haft.sandbox import CACHES, home_of, is_below
+from haft.sources.agent_studio import NAME, Requirements, read_requirements, understood
 from haft.storage import StateHome
 from haft.toolsets.environments.installer import (
     LONGEST_LINE,

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from haft.contracts import StorageFailed
-from haft.files import locked
-from haft.files.syncing import sync_filesystem
+from haft.files import locked, sync_filesystem
 from haft.toolsets.environments.places import Place
 
 MAKING: Final = "making-"

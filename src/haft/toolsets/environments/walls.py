@@ -12,11 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from haft.config.config import Config
+from haft.config import Config
 from haft.files import Root
-from haft.sandbox import Sandbox
-from haft.sandbox.site import Site, can_be_hidden, needed
-from haft.sandbox.toolchains import is_below
+from haft.sandbox import Sandbox, Site, can_be_hidden, is_below, needed
 
 MOST_BYTES: Final = 20_000_000_000
 MOST_FILE_BYTES: Final = 5_000_000_000

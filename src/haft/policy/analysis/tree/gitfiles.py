@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from haft.files.gitconfig import first_line, settings
+from haft.files import first_line, settings
 from haft.policy.analysis.tree.places import Places
 
 _READ: Final = frozenset((

@@ -171,11 +171,11 @@ def deactivate_skill(said: Globals, name: str, thread: str | None) -> None:
 @click.pass_obj
 def make_skill(said: Globals, name: str, is_global: bool, description: str | None, force: bool) -> None:
     """A fresh skill, whose SKILL.md explains its own form."""
-    from haft.authoring.skills import making
+    from haft.authoring.skills import check_name, write_skill
 
-    making.check_name(name)
+    check_name(name)
     with _place(said, is_global=is_global) as place:
-        folder = making.make_skill(place, name, description, force=force)
+        folder = write_skill(place, name, description, force=force)
     if said.json:
         facts({"name": name, "folder": folder})
         return
@@ -196,7 +196,7 @@ def make_skill(said: Globals, name: str, is_global: bool, description: str | Non
 @click.pass_obj
 def install_skill(said: Globals, source: str, is_global: bool, force: bool) -> None:
     """Take in skills from elsewhere: all that are in SOURCE, or none. Nothing of them is run."""
-    from haft.authoring.skills.installing import install
+    from haft.authoring.skills import install
 
     if not source:
         raise BadUsage("the source has an empty name", hint="a folder with a SKILL.md, a .zip or a .tar.gz")
@@ -224,7 +224,7 @@ def _servers(skill: Skill) -> list[str]:
 
 
 def _place(said: Globals, *, is_global: bool) -> contextlib.AbstractContextManager[str]:
-    from haft.authoring.skills.making import made_place
+    from haft.authoring.skills import made_place
     from haft.service import check_workspace
 
     home = os.path.expanduser("~")

@@ -30,7 +30,7 @@ from haft.surfaces.cli.words.template_places import (
 
 if TYPE_CHECKING:
     from haft.authoring.check import Report
-    from haft.authoring.studio.places import Placed
+    from haft.authoring.studio import Placed
     from haft.service import TemplateStanding
 
 
@@ -38,7 +38,7 @@ def complete_templates(_ctx: click.Context, _parameter: click.Parameter, incompl
     """For shells: the templates there are, by folder."""
     from click.shell_completion import CompletionItem
 
-    from haft.authoring.studio.places import templates_in
+    from haft.authoring.studio import templates_in
 
     found: list[Placed] = []
     with contextlib.suppress(HaftError):
@@ -70,7 +70,7 @@ def check_templates(context: click.Context, folders: tuple[str, ...], packing: b
 
 def _templates_at(folder: str, named: Sequence[str]) -> list[str]:
     """The templates in a directory; a directory that was named and has none is looked at as if it were one."""
-    from haft.authoring.studio.places import templates_in
+    from haft.authoring.studio import templates_in
 
     if named and not os.path.isdir(folder):
         raise BadUsage(f"{folder} is no directory", hint="a template is a folder with tool.py and requirements.txt")
@@ -86,7 +86,7 @@ def _templates_at(folder: str, named: Sequence[str]) -> list[str]:
 @click.pass_obj
 def pack_templates(said: Globals, folders: tuple[str, ...], target: str, name: str | None, force: bool) -> None:
     """Write templates into one ZIP, once they pass the check. Environments and caches stay out."""
-    from haft.authoring.studio.packing import check_for_packing, pack
+    from haft.authoring.studio import check_for_packing, pack
 
     if name is not None and len(folders) != 1:
         raise BadUsage(f"`--name` is for one template, and there are {len(folders)}", hint="pack one at a time")
@@ -124,7 +124,7 @@ def _require_sound(reports: Sequence[Report], said: Globals) -> None:
 @click.pass_obj
 def install_templates(said: Globals, archive: str, target: str | None, workflow: str | None, name: str | None) -> None:
     """Take in the tool templates of a ZIP: all of them, or none. Nothing of them is run."""
-    from haft.authoring.studio.installing import install
+    from haft.authoring.studio import install
 
     places = places_of(said)
     place = places.target(target)
@@ -150,7 +150,7 @@ def _how_to_configure(places: Places, place: str) -> str:
 @click.pass_obj
 def list_templates(said: Globals, inside: str | None) -> None:
     """The templates in the directories that are configured: name, workflow, environment, folder, and what is wrong."""
-    from haft.authoring.studio.places import problems_of, problems_of_name, templates_in
+    from haft.authoring.studio import problems_of, problems_of_name, templates_in
 
     if inside is not None and not os.path.isdir(inside):
         raise BadUsage(f"{inside} is no directory")
@@ -210,7 +210,7 @@ def build_environment(said: Globals, word: str, workflow: str | None, allow_buil
     `--allow-builds` allows holds until its requirements change."""
     import asyncio
 
-    from haft.authoring.studio.removing import chosen
+    from haft.authoring.studio import chosen
 
     one = chosen(word, places_of(said).directories, workflow=workflow)
     environments = environments_of(said)
@@ -231,7 +231,7 @@ def build_environment(said: Globals, word: str, workflow: str | None, allow_buil
 @click.pass_obj
 def remove_template(said: Globals, word: str, workflow: str | None, is_agreed: bool) -> None:
     """Remove a template: its folder with everything in it, its environment too."""
-    from haft.authoring.studio.removing import chosen, remove
+    from haft.authoring.studio import chosen, remove
 
     places = places_of(said)
     one = chosen(word, places.directories, workflow=workflow)

@@ -20,8 +20,7 @@ from haft.surfaces.cli.screen.printing import facts, lines, say, warn
 from haft.surfaces.cli.screen.terminal import one_line
 
 if TYPE_CHECKING:
-    from haft.authoring.toolbox import Command, Form
-    from haft.authoring.toolbox.placing import Placed
+    from haft.authoring.toolbox import Command, Form, Placed
 
 
 @click.command("wrap", cls=HaftCommand)
@@ -49,7 +48,7 @@ def wrap_program(
 ) -> None:
     """Write a toolbox executable for each command of a program: of a click or typer object, of an argparse parser, or
     of what a file describes. They need nothing but Python, and find the program by PATH."""
-    from haft.authoring.toolbox.wrapping import pinned, wrap
+    from haft.authoring.toolbox import pinned, wrap
 
     given = [option for option, value in (("click", as_click), ("argparse", as_argparse), ("spec", spec)) if value]
     if len(given) != 1:
@@ -126,7 +125,7 @@ def _where(program: str, python: str | None) -> str:
 def export_tools(said: Globals, names: tuple[str, ...], directory: str, force: bool) -> None:
     """Write an executable for each tool, of whatever format, that calls back into haft: approval, limits, undo and
     record hold there too. haft itself takes it for the tool that it stands for."""
-    from haft.authoring.toolbox.exporting import export
+    from haft.authoring.toolbox import export
 
     if names:
         wanted = [find_listing(name, said) for name in dict.fromkeys(names)]

@@ -60,7 +60,7 @@ class Places:
 
     def target(self, said: str | None) -> str:
         """Where new templates go."""
-        from haft.authoring.studio.places import is_template_folder
+        from haft.authoring.studio import is_template_folder
 
         if said is not None:
             if not said:

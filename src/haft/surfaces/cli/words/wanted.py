@@ -132,7 +132,7 @@ def granted_places(option: str, texts: Iterable[str]) -> tuple[str, ...]:
 
 def granted_variables(names: Iterable[str], host: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """What `--env` names. Where it is this process's environment that counts, each must be set in it."""
-    from haft.contracts.variables import why_not_granted
+    from haft.contracts import why_not_granted
 
     found = tuple(dict.fromkeys(names))
     for name in found:

@@ -1,0 +1,62 @@
+"""Does every import of another room go through its face? `scripts/faces.py [DIRECTORY]`; exit 1 where one does not.
+
+A room is a directory of `src/haft`. Its face is its `__init__.py`. `sources` and `authoring` hold one folder for each
+format or craft, and each folder has a face of its own. A room's own modules import each other as they like.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+FOLDERS = ("authoring", "sources")
+
+
+def face_of(root: Path, module: str) -> str | None:
+    """The face through which others import `haft.a.b.c`; None for what is no room."""
+    _, room, *rest = module.split(".")
+    if not (root / room).is_dir():
+        return None
+    if room in FOLDERS and rest and (root / room / rest[0]).is_dir():
+        return f"haft.{room}.{rest[0]}"
+    return f"haft.{room}"
+
+
+def is_module(root: Path, name: str) -> bool:
+    place = root.joinpath(*name.split(".")[1:])
+    return place.is_dir() or place.with_suffix(".py").exists()
+
+
+def bypassing(root: Path, file: Path) -> Iterator[tuple[int, str, str]]:
+    """Line, import and face of each import that passes a face by."""
+    room, *inner = file.relative_to(root).parts
+    if not inner:
+        return  # `haft` itself, and what starts it.
+
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            named = [(alias.name, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            named = [(node.module, f"{node.module}.{alias.name}") for alias in node.names]
+        else:
+            continue
+        for module, whole in named:
+            if not module.startswith("haft.") or module.split(".")[1] == room:
+                continue
+            face = face_of(root, module)
+            if face is not None and (module != face or (whole != module and is_module(root, whole))):
+                yield node.lineno, whole, face
+
+
+def main(root: Path) -> int:
+    found = [
+        f"{file.relative_to(root.parent)}:{line}: {name} is not imported from {face}"
+        for file in sorted(root.rglob("*.py"))
+        for line, name, face in bypassing(root, file)
+    ]
+    print("\n".join(found) or "every import of another room goes through its face")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "src" / "haft")))
