@@ -1,5 +1,6 @@
 """What is said of the database: the whole of a small one is checked, of a large one what was written last."""
 
+from haft.storage import StateHome
 from haft.storage.sqlite import health
 from haft.storage.sqlite.database import Database
 
@@ -12,12 +13,12 @@ def test_a_large_database_is_not_read_as_a_whole_and_that_is_said(tmp_path, monk
     monkeypatch.setattr(
         Database, "rows", lambda self, query, values=(): asked.append(query) or rows(self, query, values)
     )
-    whole = health.health_of(path)
+    whole = health.health_of(StateHome(str(tmp_path)))
     assert (whole.is_sound, whole.words.endswith("WAL")) == (True, True)
     assert "PRAGMA quick_check(1)" in asked
     asked.clear()
     monkeypatch.setattr(health, "MOST_CHECKED", 1000)
-    large = health.health_of(path)
+    large = health.health_of(StateHome(str(tmp_path)))
     assert large.is_sound
     assert "of each table the newest 1000 rows were read" in large.words
     assert not [query for query in asked if "check" in query]
