@@ -325,7 +325,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         [],
         rule_list,
         "Rules, in order: each says of calls whether to allow, ask, reject, try or delegate. A workspace may reject "
-        "and ask; the rest of its rules counts when it is trusted.",
+        "and ask; the rest of its rules counts when it is trusted. At most 1,000 in one file.",
         "adds",
         variable=False,
     ),
