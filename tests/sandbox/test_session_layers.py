@@ -30,8 +30,8 @@ class Plugin:
         parameters = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
         return [{"name": "run", "description": "Runs code.", "parameters": parameters}]
 
-    def execute_tool(self, name, arguments, state):
-        scope = {"state": state}
+    def execute_tool(self, name, arguments, state, context):
+        scope = {"state": state, "context": context}
         exec(arguments["code"], scope)
         return scope.get("result")
 """
@@ -361,3 +361,21 @@ async def test_processor_time_is_counted_for_each_call(workspace, described):
             await run(service, burn.format(0.6))
         outcome = await service.call("run", {"code": burn.format(30)})
         assert (outcome.status, outcome.limits.hit) == ("error", "cpu_seconds"), outcome.error
+
+
+@in_a_loop
+async def test_a_call_that_a_session_makes_sees_its_changes_and_lands_in_its_layer(workspace, described):
+    code = """
+with open("mine", "w") as file:
+    file.write("1")
+seen = context.call("shell", {"command": "cat mine; echo 2 > theirs"})
+context.call("write_file", {"path": "written", "content": "3"})
+result = [seen.output.strip(), open("theirs").read(), open("written").read()]
+"""
+    async with opened(workspace, described) as service:
+        for _ in range(2):
+            outcome = await run(service, code)
+            assert (outcome.result, outcome.changes.complete) == (["1", "2\n", "3"], True), outcome.changes.reason
+            assert (workspace / "theirs").read_text() == "2\n"
+            assert (await service.undo(outcome.run_id)).status == "done"
+            assert sorted(os.listdir(workspace)) == ["mapped", "sub"]

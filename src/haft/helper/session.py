@@ -13,7 +13,7 @@ import os
 import socket
 from typing import Any, NoReturn
 
-from haft.helper import jail, rotation
+from haft.helper import jail, kernel, rotation
 from haft.helper.init import Everyone, Init
 from haft.helper.paths import Replaced
 from haft.helper.supervisor import forget_signals
@@ -124,7 +124,7 @@ class Stay:
         try:
             if words["do"] == "stop":
                 return self._stop()
-            return self._turn(words["layer"]) if words["do"] == "turn" else {}
+            return self._turn(words["layer"], view=words["view"]) if words["do"] == "turn" else {}
         finally:
             if words["do"] in ("turn", "go"):
                 rotation.go_on(self._stopped)
@@ -147,7 +147,8 @@ class Stay:
             self._past.append(current)
         return {"problem": problem, "holders": [*dict.fromkeys([*found, *stale])]}
 
-    def _turn(self, layer: dict[str, str]) -> dict[str, Any]:
+    def _turn(self, layer: dict[str, str], *, view: bool) -> dict[str, Any]:
+        """Exchange the layer; with `view`, the answer brings a descriptor of what the program sees from then on."""
         self._walls = {**self._walls, "layer": layer}
         try:
             rotation.replaced(self._room.workspace, lambda: self._room.open_up(self._walls))
@@ -156,4 +157,10 @@ class Stay:
         finally:
             with contextlib.suppress(OSError):
                 self._room.let_go()
-        return {}
+        if not view:
+            return {}
+        top = os.open(self._room.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return {"view": kernel.cloned(top)}
+        finally:
+            os.close(top)

@@ -21,8 +21,8 @@ from haft.helper.words import read_request, tell
 MOST_NAME = 400
 MOST_NAMES = 1000
 POLL_SECONDS = 0.02
-ORDER = b"R"
-"""Before a message about a program that outlives its calls."""
+ORDER, VIEW = b"R", b"V"
+"""Before a message about a program that outlives its calls; and what goes with a descriptor, before the answer."""
 GRACE_SECONDS = 1.0
 LEFTOVER_GRACE = 0.2
 """Seconds between TERM and KILL for what a command left behind when it ended by itself."""
@@ -185,7 +185,12 @@ class Supervisor:
             self.control.setblocking(False)
         if words["do"] == "call" and self.meter is not None:
             self.meter.begin_call()
-        tell(self.control, {"told": self._orders(words)})
+        answer = self._orders(words)
+        if (view := answer.pop("view", None)) is not None:
+            with contextlib.suppress(OSError):
+                socket.send_fds(self.control, [VIEW], [view])
+            os.close(view)
+        tell(self.control, {"told": answer})
         self.control.setblocking(False)
         return True
 

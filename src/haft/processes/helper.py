@@ -25,8 +25,8 @@ from haft.processes.handle import Ending, Request
 Program = Literal["zygote", "plain"]
 
 HELLO_SECONDS = 20.0
-ORDER, TOLD = b"R", b'{"told": '
-"""Before what is said about a program that goes on, and before its answer."""
+ORDER, TOLD, VIEW = b"R", b'{"told": ', b"V"
+"""Before what is said about a program that goes on, before its answer, and what comes with a descriptor."""
 GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF)
 MOST_MESSAGE = 1 << 20
 
@@ -55,32 +55,42 @@ class HelperHandle:
         self._control = control
         self._loop = loop
         self._words = bytearray()
+        self._views: list[int] = []
         self._waiting: deque[asyncio.Future[dict[str, Any]]] = deque()
         """For the answers to orders, in their order."""
         loop.add_reader(control, self._read)
 
     def _read(self) -> None:
         try:
-            part = self._control.recv(65536)
+            part, views, _flags, _address = socket.recv_fds(self._control, 65536, 1)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            part = b""
+            part, views = b"", []
+        for view in views:
+            os.set_inheritable(view, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.
+            self._views.append(view)
         self._words += part
         self._hear_told()
         if part and not self._words.endswith(b"\n"):
             return
         self.kill()
+        while self._views:
+            os.close(self._views.pop())
         while self._waiting:
             _answered(self._waiting.popleft(), None)
         if not self.ending.done():
             self.ending.set_result(self._ending())
 
     def _hear_told(self) -> None:
-        """Take the answers to orders out of what was said."""
+        """Take the answers to orders out of what was said, each with the descriptor that came before it."""
+        if self._words.startswith(VIEW):
+            del self._words[:1]
         while self._words.startswith(TOLD) and (end := self._words.find(b"\n")) >= 0:
             answer = json.loads(self._words[:end])["told"]
             del self._words[: end + 1]
+            while self._views:
+                answer["view"] = self._views.pop()
             _answered(self._waiting.popleft(), answer)
 
     async def order(self, words: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,6 +140,8 @@ class HelperHandle:
 def _answered(waiting: asyncio.Future[dict[str, Any]], answer: dict[str, Any] | None) -> None:
     """Whoever waits may have gone meanwhile."""
     if waiting.done():
+        if answer is not None and "view" in answer:
+            os.close(answer["view"])
         return
     if answer is None:
         waiting.set_exception(ConnectionResetError("it has ended"))

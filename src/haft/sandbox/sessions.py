@@ -41,7 +41,9 @@ class LayeredProgram:
     async def go_on(self, layer: Layer) -> None:
         work = f"work-{os.urandom(8).hex()}"
         told = {"name": layer.name, "options": layer.options, "upper": layer.upper, "lowers": [], "work": work}
-        said = await self._session.order({"do": "turn", "layer": told})
+        said = await self._session.order({"do": "turn", "layer": told, "view": layer.view is not None})
+        if layer.view is not None and "view" in said:
+            layer.view(said["view"])
         # The kernel makes this directory when it mounts the layer: that the helper says so proves less.
         if "failed" in said or not os.path.isdir(os.path.join(self._layers, layer.name, work, "work")):
             why = said.get("failed", "it is not there")

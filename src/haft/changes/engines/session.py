@@ -198,7 +198,7 @@ class SessionTransaction(OverlayTransaction):
         holders: Sequence[str],
         written: WrittenBetween | None,
     ) -> None:
-        super().__init__(transactions, owner)
+        super().__init__(transactions, owner, makes_calls=True)
         self._calls = calls
         self._holders = list(holders)
         self.written = written
