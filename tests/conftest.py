@@ -93,7 +93,7 @@ def warm():
 
 
 @pytest.fixture(scope="session")
-def forge():
+def helper_forge():
     from haft.processes.helper import SOURCE
 
     made = Forge(SOURCE)
@@ -111,7 +111,7 @@ def _forged_helpers(request):
     if sys.platform != "linux" or package in AS_HOSTS_DO:
         yield
         return
-    with forged_helpers(request.getfixturevalue("forge")):
+    with forged_helpers(request.getfixturevalue("helper_forge")):
         yield
 
 
