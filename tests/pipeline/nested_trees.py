@@ -23,10 +23,11 @@ DEEPEST = 4
 PLACES = 3
 
 
-def plan(seed, place, *, isolated=True):
-    """What the outermost call of a tree does."""
+def plan(seed, place, *, isolated=True, threads=True):
+    """What the outermost call of a tree does. A thread cannot be stopped: where it writes into the workspace itself,
+    nothing is said of a tree with `threads`."""
     chance = random.Random(f"{seed} tree")
-    left = [chance.randrange(3, 14), 2 if isolated and chance.random() < 0.15 else 0]
+    left = [chance.randrange(3, 14), 2 if isolated and chance.random() < 0.15 else 0, threads]
     return _node(chance, place, 0, left)
 
 
@@ -49,7 +50,7 @@ def _node(chance, place, depth, left):
             steps.append({"do": "hang", "above": chance.randrange(3)})
         else:
             steps.append({"do": kind, "path": path, "text": f"{chance.random()}\n"})
-    name = chance.choice(["node", "node", "thread_node"])
+    name = chance.choice(["node", "node", "thread_node" if left[2] else "node"])
     if left[1] and depth:
         left[1] -= 1
         name = "isolated_node"
@@ -165,7 +166,7 @@ class Prover:
             settings=settings,
         ) as service:
             people = [asyncio.create_task(self._cancels(service)), asyncio.create_task(self._answers(chance))]
-            plans = [plan(seed, f"t{seed}", isolated=isolated) for seed in seeds]
+            plans = [plan(seed, f"t{seed}", isolated=isolated, threads=self.engine != "snapshot") for seed in seeds]
             roots = [service.call(one["tool"], {"steps": one["steps"]}) for one in plans]
             outcomes = [await asyncio.wait_for(asyncio.shield(_outcome(run)), 240) for run in roots]
             for task in people:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 
 import pytest
 
@@ -335,6 +336,31 @@ def test_children_are_waited_for_where_the_parent_ends_and_cancelled_where_it_fa
             two = await service.call("leaves", {"n": 2})
             assert two.status == "error"
             assert [run.status for run in service.runs(parent=two.run_id)] == ["cancelled"]
+
+    asyncio.run(main())
+
+
+def test_a_function_in_a_thread_goes_no_further_than_the_call_in_which_it_was_cancelled(places):
+    after, ended = [], threading.Event()
+
+    @tool(readonly=True)
+    async def slow() -> None:
+        await asyncio.Event().wait()
+
+    @tool(readonly=True)
+    def waits(context: Context) -> None:
+        try:
+            context.call("slow")
+            after.append(1)
+        finally:
+            ended.set()
+
+    async def main():
+        async with ToolService.open(**places, tools=[slow, waits]) as service:
+            outcome = await service.call("waits", timeout=0.2)
+            assert outcome.error.code == "timed-out"
+            await asyncio.to_thread(ended.wait, 30)
+            assert after == []
 
     asyncio.run(main())
 

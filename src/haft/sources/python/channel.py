@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import EndedChild, Launcher, Limits, RunId, Stream, ThreadId, ToolContext, Workspace
+from haft.contracts import EndedChild, Launcher, Limits, RunId, Stream, ThreadId, ToolContext, ToolFailed, Workspace
 
 if TYPE_CHECKING:
     import asyncio
@@ -132,13 +132,17 @@ class ThreadContext:
         return self._context.chain
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
-        """Call another tool, and wait for its outcome."""
+        """Call another tool, and wait for its outcome. A function whose own call was cancelled meanwhile goes no
+        further: a thread cannot be stopped in any other way."""
         import asyncio
 
         async def outcome() -> Any:
             return await self._context.call(name, arguments, timeout=timeout)
 
-        return asyncio.run_coroutine_threadsafe(outcome(), self._channel.loop).result()
+        found = asyncio.run_coroutine_threadsafe(outcome(), self._channel.loop).result()
+        if self.cancelled:
+            raise ToolFailed(f"{self.run} was cancelled")
+        return found
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
         self._channel.post(self._context.progress, message, size=len(message), fraction=fraction, **facts)
