@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
+from haft.changes.store import measuring, remembered
 from haft.changes.store.bounds import Bounds, is_due
 from haft.changes.store.keeping import Store
 from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
 from haft.service import load_config
 from haft.service.housekeeping import Housekeeping, bounds_of
+from haft.service.store import StoreFacade
 from haft.storage import StateHome, open_stores
 from sampling import IS_AGAIN, IS_WHOLE, SELDOM, steps
 
@@ -601,3 +603,38 @@ def test_old_outputs_go_and_new_ones_stay(base):
         os.utime(path, (old, old))
     assert remove_outputs(outputs, time.time() - 100 * 86_400) == there
     assert list(Path(outputs).iterdir()) == []
+
+
+def test_a_large_store_is_measured_once_and_then_only_what_came_since(tmp_path, monkeypatch):
+    walked = []
+    taken = measuring.taken
+    monkeypatch.setattr(measuring, "taken", lambda path: walked.append(path) or taken(path))
+    monkeypatch.setattr(remembered, "LARGE", 3)
+    workspace = tmp_path / "ws"
+    workspace.mkdir()
+
+    async def write(*contents):
+        async with ToolService.open(
+            workspace, home=tmp_path / "home", approver=lambda _request: True, installed=False
+        ) as service:
+            runs = [await service.call("write_file", {"path": "f", "content": text * 9000}) for text in contents]
+            return [run.run_id for run in runs]
+
+    asyncio.run(write("a", "b", "c", "d"))
+    facade = StoreFacade(StateHome(str(tmp_path / "home")), Bounds(10**9, 30))
+    facade.prune()
+    whole = facade.measure()
+    assert (whole.at, whole.undoable) == (None, 4)
+    walked.clear()
+    again = facade.measure()
+    assert (again.at is None, again.used, again.undoable) == (False, whole.used, 4)
+    assert not [path for path in walked if "/kept/" in path]
+    [later] = asyncio.run(write("e"))
+    walked.clear()
+    grown = facade.measure()
+    assert grown.undoable == 5
+    assert grown.used > whole.used
+    assert {path.split("/kept/")[1][:26] for path in walked if "/kept/" in path} == {later}
+    facade.prune()
+    assert facade.measure().at is None
+    facade.close()

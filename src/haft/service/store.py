@@ -50,10 +50,13 @@ class StoreFacade:
 
     def measure(self) -> Usage:
         """How much of the disk it takes, and what waits."""
-        usage = self._store.measure()
-        usage.outputs = outputs_in(self._home.outputs).bytes
+        usage = self._store.measure(self._outputs)
         usage.scratch = scratch_in(self._scratch).bytes
         return usage
+
+    def _outputs(self) -> tuple[int, int]:
+        found = outputs_in(self._home.outputs)
+        return found.files, found.bytes
 
     def prune(self, *, dry_run: bool = False) -> Tidied:
         """Pack up, and remove what is over the budget or too old; with `dry_run`, only say what would go at most."""
@@ -64,8 +67,10 @@ class StoreFacade:
 
     def tidy(self, stopped: Callable[[], bool]) -> Tidied:
         """The same behind the scenes: calls come first, and nothing is pruned while all keeps to its bounds."""
-        done = self._store.prune(thorough=False, patience=1.0, stopped=stopped)
-        return self._tidied(done)
+        done = self._tidied(self._store.prune(thorough=False, patience=1.0, stopped=stopped))
+        if not stopped():
+            self.measure()  # Of a large store it is remembered, so that nobody has to wait for it.
+        return done
 
     def _tidied(self, done: Pruned) -> Tidied:
         outputs = remove_outputs(self._home.outputs, self._oldest())

@@ -270,5 +270,13 @@ class FileLedger(Kept, Ledger):
         wanted = {"workspace": workspace, "state": state}
         return self._some(**{name: value for name, value in wanted.items() if value is not None})
 
+    def held(self):
+        return self._some(state="held")
+
+    def undoable(self):
+        kept = [row for row in self._calls("committed") if row.kept]
+        times = {area: [row.at for row in kept if row.area == area] for area in {row.area for row in kept}}
+        return {area: (len(found), min(found)) for area, found in times.items()}
+
     def close(self):
         self._connection.close()

@@ -126,3 +126,15 @@ def test_one_is_found_by_the_beginning_that_no_other_has(ledger):
     for name in ("r_x00", "r_a"):
         with pytest.raises(UnknownRun):
             ledger.find(name)
+
+
+def test_those_that_wait_and_those_that_can_be_undone_are_counted(ledger):
+    ledger.put(row("r_1", at=5.0))
+    ledger.put(row("r_2", at=3.0))
+    ledger.put(row("r_3", area="/other", at=4.0))
+    ledger.put(row("r_4", state="held"))
+    ledger.put(row("r_5", verb="undo"))
+    ledger.put(row("r_6", kept=False))
+    ledger.put(row("r_7", files=0))
+    assert ledger.undoable() == {"/area": (2, 3.0), "/other": (1, 4.0)}
+    assert runs(ledger.held()) == ["r_4"]

@@ -7,13 +7,15 @@ pass at a time in a state home; calls go on meanwhile.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from haft.changes.committing.area import known_areas
+from haft.changes.committing.area import Area, known_areas
+from haft.changes.store import remembered
 from haft.changes.store.alone import Busy, one_at_a_time
 from haft.changes.store.blobs import Blobs
 from haft.changes.store.bounds import LOCK, Bounds
-from haft.changes.store.measuring import Usage, held_in, use_of
+from haft.changes.store.measuring import Usage, held_in, kept_of, names_in, use_of
+from haft.changes.store.remembered import Measured, recall
 from haft.changes.store.tidying import Pass, Pruned
 from haft.contracts import MachineError
 from haft.storage import Stores
@@ -33,18 +35,41 @@ class Store:
     def close(self) -> None:
         self._ledger.close()
 
-    def measure(self) -> Usage:
-        """How much of the disk it takes."""
-        areas, rows = known_areas(self._home), self._ledger.all()
-        count, contents = self._blobs.used()
+    def measure(self, outputs: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> Usage:
+        """How much of the disk it takes. `outputs` counts those of runs: files, and bytes. The larger parts of a large
+        store are remembered from the last time, and only what came since is looked at."""
+        areas, undoable = known_areas(self._home), self._ledger.undoable()
+        known = recall(self._home)
+        found = self._measured(areas, outputs) if known is None else self._with_later(known)
         return Usage(
             self._bounds.bytes,
             self._bounds.days,
-            [use_of(area, [row for row in rows if row.area == area.path]) for area in areas],
-            held_in(areas, rows),
-            count,
-            contents,
+            [use_of(each, found.kept.get(each.path, (0, 0)), undoable.get(each.path, (0, None))) for each in areas],
+            held_in(areas, self._ledger.held()),
+            found.blobs,
+            found.contents,
+            outputs=found.outputs,
+            at=None if known is None else known.at,
         )
+
+    def _measured(self, areas: Sequence[Area], outputs: Callable[[], tuple[int, int]]) -> Measured:
+        found = Measured(self._ledger.latest())
+        runs = {area.path: names_in(area.kept) for area in areas}
+        found.kept = {path: kept_of(path, names) for path, names in runs.items()}
+        found.blobs, found.contents = self._blobs.used()
+        files, found.outputs = outputs()
+        if sum(map(len, runs.values())) + found.blobs + files >= remembered.LARGE:
+            remembered.remember(self._home, found)
+        return found
+
+    def _with_later(self, known: Measured) -> Measured:
+        later: dict[str, list[str]] = {}
+        for row in self._ledger.since(known.seq):
+            later.setdefault(row.area, []).append(row.run)
+        for area, runs in later.items():
+            before, more = known.kept.get(area, (0, 0)), kept_of(area, runs)
+            known.kept[area] = (before[0] + more[0], before[1] + more[1])
+        return known
 
     def preview(self) -> Pruned:
         """What a pass would do at most: packing may make more room than can be told before."""
@@ -66,7 +91,10 @@ class Store:
                 os.pwrite(mark, words, 0)
                 os.ftruncate(mark, len(words))
                 os.utime(mark)
-                return done.run(thorough=thorough)
+                try:
+                    return done.run(thorough=thorough)
+                finally:
+                    remembered.forget(self._home)
         except Busy:
             raise MachineError("the store is being tidied up by another process", hint="try again later") from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,6 +132,8 @@ class Usage:
     outputs: int = 0
     scratch: int = 0
     """What threads keep in their `/tmp`."""
+    at: float | None = None
+    """When the larger parts were measured, where that was not now."""
 
     @property
     def used(self) -> int:
@@ -167,6 +169,7 @@ class Usage:
             "days": self.days,
             "undoable": self.undoable,
             "oldest": self.oldest,
+            "measuredAt": self.at,
             "parts": self.parts(),
             "blobs": self.blobs,
             "workspaces": [each.to_json() for each in self.workspaces],
@@ -174,18 +177,24 @@ class Usage:
         }
 
 
-def use_of(area: Area, rows: list[Row]) -> WorkspaceUse:
-    """What is kept of a workspace, `rows` being its change sets."""
+def use_of(area: Area, kept: tuple[int, int], undoable: tuple[int, float | None]) -> WorkspaceUse:
+    """What is kept of a workspace: `kept` are the bytes of originals and lists, `undoable` how many runs there are that
+    can be undone, and of when the oldest is."""
     found = WorkspaceUse(area.workspace, area.path, saved=_taken_in(area.saved))
     found.held, found.under_way = _taken_in(area.held), _taken_in(area.live)
-    for run in names_in(area.kept):
-        place = os.path.join(area.kept, run)
-        originals = originals_of(area.path, run)
-        found.originals += originals
-        found.lists += taken(place) - originals
-    undoable = [row.at for row in rows if is_undoable(row)]
-    found.undoable, found.oldest = len(undoable), min(undoable, default=None)
+    found.originals, found.lists = kept
+    found.undoable, found.oldest = undoable
     return found
+
+
+def kept_of(area: str, runs: Iterable[str]) -> tuple[int, int]:
+    """The bytes of what some runs displaced, and of their lists."""
+    originals = lists = 0
+    for run in runs:
+        displaced = originals_of(area, run)
+        originals += displaced
+        lists += taken(os.path.join(area, "kept", run)) - displaced
+    return originals, lists
 
 
 def originals_of(area: str, run: str) -> int:
@@ -203,13 +212,8 @@ def originals_in(area: Area) -> int:
     return sum(originals_of(area.path, run) for run in names_in(area.kept))
 
 
-def is_undoable(row: Row) -> bool:
-    """Whether `haft undo` may name it."""
-    return row.kept and row.state == "committed" and row.verb == "call" and row.files > 0
-
-
 def held_in(areas: list[Area], rows: list[Row]) -> list[Held]:
-    """The change sets that wait, oldest first."""
+    """The change sets that wait, of those that are said to, oldest first."""
     waiting = {(area.path, run) for area in areas for run in names_in(area.held)}
-    found = [row for row in rows if row.state == "held" and (row.area, row.run) in waiting]
+    found = [row for row in rows if (row.area, row.run) in waiting]
     return [Held(row.run, row.workspace, row.at, row.reason) for row in found]

@@ -92,7 +92,7 @@ class Pass:
         self._areas = known_areas(home)
         self._rows = ledger.all()
         self._needs = Needs(home, ledger)
-        self._done = Pruned(held=held_in(self._areas, self._rows))
+        self._done = Pruned(held=held_in(self._areas, ledger.held()))
         self.seen = max((row.seq for row in self._rows), default=0)
         """How far the list had come."""
 

@@ -18,6 +18,7 @@ _COLUMNS = (
 )
 
 _WORKSPACE = "(SELECT id FROM workspaces WHERE path = ?)"
+_UNDOABLE = "kept = 1 AND state = 'committed' AND verb = 'call' AND files > 0"
 _LATEST = (1 << 63) - 1
 _MOST_TERMS = 100
 """Of one query: SQLite takes no more than 500."""
@@ -149,6 +150,13 @@ class SqliteLedger(Ledger):
                 conditions.append(f"{name} = ?")
                 values.append(value)
         return self._rows(f"{' AND '.join(conditions)} ORDER BY seq", values)
+
+    def held(self) -> list[Row]:
+        return self._rows("state = 'held' ORDER BY seq", [])
+
+    def undoable(self) -> dict[str, tuple[int, float]]:
+        query = f"SELECT area, count(*), min(at) FROM change_sets WHERE {_UNDOABLE} GROUP BY area"  # noqa: S608  ours
+        return {area: (count, at) for area, count, at in self._connection.database.rows(query)}
 
     def close(self) -> None:
         self._connection.close()

@@ -160,4 +160,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX runs_thread ON runs (thread, id);
     CREATE INDEX runs_workspace ON runs (workspace, id);
     """,
+    """
+    CREATE INDEX change_sets_held ON change_sets (seq) WHERE state = 'held';
+    CREATE INDEX change_sets_undoable ON change_sets (area, at)
+        WHERE kept = 1 AND state = 'committed' AND verb = 'call' AND files > 0;
+    """,
 )

@@ -85,6 +85,8 @@ def _print_usage(usage: Usage) -> None:
     undoable = "1 run" if usage.undoable == 1 else f"{usage.undoable} runs"
     since = "" if usage.oldest is None else f", the oldest of {clock(usage.oldest)}"
     lines([f"{undoable} can be undone{since}"])
+    if usage.at is not None:
+        lines([f"measured {clock(usage.at)}, with what came since; `haft store prune` measures anew"])
     ranked = sorted(usage.workspaces, key=lambda each: each.total, reverse=True)
     table([(in_words(each.total), f"{each.undoable} to undo", each.workspace) for each in ranked[:_MANY]])
     if len(ranked) > _MANY:
