@@ -134,19 +134,28 @@ async def processes(service: ToolService) -> list[Row]:
     return rows
 
 
-def start_up(home: str, workspace: str) -> Row:
-    """Listing tools against importing one library."""
+def start_up(home: str, workspace: str) -> list[Row]:
+    """Commands, each in a process of its own, against importing one library."""
     program = os.path.join(sysconfig.get_path("scripts"), "haft")
     env = {**os.environ, "HAFT_HOME": home}
-
-    def ours() -> object:
-        return subprocess.run([program, "tools", "list"], check=True, capture_output=True, cwd=workspace, env=env)
 
     def floor() -> object:
         return subprocess.run([sys.executable, "-c", "import pydantic"], check=True, capture_output=True)
 
-    haft, bare = in_turns_blocking(ours, floor, rounds=15)
-    return Row("haft tools list", haft, 'python -c "import pydantic"', bare, bar=2.0)
+    rows = []
+    for words, bar in (
+        (["tools", "list"], 2.0),
+        (["tools", "use", "list_directory"], 2.5),
+        (["tools", "use", "shell", "--command", "true", "--approve"], 4.0),
+    ):
+
+        def ours(words: list[str] = words) -> object:
+            return subprocess.run([program, *words], check=True, capture_output=True, cwd=workspace, env=env)
+
+        haft, bare = in_turns_blocking(ours, floor, rounds=15)
+        what = "haft tools use shell" if "shell" in words else " ".join(["haft", *words])
+        rows.append(Row(what, haft, 'python -c "import pydantic"', bare, bar))
+    return rows
 
 
 def walls() -> list[Row]:
@@ -225,7 +234,7 @@ async def main() -> int:
             rows = await calls(service)
             rows.append(await crowd(service))
             rows += await processes(service)
-        rows.append(start_up(home, workspace))
+        rows += start_up(home, workspace)
         rows += walls()
     rows += await unasked()
     rows += policy()

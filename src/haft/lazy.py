@@ -1,12 +1,12 @@
-"""The one way in which this house loads late: a room's face names what it offers, and each name is fetched when it is
-first used. Whoever only lists tools must not pay for what a call needs.
+"""The ways in which haft loads late: a room's face names what it offers, and each name is fetched when it is
+first used; a pattern is compiled when it is first used. Whoever only lists tools must not pay for what a call needs.
 
 A face lists its names twice: for the type checker under `TYPE_CHECKING`, and for Python in the table given here. A test
 holds the two against each other.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 def face(room: str, offered: Mapping[str, str]) -> Callable[[str], Any]:
@@ -25,3 +25,25 @@ def face(room: str, offered: Mapping[str, str]) -> Callable[[str], Any]:
         return found
 
     return fetch
+
+
+if TYPE_CHECKING:
+    from re import compile as regex
+else:
+
+    class regex:  # noqa: N801  stands for a function
+        """A pattern that is compiled when it is first used: compiling costs more than loading the module around it."""
+
+        def __init__(self, pattern: Any, flags: int = 0) -> None:
+            self.pattern = pattern
+            self._flags = flags
+
+        def __getattr__(self, name: str) -> Any:
+            import re
+
+            found = getattr(re.compile(self.pattern, self._flags), name)
+            setattr(self, name, found)
+            return found
+
+
+__all__ = ["face", "regex"]

@@ -9,7 +9,7 @@ import pytest
 
 from haft.sandbox import site as site_module
 from haft.sandbox.site import home_of, survey
-from haft.sandbox.toolchains import outermost, toolchains
+from haft.sandbox.toolchains import _targets_of_links, outermost, toolchains
 
 pytestmark = [
     pytest.mark.every_user,
@@ -321,3 +321,29 @@ def test_sources_that_an_environment_on_path_names_are_shown_and_no_more_than_th
     assert str(sources) in found and not {str(home), str(tmp_path), "/"} & set(found)
     (prefix / "pyvenv.cfg").unlink()
     assert str(sources) not in toolchains(str(prefix / "bin"), [str(home)], [str(home)])
+
+
+def test_links_of_programs_lead_where_the_system_says(tmp_path):
+    programs, far = tmp_path / "programs", tmp_path / "far"
+    for place in (programs, far / "deep"):
+        place.mkdir(parents=True)
+    (far / "deep" / "tool").write_text("")
+    (tmp_path / "by").symlink_to(far)
+    links = {
+        "absolute": far / "deep" / "tool",
+        "relative": "../far/deep/tool",
+        "by a directory": "../by/deep/tool",
+        "back and forth": "../far/deep/../../by/deep/tool",
+        "in steps": "absolute",
+        "to a directory": "../far/deep/",
+        "to dots": "../far/deep/..",
+        "beside": "plain",
+        "in a circle": "in a circle",
+        "nowhere": "../gone/tool",
+    }
+    (programs / "plain").write_text("")
+    for name, target in links.items():
+        (programs / name).symlink_to(target)
+    found = sorted(_targets_of_links(str(programs)))
+    real = (os.path.realpath(programs / name) for name in links if name != "in a circle")
+    assert found == sorted(path for path in real if os.path.dirname(path) != str(programs))

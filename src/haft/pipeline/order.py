@@ -39,7 +39,6 @@ turns these into outcomes too: every run ends in exactly one terminal status.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
 from haft.audit import Trail
 from haft.changes import Coverage
@@ -83,8 +82,9 @@ from haft.pipeline.stages.approve import Agree, Hold
 from haft.policy import Question
 from haft.registry import Catalogue
 from haft.runs import Scribe
-from haft.sandbox import Sandbox, with_parents
+from haft.sandbox import Sandbox
 from haft.schedule import Admission
+from haft.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     decide = Decide(parts.decide, parts.sandbox, parts.coverage)
     return (
         Record(live, parts.scribe, parts.trail, parts.host, parts.durability),
-        Resolve(parts.catalogue, parts.renew, with_parents),
+        Resolve(parts.catalogue, parts.renew, parts.sandbox),
         validate,
         decide,
         Approve(desk, parts.agree, parts.hold, validate, decide, parts.sandbox, confinements, previewing),

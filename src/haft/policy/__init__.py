@@ -9,7 +9,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.policy.allowable import with_variables
-    from haft.policy.analysis import analyse
+    from haft.policy.analysis import analyse, prepare_analysis
     from haft.policy.analysis.verdict import Ground
     from haft.policy.approval.environments import ENVIRONMENT, Environments, finds_environment
     from haft.policy.approval.inbox import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
@@ -35,7 +35,7 @@ __getattr__ = face(
     __name__,
     {
         "allowable": "with_variables",
-        "analysis": "analyse",
+        "analysis": "analyse prepare_analysis",
         "analysis.verdict": "Ground",
         "approval.environments": "ENVIRONMENT Environments finds_environment",
         "approval.inbox": "Answered Inbox Waiting digest_of fingerprint_of new_request_id",

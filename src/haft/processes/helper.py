@@ -159,6 +159,11 @@ class Helper:
         self._server: socket.socket | None = None
         self._hello: asyncio.Future[dict[str, Any]] | None = None
 
+    def begin(self) -> None:
+        """Start it, and wait for nothing."""
+        if self._hello is None:
+            self._begin()
+
     async def hello(self) -> dict[str, Any]:
         """What the helper says it can do here, once it runs. `StartFailed` where it does not answer."""
         for attempt in (1, 2):

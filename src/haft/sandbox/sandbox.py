@@ -14,7 +14,7 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from haft.contracts import (
@@ -58,6 +58,7 @@ from haft.sandbox.site import TMP, Site, survey
 from haft.sandbox.terms import Terms, amounts
 from haft.sandbox.thread_scratch import ThreadScratch
 from haft.sandbox.toolchains import is_below
+from haft.values import replace
 
 if TYPE_CHECKING:
     from haft.sandbox.layer_witness import LayerWitness
@@ -130,6 +131,12 @@ class Sandbox:
         if self._site is None:
             self._site = survey(self._workspace, self._state_home, self._env)
         return self._site
+
+    def begin(self) -> None:
+        """Start the helper ahead of the first command. Whether that went well is found out by `ready`."""
+        if self._abilities is None and self._mode != "off" and sys.platform == "linux":
+            with contextlib.suppress(StartFailed):
+                self._zygote().begin()
 
     async def ready(self) -> Abilities:
         """What this machine can do, found out on first use."""

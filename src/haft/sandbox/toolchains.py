@@ -33,6 +33,8 @@ PREFIX_PARTS: Final = (*PREFIX_SIGNS, "include", "share")
 """What of a prefix programs need; whatever else lies there is a project, perhaps, with its secrets."""
 MOST_LINKS: Final = 2000
 MOST_FILES: Final = 100
+MOST_STEPS: Final = 40
+"""As many links as the kernel follows."""
 
 
 def toolchains(
@@ -51,8 +53,8 @@ def toolchains(
             if not is_seen(place):
                 found.update(dict.fromkeys(_around(place, homes)))
             found.update(dict.fromkeys(_sources_of(os.path.dirname(place), is_seen, (*hidden, *homes, "/"))))
-        for target in _targets_of_links(directory):
-            if not is_seen(target):
+        for target in _targets_of_links(real):
+            if not is_seen(target) and os.path.isfile(target):
                 taken = _beside(target, hidden, homes)
                 files.update(dict.fromkeys([] if taken else [target]))
                 found.update(dict.fromkeys(taken))
@@ -110,16 +112,33 @@ def _is_prefix(directory: str) -> bool:
 
 
 def _targets_of_links(directory: str) -> Iterator[str]:
-    """The programs that the links in a directory of programs lead to."""
+    """Where the links in a directory of programs lead, but for those to another name beside them."""
     try:
         with os.scandir(directory) as found:
             links = [entry.path for entry in found if entry.is_symlink()][:MOST_LINKS]
     except OSError:
         return
+    places = {directory: directory}
     for link in links:
-        target = os.path.realpath(link)
-        if os.path.isfile(target) and os.path.dirname(target) != os.path.realpath(directory):
+        target = _end_of(link, places)
+        if os.path.dirname(target) != directory:
             yield target
+
+
+def _end_of(link: str, places: dict[str, str]) -> str:
+    """Where a link leads in the end, as `os.path.realpath` says. There are hundreds of links and few directories:
+    `places` remembers where these really are."""
+    path = link
+    for _ in range(MOST_STEPS):
+        parent, name = os.path.split(path)
+        if parent not in places:
+            places[parent] = os.path.realpath(parent)
+        path = os.path.join(places[parent], name)
+        try:
+            path = os.path.join(places[parent], os.readlink(path))
+        except OSError:
+            return path if name not in ("", ".", "..") else os.path.realpath(path)
+    return link
 
 
 def is_below(path: str, places: Iterable[str]) -> bool:

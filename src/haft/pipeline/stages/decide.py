@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from haft.changes import Coverage
@@ -31,8 +30,9 @@ from haft.contracts import (
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
-from haft.policy import Question
+from haft.policy import Question, prepare_analysis
 from haft.sandbox import Sandbox
+from haft.values import replace
 
 DELEGATE_SECONDS: Final = 10.0
 MOST_SAID: Final = 4_000
@@ -76,6 +76,8 @@ class Decide:
     async def question(self, run: Run) -> Question:
         """What policy is asked about a call."""
         call, spec = run.call, run.tool.spec
+        if spec.commands:
+            prepare_analysis()  # While the helper starts.
         walled = spec.has_processes and (await self._sandbox.ready()).namespaces
         return Question(
             spec,

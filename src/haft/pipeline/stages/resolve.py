@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from haft.contracts import NO_SECRETS, Outcome, configured
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.registry import Catalogue
-
-Identify = Callable[[Sequence[str]], tuple[tuple[str, int, int], ...]]
-"""Tells which files these are, so that others in their place are noticed."""
+from haft.sandbox import Sandbox, with_parents
 
 
 class Resolve:
     """From a name to a tool. What lies on disk may have changed since it was found: `renew` looks again, where a tool
     is not there or not what it was."""
 
-    def __init__(
-        self, catalogue: Catalogue, renew: Callable[[str], Awaitable[None]] | None, identify: Identify
-    ) -> None:
-        self._identify = identify
+    def __init__(self, catalogue: Catalogue, renew: Callable[[str], Awaitable[None]] | None, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
         self._catalogue = catalogue
         self._renew = renew
 
@@ -32,6 +28,8 @@ class Resolve:
                 if tool is None or (tool.spec.hosting != "in-process" and tool.spec.files):
                     await self._renew(call.name)
             tool = configured(self._catalogue.get(call.name, call.thread), call.config)
-            found = self._identify(tool.spec.files) if tool.spec.hosting == "per-call" else ()
+            if tool.spec.has_processes:
+                self._sandbox.begin()  # It gets ready while the call is validated and judged.
+            found = with_parents(tool.spec.files) if tool.spec.hosting == "per-call" else ()
             run.revise(tool=tool, found=found, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))
         return await proceed(run)

@@ -13,7 +13,14 @@ from haft.policy.analysis.verdict import DANGERS, Analysis, Danger, Ground, Part
 if TYPE_CHECKING:
     from haft.policy.analysis.program import Program
 
-__all__ = ["DANGERS", "Analysis", "Danger", "Ground", "Part", "analyse"]
+__all__ = ["DANGERS", "Analysis", "Danger", "Ground", "Part", "analyse", "prepare_analysis"]
+
+
+def prepare_analysis() -> None:
+    """Fetch the parser and the tables ahead: there may be something to wait for meanwhile."""
+    from haft.policy.analysis import analysing, programs
+
+    _ = analysing, programs
 
 
 def analyse(command: str, ground: Ground, programs: Mapping[str, Program] | None = None) -> Analysis:
