@@ -38,20 +38,17 @@ class Trail:
     def entry(self, call: Call, outcome: Outcome, at: float, *, is_end: bool) -> tuple[bytes, dict[str, Any]]:
         """What the audit log says of a call, as far as it is known, secrets taken out; and the part of its outcome that
         only `runs` keeps."""
-        form = outcome.to_json(fragment)
-        apart = {name: form.pop(name) for name in KEPT_APART}
-        del form["startedAt"], form["cached"]
-        facts: dict[str, Any] = {
-            "type": "end" if is_end else "start",
-            "at": iso_time(at),
-            **form,
-            "whoKind": call.principal.kind,
-            "durationMs": round(outcome.duration * 1000, 3),
-            "workspace": self.workspace,
-            "arguments": call.arguments,
-            "cwd": call.cwd,
-            "digest": None if call.tool is None else call.tool.spec.digest,
-        }
+        facts = outcome.facts(fragment)
+        take = facts.pop
+        apart = {name: take(name) for name in KEPT_APART}
+        del facts["startedAt"], facts["cached"]
+        facts["type"] = "end" if is_end else "start"
+        facts["at"] = iso_time(at)
+        facts["whoKind"] = call.principal.kind
+        facts["workspace"] = self.workspace
+        facts["arguments"] = call.arguments
+        facts["cwd"] = call.cwd
+        facts["digest"] = None if call.tool is None else call.tool.spec.digest
         if call.env:
             facts["env"] = sorted(call.env)
         if call.config:

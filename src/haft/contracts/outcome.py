@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.contracts.change import NO_CHANGES, Change, Changes
@@ -15,6 +14,7 @@ from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.ports import EndedChild
 from haft.contracts.states import Status
 from haft.contracts.walls import OPEN_WALLS, Walls
+from haft.values import dataclass
 
 NO_LIMITS = LimitsApplied()
 KEPT_APART: Final = ("output", "stderr", "result", "truncated", "notes")
@@ -64,9 +64,19 @@ class Outcome:
         """What `haft tools use` exits with."""
         return 0 if self.error is None else EXIT_CODES.get(self.error.code, 1)
 
-    def to_json(self, form: Callable[[Any], Any] = _own_form) -> dict[str, Any]:
-        """The one form of an outcome: what callers print, the audit log holds and runs are read back as. `form` writes
-        the values in it that many outcomes share."""
+    def to_json(self) -> dict[str, Any]:
+        """The one form of an outcome: what callers print, and what runs are read back as."""
+        facts = self.facts(_own_form)
+        facts["error"] = None if self.error is None else self.error.to_json()
+        facts["startedAt"] = iso_time(self.started_at)
+        facts["durationMs"] = round(self.duration * 1000)
+        facts["endedChildren"] = [child.to_json() for child in self.ended_children]
+        facts["notes"] = list(self.notes)
+        return facts
+
+    def facts(self, form: Callable[[Any], Any]) -> dict[str, Any]:
+        """The same for whoever encodes it, with plain values as they are. `form` writes those that many outcomes
+        share."""
         return {
             "run": self.run_id,
             "tool": self.tool,
@@ -75,11 +85,11 @@ class Outcome:
             "stderr": self.stderr,
             "exitCode": self.exit_code,
             "result": self.result,
-            "error": None if self.error is None else self.error.to_json(),
+            "error": self.error,
             "truncated": self.truncated,
             "outputBytes": self.output_bytes,
-            "startedAt": iso_time(self.started_at),
-            "durationMs": round(self.duration * 1000),
+            "startedAt": self.started_at,
+            "durationMs": round(self.duration * 1000, 3),
             "who": self.who,
             "thread": self.thread,
             "parent": self.parent,
@@ -88,8 +98,8 @@ class Outcome:
             "decision": None if self.decision is None else form(self.decision),
             "limits": form(self.limits),
             "walls": form(self.walls),
-            "endedChildren": [child.to_json() for child in self.ended_children],
-            "notes": list(self.notes),
+            "endedChildren": self.ended_children,
+            "notes": self.notes,
         }
 
 
