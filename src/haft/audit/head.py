@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
 from typing import Final
 
 from haft.audit.lines import ZERO, seal_of
 from haft.storage import AuditLog
+from haft.values import dataclass
 
 _MARK: Final = b"haft-head-2"
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import functools
 import hashlib
 import hmac
-import re
-from dataclasses import dataclass
 from typing import Final
+
+from haft.lazy import regex
+from haft.values import dataclass
 
 ZERO: Final = "0" * 64
 _TAGS: Final = {False: b"haft-record-1\n", True: b"haft-record-2\n"}
 _HASH_LENGTH: Final = 64
 _SEAL_LENGTH: Final = 32
-_HASH_AND_SEAL: Final = re.compile(rb"[0-9a-f]{0,64}|[0-9a-f]{64} [0-9a-f]{0,32}")
+_HASH_AND_SEAL: Final = regex(rb"[0-9a-f]{0,64}|[0-9a-f]{64} [0-9a-f]{0,32}")
 
 
 def line_hash(seq: int, previous: str, body: bytes, *, sealed: bool = True) -> str:

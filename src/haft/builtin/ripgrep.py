@@ -9,12 +9,12 @@ lists it and the moment it enters it.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from haft.contracts import Command, EndedChild, StartFailed, Stream, ToolFailed, Workspace
+from haft.lazy import regex
 
 WALKING: Final = (
     "--no-config",
@@ -71,7 +71,7 @@ class Aim(NamedTuple):
         return Command(argv=argv, cwd=self.directory, readable=(program,))
 
 
-_GLOB: Final = re.compile(r"([\\*?\[\]{}!])")
+_GLOB: Final = regex(r"([\\*?\[\]{}!])")
 _ESCAPED: Final = r"\\\1"
 
 

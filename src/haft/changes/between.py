@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from haft.changes.committing.entry import Entry
@@ -18,6 +17,7 @@ from haft.changes.snapshots.taken import Snapshot
 from haft.changes.transactions import Transactions
 from haft.contracts import Changes, Session
 from haft.files import shown
+from haft.values import dataclass, replace
 
 MOST_NAMED: Final = 20
 """Paths in a sentence."""

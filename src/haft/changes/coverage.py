@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from haft.changes.between import Left, Watched, unaccounted
@@ -41,6 +40,7 @@ from haft.contracts import (
     new_run_id,
 )
 from haft.files import shown
+from haft.values import replace
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
 

@@ -12,12 +12,12 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from haft.changes.committing.manifest import Manifest
 from haft.changes.ledger import Ledger, Row
 from haft.contracts import Change, Changes, new_run_id
+from haft.values import dataclass, field, replace
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from haft.changes.candidates import Candidates
@@ -14,6 +13,7 @@ from haft.changes.committing.places import Tree
 from haft.changes.ledger import Ledger, Row
 from haft.changes.store.blobs import Blobs
 from haft.contracts import Conflicting, ToolFailed
+from haft.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

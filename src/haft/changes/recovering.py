@@ -6,7 +6,6 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 
 from haft.changes.committing.area import known_areas, remove
 from haft.changes.committing.commit import OUT, resume, undo_unsound, write_journal
@@ -15,6 +14,7 @@ from haft.changes.committing.opened import OPENED, PASSING, left_open
 from haft.changes.committing.places import Tree, set_mode
 from haft.changes.transactions import UNSYNCED, Owner, Transactions, boot
 from haft.contracts import StorageFailed
+from haft.values import replace
 
 Tell = Callable[[str, str], None]
 """A run, and what became of its changes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from haft.changes.candidates import Candidates
@@ -21,6 +20,7 @@ from haft.changes.transactions import Owner, Transactions
 from haft.changes.undoing import Direction, Reversal, Waiting, reversal
 from haft.contracts import BadUsage, Changes, Conflict, Conflicting, HaftError, ToolFailed, Walled
 from haft.files import shown
+from haft.values import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import contextlib
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from haft.changes.committing.commit import Refused, Unfinished, write_journal
 from haft.changes.committing.looking import look
@@ -14,6 +13,7 @@ from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.steps import from_latin
 from haft.changes.transactions import Mirror, Settled, Transactions, conflict, unfinished
 from haft.contracts import BadUsage, Changes, Conflicting, ToolFailed
+from haft.values import replace
 
 
 def apply(transactions: Transactions, run: str, *, spared: Sequence[str] | None = None) -> Settled:

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from haft.changes.candidates import last_changes
@@ -54,6 +53,7 @@ from haft.contracts import (
 )
 from haft.files import shown
 from haft.storage import Lease, Stores
+from haft.values import dataclass, replace
 
 Fate = Literal["commit", "hold", "discard"]
 

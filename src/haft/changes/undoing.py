@@ -10,7 +10,6 @@ import os
 import stat
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
@@ -25,6 +24,7 @@ from haft.changes.committing.staging import Stage
 from haft.changes.committing.steps import from_latin
 from haft.changes.ledger import Ledger, Row
 from haft.contracts import Conflicting, path_to_json
+from haft.values import dataclass, field
 
 Direction = Literal["undo", "redo"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +19,7 @@ from haft.config.placeholders import Unset
 from haft.config.rule_sets import RuleSet
 from haft.config.settings import ChangesEngine, SandboxMode
 from haft.contracts import BadConfig, HaftError, Limits, Secrets, named_secrets, texts_in
+from haft.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from haft.config.trusted_texts import SinceTrusted

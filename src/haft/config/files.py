@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.config.settings import BY_NAME
 from haft.config.standing import WORKSPACE_FILES, user_file
 from haft.contracts import BadConfig, near_miss
+from haft.lazy import regex
+from haft.values import dataclass
 
 MOST_BYTES: Final = 1_000_000
 
@@ -58,7 +58,7 @@ class ConfigFile:
         return None if self.is_json else rule_lines(self.data.decode(), rules)
 
 
-_DEEP_KEY: Final = re.compile(rb"(?:[\w\"'-]{1,80}[ \t]*\.[ \t]*){40}")
+_DEEP_KEY: Final = regex(rb"(?:[\w\"'-]{1,80}[ \t]*\.[ \t]*){40}")
 
 
 def user_config(env: Mapping[str, str]) -> ConfigFile | None:

@@ -7,17 +7,17 @@ disabled, rules that reject or ask. So does what adds confined tools. The rest w
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.config.placeholders import has_placeholder
 from haft.config.settings import FROM_ENVIRONMENT, GRANT_ASIDE, RULE_ASIDE, WHY_NOT, Setting
+from haft.lazy import regex
+from haft.values import dataclass
 
 MOST_SHOWN: Final = 300
 """Characters of a value in a sentence."""
-_ELSEWHERE: Final = re.compile(r"://|@|\bgit[+:]|\.git\b")
+_ELSEWHERE: Final = regex(r"://|@|\bgit[+:]|\.git\b")
 FREE_TABLES: Final = frozenset({"cli", "config", "providers", "templates.instances"})
 """Settings with values of any kind, keys and passwords among them."""
 NOTHING: Final = object()

@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from haft.config.standing import WORKSPACE_FILES
+from haft.values import dataclass
 
 BROUGHT: Final = (*WORKSPACE_FILES, ".agents", ".agents/tools", ".agents/skills", ".claude", ".claude/skills")
 """What a workspace brings that takes effect."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.contracts import says_secret, texts_in
+from haft.lazy import regex
+from haft.values import dataclass
 
-_PLACE: Final = re.compile(r"\$\{env:([^}]*)\}")
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACE: Final = regex(r"\$\{env:([^}]*)\}")
+_NAME: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def has_placeholder(value: Any) -> bool:

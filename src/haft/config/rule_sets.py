@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from haft.contracts import NO_GRANTS
+from haft.values import dataclass, replace
 
 if TYPE_CHECKING:
     from haft.policy import Rule, RuleOrigin

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from haft.config.values import (
@@ -25,6 +24,7 @@ from haft.config.values import (
     whole,
 )
 from haft.contracts import Limits
+from haft.values import dataclass
 
 Narrowing = Literal[
     "lower",

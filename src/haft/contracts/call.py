@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from haft.contracts.decision import Decision
@@ -13,6 +12,7 @@ from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
 from haft.contracts.secrets import NO_SECRETS, Secrets
 from haft.contracts.walls import NO_GRANTS, Grants, Layer, Walls
+from haft.values import dataclass, field
 
 if TYPE_CHECKING:
     from haft.contracts.tool import Tool

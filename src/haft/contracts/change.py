@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from haft.values import dataclass
 
 ChangeType = Literal["create", "modify", "delete"]
 ChangeKind = Literal["file", "directory", "link", "other"]

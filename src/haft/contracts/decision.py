@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
 from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Profile, Walls
+from haft.values import dataclass, field
 
 Action = Literal["allow", "ask", "reject", "try", "delegate"]
 DecidedBy = Literal["rule", "person", "delegate", "nobody", "expiry"]

@@ -38,8 +38,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
+
+from haft.values import dataclass
 
 MOST_NAMED: Final = 5
 """Of those that somebody has to choose from."""

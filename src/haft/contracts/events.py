@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime
 import functools
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from haft.contracts.names import RunId
 from haft.contracts.states import Status
+from haft.values import dataclass, field
 
 EventType = Literal["status", "stdout", "stderr", "progress", "child", "outcome"]
 

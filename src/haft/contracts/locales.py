@@ -6,16 +6,17 @@ elsewhere. In C every byte stands for itself, which splits a line in the same pl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
+
+from haft.lazy import regex
 
 PLAIN_LOCALE: Final = "C.UTF-8"
 """Stands in for the locale of a host that has another encoding."""
 
-_NAME: Final = re.compile(r"LC_[A-Z]+|LANG|LOCPATH|LOCALE_ARCHIVE")
+_NAME: Final = regex(r"LC_[A-Z]+|LANG|LOCPATH|LOCALE_ARCHIVE")
 """The variables that choose a locale, or the files that define one."""
-_VALUE: Final = re.compile(r"(?:C|POSIX|[A-Za-z]{1,8}(?:_[A-Z]{2})?\.(?:utf|UTF)-?8(?:@[a-z]+)?)?")
+_VALUE: Final = regex(r"(?:C|POSIX|[A-Za-z]{1,8}(?:_[A-Z]{2})?\.(?:utf|UTF)-?8(?:@[a-z]+)?)?")
 """The locales that read UTF-8, or bytes; nothing chooses none. A name without an encoding has one that is not known."""
 _WHERE: Final = ("LOCPATH", "LOCALE_ARCHIVE")
 

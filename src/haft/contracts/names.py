@@ -13,13 +13,15 @@ import threading
 import time
 from typing import NewType
 
+from haft.lazy import regex
+
 ToolName = NewType("ToolName", str)
 RunId = NewType("RunId", str)
 ThreadId = NewType("ThreadId", str)
 HostId = NewType("HostId", str)
 
-TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-RUN_ID = re.compile(r"r_[0-9a-f]{24}")
+TOOL_NAME = regex(r"[A-Za-z0-9_-]{1,64}")
+RUN_ID = regex(r"r_[0-9a-f]{24}")
 
 
 def is_tool_name(text: str) -> bool:

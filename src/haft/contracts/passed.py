@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from haft.lazy import regex
 
 PASSED: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """What every call gets; `LC_*` too."""
@@ -19,5 +20,5 @@ WITH_NETWORK: Final = frozenset(
 )  # fmt: skip
 """Certificates, proxies and package indexes, in capitals: of use only with a network."""
 
-EVALUATED: Final = re.compile(r"PS[0124]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*")
+EVALUATED: Final = regex(r"PS[0124]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*")
 """Variables whose value the shell takes for commands, or by which it begins to."""

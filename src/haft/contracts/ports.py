@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal, Protocol
 
 from haft.contracts.limits import Limits
 from haft.contracts.names import RunId, ThreadId
 from haft.contracts.secrets import Secrets
 from haft.contracts.walls import NO_GRANTS, Grants, Layer
+from haft.values import dataclass, field
 
 Stream = Literal["stdout", "stderr"]
 

@@ -6,11 +6,11 @@ cancel, and the audit log names it. It proves nothing: whoever holds the service
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from haft.contracts.errors import BadUsage, NeedsPerson
 from haft.contracts.names import ThreadId
+from haft.values import dataclass, replace
 
 PrincipalKind = Literal["person", "agent", "sub-agent"]
 _KINDS: Final[tuple[str, ...]] = get_args(PrincipalKind)

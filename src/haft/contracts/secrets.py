@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, AnyStr, Final, Generic
 
+from haft.lazy import regex
+
 MARK: Final = "[secret removed by haft]"
 """What stands in place of a secret, everywhere."""
 SHORTEST: Final = 8
@@ -18,11 +20,11 @@ SHORTEST: Final = 8
 _CUT: Final = "…"
 """How haft marks that it cut a text: half of a secret may stand beside it."""
 
-_SAYS_SECRET: Final = re.compile(
+_SAYS_SECRET: Final = regex(
     r"PASSWORD|PASSWD|_PWD$"
     r"|(^|_)(TOKENS?|SECRETS?|PASSPHRASE|PASS|CREDENTIALS?|APIKEYS?|KEYS?|PAT|DSN|WEBHOOKS?|AUTHORIZATION|BEARER|COOKIE|JWT)(_|$)"
 )
-_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
+_CAMEL: Final = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 
 
 def says_secret(name: str) -> bool:

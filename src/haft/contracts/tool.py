@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from haft.contracts.change import Changes
@@ -11,6 +10,7 @@ from haft.contracts.errors import Failure
 from haft.contracts.names import ToolName
 from haft.contracts.ports import ToolContext
 from haft.contracts.walls import NO_GRANTS, Grants
+from haft.values import dataclass, field
 
 Kind = Literal["builtin", "amp-toolbox", "bash-plugin", "agent-studio", "mcp", "python", "cli"]
 """A tool's format."""

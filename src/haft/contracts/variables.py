@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from haft.contracts.passed import EVALUATED, PASSED, WITH_NETWORK
+from haft.lazy import regex
 
 NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 
@@ -23,7 +24,7 @@ _OF_SHELLS: Final = frozenset(
     )
 )  # fmt: skip
 """Shells set these themselves, or they change only how output looks."""
-_OF_HAFT: Final = re.compile(r"AGENT|AGENT_THREAD_ID|AGENT_TOOL_.*|AMP_THREAD_ID|TOOLBOX_ACTION")
+_OF_HAFT: Final = regex(r"AGENT|AGENT_THREAD_ID|AGENT_TOOL_.*|AMP_THREAD_ID|TOOLBOX_ACTION")
 
 MOST_NAMED: Final = 20
 LONGEST_TEXT: Final = 256_000
@@ -31,7 +32,7 @@ MOST_LINES: Final = 400
 LONGEST_LINE: Final = 2_000
 
 _Q = "[\"']"
-_READS: Final = re.compile(
+_READS: Final = regex(
     rf"environ(?:\.\w+)?\s*[\[(]\s*{_Q}({NAME}){_Q}"
     rf"|(?:(?i:getenv|lookupenv)|env::var(?:_os)?|env\.(?:get|has))\s*\(\s*{_Q}({NAME}){_Q}"
     rf"|\benv\??\.([A-Z_][A-Z0-9_]*)\b|\benv\s*\[\s*{_Q}({NAME}){_Q}"
@@ -40,15 +41,15 @@ _READS: Final = re.compile(
     rf"|\benvvar\s*=\s*{_Q}({NAME}){_Q}|\bprintenv\s+({NAME})"
 )
 """How Python, JavaScript, Ruby, Perl, PHP, Go, Rust and Lua read a variable."""
-_UNPACKED: Final = re.compile(r"\{([^{}]{1,2000})\}\s*=\s*(?:process|Bun|import\.meta)\.env\b")
-_EXPANDED: Final = re.compile(rf"\$\{{?[#!]?({NAME})|\s-[vnz]\s+[\"']?\$?\{{?({NAME})")
-_ASSIGNED: Final = re.compile(
+_UNPACKED: Final = regex(r"\{([^{}]{1,2000})\}\s*=\s*(?:process|Bun|import\.meta)\.env\b")
+_EXPANDED: Final = regex(rf"\$\{{?[#!]?({NAME})|\s-[vnz]\s+[\"']?\$?\{{?({NAME})")
+_ASSIGNED: Final = regex(
     rf"(?:^|[;&|({{]|\b(?:export|local|readonly|then|do|else)\b)\s*({NAME})=(?![\"']?\$\{{?\1\b)"
     rf"|\bfor\s+({NAME})\s+in\b|\bread\s+(?:-\w+\s+)*({NAME})",
     re.MULTILINE,
 )
-_WORD: Final = re.compile(rf"(?<![\w./-]){NAME}(?![\w/-])")
-_MISSED: Final = re.compile(
+_WORD: Final = regex(rf"(?<![\w./-]){NAME}(?![\w/-])")
+_MISSED: Final = regex(
     r"\brequired?\b|\bneeds?\b|\bmissing\b|\bmust\b|\bplease\b|\bexport\b|\bset\b|\bunset\b|\bunbound\b|\bundefined\b"
     r"|\bempty\b|\bno\b|\bnot\b|n't\b|\bwithout\b|\bskip|\bKeyError\b|\bkey not found\b|\bvariables?\b",
     re.IGNORECASE,

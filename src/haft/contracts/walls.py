@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from haft.values import dataclass, field
 
 Profile = Literal["none", "read-only", "workspace"]
 """`read-only` may write nothing but private scratch places, `workspace` also the workspace; both have no network."""

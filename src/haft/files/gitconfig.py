@@ -10,8 +10,9 @@ import os
 import stat
 import string
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from haft.values import dataclass
 
 KEPT: Final = frozenset({("user", "name"), ("user", "email"), ("init", "defaultbranch"), ("safe", "directory")})
 _MOST_BYTES: Final = 1_000_000

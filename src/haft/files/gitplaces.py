@@ -13,10 +13,11 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from haft.files.gitconfig import Setting, first_line, settings
+from haft.lazy import regex
+from haft.values import dataclass, field
 
 _LONGEST: Final = 1000
 _LONGEST_VALUE: Final = 16_000
@@ -45,10 +46,10 @@ _OF_REMOTES: Final = frozenset({"receivepack", "uploadpack", "vcs"})
 """What a remote may name besides addresses."""
 _ADDRESSES: Final = frozenset({"proxy", "pushurl", "url"})
 
-_BREAKS: Final = re.compile(r"[\s;|&()<>{}\"'`,=]+")
-_PUT_IN: Final = re.compile(r"^.*(?:\$\{?\w+\}?|[)}`])/(.+)$", re.DOTALL)
+_BREAKS: Final = regex(r"[\s;|&()<>{}\"'`,=]+")
+_PUT_IN: Final = regex(r"^.*(?:\$\{?\w+\}?|[)}`])/(.+)$", re.DOTALL)
 """A path whose beginning is put in when it runs: the top of the repository, mostly."""
-_HELPER: Final = re.compile(r"[A-Za-z0-9+.-]+::")
+_HELPER: Final = regex(r"[A-Za-z0-9+.-]+::")
 
 
 @dataclass(slots=True)

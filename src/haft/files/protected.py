@@ -7,11 +7,11 @@ places that git's configuration names.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Final
 
 from haft.files.gitplaces import places_of
+from haft.lazy import regex
 
 REASONS: Final = {
     "agents obey it": (
@@ -59,10 +59,10 @@ NAMES: Final = tuple(sorted(name for names in REASONS.values() for name in names
 
 ENDINGS: Final = {".code-workspace": "editors run what it says"}
 """Files that are protected by how their names end."""
-AREA: Final = re.compile(r"\.haft-\d+-[0-9a-f]{20}")
+AREA: Final = regex(r"\.haft-\d+-[0-9a-f]{20}")
 """What haft keeps beside a workspace that lies on another filesystem than its state: no call writes there."""
 
-_UNSEEN: Final = re.compile(
+_UNSEEN: Final = regex(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )

@@ -13,7 +13,6 @@ import contextlib
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 
 from haft.contracts import (
@@ -34,6 +33,7 @@ from haft.pipeline.foreign import Foreign
 from haft.pipeline.masking import as_shown
 from haft.pipeline.run import Run
 from haft.policy import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
+from haft.values import dataclass, replace
 
 T = TypeVar("T")
 Tell = Callable[[Call, Principal, str | None, ApprovalAnswer], None]

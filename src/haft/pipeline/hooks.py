@@ -8,11 +8,11 @@ failed, never for the failure.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any, Final
 
 from haft.contracts import Call, HaftError, Outcome, ToolContext, own_copy, revised
 from haft.pipeline.run import Run
+from haft.values import replace
 
 HOOK_SECONDS: Final = 5.0
 LONGEST_PREVIEW: Final = 500

@@ -7,7 +7,6 @@ what is shown of them is masked, so an answer that repeats what was shown means 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from haft.contracts import (
@@ -22,6 +21,7 @@ from haft.contracts import (
     revised,
     texts_in,
 )
+from haft.values import replace
 
 
 def masked_outcome(outcome: Outcome, secrets: Secrets) -> Outcome:

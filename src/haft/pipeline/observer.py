@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 
 from haft.contracts import Event
+from haft.values import replace
 
 MOST_TEXT = 1 << 20
 """Characters of output that may wait for one reader."""

@@ -7,11 +7,11 @@ another one closed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from haft.contracts import BadConfig
 from haft.policy.rules.names import check_name_pattern, name_fits
+from haft.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, Grants, HaftError, foreign_locale
@@ -32,6 +31,7 @@ from haft.policy.question import Explained, Question, Step
 from haft.policy.rules.matching import Question as Asked
 from haft.policy.rules.matching import endangered, first_match, raw_reject, rule_fits, speaks_of
 from haft.policy.rules.rule import Context, Rule
+from haft.values import dataclass, replace
 
 LONGEST_TOLD: Final = 100
 _STRICTNESS: Final[Mapping[Action, int]] = {"allow": 0, "try": 1, "ask": 2, "delegate": 3, "reject": 4}

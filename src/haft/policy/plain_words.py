@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from haft.files import ENDINGS, NAMES, folded
+from haft.lazy import regex
 
-SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_-]*")
+SCRIPT_NAME: Final = regex(r"[A-Za-z0-9][A-Za-z0-9:_-]*")
 _OBEYED: Final = frozenset(
     {
         *(name.partition("/")[0] for name in NAMES),
@@ -23,8 +24,8 @@ _OBEYED: Final = frozenset(
 )  # fmt: skip
 """What programs obey by themselves, or when the project is built and tested."""
 _OBEYED_ENDINGS: Final = (*ENDINGS, ".mk", ".pth")
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][\w.-]*[:+?!]*=")
-_FLAG: Final = re.compile(r"-[A-Za-z0-9]{1,4}|--[A-Za-z-]+")
+_ASSIGNMENT: Final = regex(r"[A-Za-z_][\w.-]*[:+?!]*=")
+_FLAG: Final = regex(r"-[A-Za-z0-9]{1,4}|--[A-Za-z-]+")
 _RUNS_CODE: Final = frozenset(
     {
         "black", "clang-format", "cmake", "eslint", "flake8", "gofmt", "isort", "jest", "make", "mocha", "mypy",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Grants, ToolSpec
+from haft.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from haft.contracts import EndedChild
+from haft.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from haft.contracts import (
@@ -33,6 +32,7 @@ from haft.processes.handle import Ending, Handle, Request, Starter
 from haft.processes.helper import Helper, HelperHandle
 from haft.processes.streams import Drain, Feed, pipe
 from haft.processes.views import shared
+from haft.values import dataclass
 
 QUIET_SECONDS = 0.25
 """How long a pipe that a stranger still holds may stay silent before we stop listening to it."""

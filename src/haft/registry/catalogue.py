@@ -8,7 +8,6 @@ tool may turn out broken later. Changes wake watchers; a slow one misses states 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from haft.contracts import (
@@ -24,6 +23,7 @@ from haft.contracts import (
     is_tool_name,
 )
 from haft.schema import shortened, validator_for
+from haft.values import dataclass, replace
 
 
 @dataclass(slots=True)

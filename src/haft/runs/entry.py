@@ -7,11 +7,11 @@ writing it again changes nothing. Secrets are taken out before it touches a disk
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from haft.contracts import KEPT_APART, OUTCOME_FORM, TERMINAL, Event, HostId, RunId, Status, iso_time
 from haft.storage import decode, encode
+from haft.values import dataclass
 
 NOT_ENDED = "the call has not ended: what it changes is known at its end"
 

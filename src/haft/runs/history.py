@@ -7,18 +7,18 @@ run the later counts, wherever it lies.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 from haft.contracts import AmbiguousRun, Event, RunId, StorageFailed, UnknownRun
 from haft.files import shown
+from haft.lazy import regex
 from haft.runs.entry import RunRecord
 from haft.runs.journal import journal_paths, journalled
 from haft.runs.kept import Frame, KeptReader, has_kept, kept_frames
 from haft.storage import Filter, StateHome, open_stores
+from haft.values import replace
 
 SHORTEST_NAME = 4
 MOST_NAMED = 6
@@ -30,7 +30,7 @@ LEAST_SHOWN = 13
 """`r_` and the eleven characters of a name that are its time."""
 
 
-_BARE: Final = re.compile(r"[0-9a-f]+")
+_BARE: Final = regex(r"[0-9a-f]+")
 
 
 class History:

@@ -15,10 +15,10 @@ import contextlib
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from haft.contracts import RunId, StorageFailed, Stream
+from haft.values import dataclass
 
 _FRAME = struct.Struct(">IdBI")
 _START = struct.Struct(">8sQ")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from haft.contracts import PROCESS_LIMITS
+from haft.values import dataclass, field
 
 TCP_SINCE, SCOPES_SINCE = 4, 6
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from haft.files import SECRETS
+from haft.lazy import regex
 
 FILES: Final = (
     ".aws/config", ".aws/credentials", ".azure/azureProfile.json", ".config/gh/hosts.yml",
@@ -20,7 +21,7 @@ FILES: Final = (
 
 _KEYS: Final = frozenset((".ssh", ".gnupg", ".password-store", "keyrings", ".keychain"))
 """Directories of private keys, wherever they lie."""
-_KEY: Final = re.compile(r"id_(?:rsa|dsa|ecdsa|ed25519|xmss)\w*|.+\.(?:pem|key|p12|pfx|kdbx|ppk)|ssh_host_\w+_key")
+_KEY: Final = regex(r"id_(?:rsa|dsa|ecdsa|ed25519|xmss)\w*|.+\.(?:pem|key|p12|pfx|kdbx|ppk)|ssh_host_\w+_key")
 
 _WITHOUT_A_NAME: Final = {
     r"unable to locate credentials|NoCredentialsError|could not load credentials from any": ".aws/credentials",
@@ -31,7 +32,7 @@ _WITHOUT_A_NAME: Final = {
     r"missing or incomplete configuration info|no configuration has been provided": ".kube/config",
 }  # fmt: skip
 """What programs say that do not name the file."""
-_COMPLAINT: Final = re.compile(
+_COMPLAINT: Final = regex(
     r"no such file|\bENOENT\b|not (?:found|exist|set|configured|readable|logged)|n't (?:found|exist|find|open|read)"
     r"|missing|unable|cannot|could not|failed|required|please|no credentials|create|run ",
     re.IGNORECASE,

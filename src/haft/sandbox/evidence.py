@@ -12,32 +12,33 @@ import os
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from haft.contracts import HaftError, LimitExceeded, Limits, Walled, Walls
 from haft.files import first_line
+from haft.lazy import regex
 from haft.sandbox.credentials import holds_private_keys, looked_for
 from haft.sandbox.network_signs import CURL_UNRESOLVED, NO_NETWORK, missed_network, sign_in
 from haft.sandbox.protected import protected_names
 from haft.sandbox.site import SYSTEM
 from haft.sandbox.toolchains import is_below
+from haft.values import dataclass
 
-_READ_ONLY: Final = re.compile(r"read-only file system", re.IGNORECASE)
-_NAMED: Final = re.compile(r"read-only file system: '([^']+)'", re.IGNORECASE)
+_READ_ONLY: Final = regex(r"read-only file system", re.IGNORECASE)
+_NAMED: Final = regex(r"read-only file system: '([^']+)'", re.IGNORECASE)
 """How Python names the file in an error."""
-_NO_REPOSITORY: Final = re.compile(r"not a git repository", re.IGNORECASE)
-_MISSING: Final = re.compile(r"no such file|\bENOENT\b|cannot find|not found", re.IGNORECASE)
-_TOO_LARGE: Final = re.compile(r"file too large|file size limit exceeded|\bEFBIG\b", re.IGNORECASE)
-_TOO_MANY_OPEN: Final = re.compile(r"too many open files|\bEMFILE\b", re.IGNORECASE)
-_PATH: Final = re.compile(r"(?<![\w.])(?:~|/)[^\s'\"`:;,()\[\]{}<>|&‘’“”]+")
-_BUSY: Final = re.compile(r"device or resource busy|\bEBUSY\b|invalid cross-device link", re.IGNORECASE)
-_NO_COMMAND: Final = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found")
+_NO_REPOSITORY: Final = regex(r"not a git repository", re.IGNORECASE)
+_MISSING: Final = regex(r"no such file|\bENOENT\b|cannot find|not found", re.IGNORECASE)
+_TOO_LARGE: Final = regex(r"file too large|file size limit exceeded|\bEFBIG\b", re.IGNORECASE)
+_TOO_MANY_OPEN: Final = regex(r"too many open files|\bEMFILE\b", re.IGNORECASE)
+_PATH: Final = regex(r"(?<![\w.])(?:~|/)[^\s'\"`:;,()\[\]{}<>|&‘’“”]+")
+_BUSY: Final = regex(r"device or resource busy|\bEBUSY\b|invalid cross-device link", re.IGNORECASE)
+_NO_COMMAND: Final = regex(r"(?:^|: )([\w.+-]+): (?:command )?not found")
 
-_SIGN: Final = re.compile(
+_SIGN: Final = regex(
     "|".join(each.pattern for each in (_READ_ONLY, NO_NETWORK, _BUSY, _NO_REPOSITORY, _MISSING)), re.IGNORECASE
 )
-_NO_PACKAGE: Final = re.compile(r"cannot find (?:module|package) ['\"`](?![./~])", re.IGNORECASE)
+_NO_PACKAGE: Final = regex(r"cannot find (?:module|package) ['\"`](?![./~])", re.IGNORECASE)
 SYSTEM_PLACES: Final = (*SYSTEM, "/var")
 CURL_FAILED: Final = "curl exited 6, which means that it could not resolve a host"
 ON_ENTRY: Final = " on the plugin's entry in `plugins`: its process outlives its calls"

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-NO_NETWORK: Final = re.compile(
+from haft.lazy import regex
+
+NO_NETWORK: Final = regex(
     r"could not resolve (?:host|hostname|proxy)|temporary failure in name resolution|name or service not known"
     r"|unable to resolve host|failed to connect to (?!127\.|localhost\b|\[?::1)\S+ port \d"
     r"|network is unreachable|getaddrinfo[ (:]+(?:EAI_|failed)|\bgaierror\b|\bNameResolutionError\b"
@@ -15,12 +17,10 @@ NO_NETWORK: Final = re.compile(
     r"|UnknownHostException|could not contact dns servers",
     re.IGNORECASE,
 )
-_VAGUE: Final = re.compile(
-    r"\bfetch failed\b|unable to connect\. is the computer able to access the url", re.IGNORECASE
-)
+_VAGUE: Final = regex(r"\bfetch failed\b|unable to connect\. is the computer able to access the url", re.IGNORECASE)
 """What Node and Bun say of any failed request: also of one that a server of this machine refused."""
-REFUSED: Final = re.compile(r"connection ?refused|\bECONNREFUSED\b|couldn't connect to server", re.IGNORECASE)
-_LOCAL_PORT: Final = re.compile(
+REFUSED: Final = regex(r"connection ?refused|\bECONNREFUSED\b|couldn't connect to server", re.IGNORECASE)
+_LOCAL_PORT: Final = regex(
     r"(?:\blocalhost|\b127(?:\.\d{1,3}){3}|\[?::1\]?)['\"]?(?::|,? ?port[ =:]{1,2})(\d{1,5})\b", re.IGNORECASE
 )
 _LISTENING: Final = "0A"

@@ -10,13 +10,13 @@ import os
 import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.files import CACHES as CACHES
 from haft.files import first_line, interpreter_of, known_to_git, secrets_of_root
 from haft.sandbox.environment import safe_path
 from haft.sandbox.toolchains import is_below, outermost, toolchains
+from haft.values import dataclass
 
 SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108
 TMP: Final = os.path.realpath("/tmp")  # noqa: S108  hidden, and each call or thread has its own

@@ -18,17 +18,18 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from haft.contracts import StartFailed
 from haft.files import measured, remove
+from haft.lazy import regex
+from haft.values import dataclass
 
 IDLE_SECONDS: Final = 86_400.0
 SWEEP_SECONDS: Final = 3_600.0
 MOST_LINES: Final = 400
-_MISSING: Final = re.compile(r"no such file|\bENOENT\b|cannot find|not found", re.IGNORECASE)
-_IN_TMP: Final = re.compile(r"(?<![\w.~/-])/tmp/+([\w+@%=-][\w.+@%=-]*)")
+_MISSING: Final = regex(r"no such file|\bENOENT\b|cannot find|not found", re.IGNORECASE)
+_IN_TMP: Final = regex(r"(?<![\w.~/-])/tmp/+([\w+@%=-][\w.+@%=-]*)")
 _GONE: Final = ".gone-"
 _SWEPT: Final = ".swept"
 

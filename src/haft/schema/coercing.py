@@ -8,14 +8,14 @@ not. Where several types are possible the JSON ones are tried first and the plai
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from haft.lazy import regex
 from haft.schema.text import expected, named, quoted, resolve
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
-_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_INTEGER: Final = regex(r"[+-]?[0-9]+")
+_NUMBER: Final = regex(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _ORDER: Final = ("null", "boolean", "integer", "number", "object", "array", "string")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, BinaryIO
 
 from haft.changes import (
@@ -34,6 +33,7 @@ from haft.files import elsewhere, shown
 from haft.runs import RunRecord
 from haft.sandbox import OWN_PLACES
 from haft.storage import Lease, StateHome, open_stores
+from haft.values import replace
 
 _log = logging.getLogger("haft")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Grants, Provenance
 from haft.sources.port import Told
+from haft.values import dataclass
 
 AT_ONCE: Final = 48
 FAIR_SECONDS: Final = 2.0

@@ -9,10 +9,10 @@ them, and `refresh` may.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from haft.contracts import NO_SECRETS, AskingLauncher, Definitions, Found, Grants, Listing, Secrets, ToolSpec
+from haft.values import dataclass
 
 if TYPE_CHECKING:
     from haft.contracts import SessionLauncher

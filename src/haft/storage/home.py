@@ -19,10 +19,10 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from haft.contracts import BadConfig, StorageFailed
+from haft.values import dataclass, field
 
 if TYPE_CHECKING:
     from haft.storage.ports.stores import Stores

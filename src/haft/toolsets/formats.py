@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from haft.contracts import NO_GRANTS, Grants, Listing, SessionLauncher
 from haft.sources.skills import Activations, Skills
 from haft.storage import KeptDefinitions, StateHome
+from haft.values import dataclass
 
 if TYPE_CHECKING:
     from haft.config import Config

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from haft.contracts import AskingLauncher, BadUsage, Found, Grants, ToolSpec
 from haft.sources.amp_toolbox import Candidate, Place, Separators, Toolboxes, as_found, candidate, standard_places
 from haft.toolsets.formats import Host, place_of
+from haft.values import replace
 
 if TYPE_CHECKING:
     from haft.sources import Target, Told

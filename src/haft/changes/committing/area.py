@@ -16,10 +16,10 @@ import hashlib
 import os
 import stat
 import sys
-from dataclasses import dataclass
 from typing import Final
 
 from haft.files import remove as remove
+from haft.values import dataclass
 
 UNFIT: Final = (
     "overlay",

@@ -10,7 +10,6 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Literal
 
 from haft.changes.committing.area import Area
@@ -22,6 +21,7 @@ from haft.changes.committing.opened import PASSING, Opened
 from haft.changes.committing.places import Tree, is_bound_by_modes, rename, set_mode
 from haft.changes.committing.steps import INSIDE, Ground, Interfered, Step, as_latin, from_latin
 from haft.files import sync_filesystem
+from haft.values import replace
 
 Mark = Literal["held", "commit"]
 

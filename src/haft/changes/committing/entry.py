@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from haft.contracts import ChangeKind
+from haft.values import dataclass, replace
 
 UNREADABLE: Final = "unreadable"
 """The digest of a file whose content may not be read: its size and times have to do."""

@@ -8,11 +8,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from haft.changes.committing.attributes import Unread, attributes_of
 from haft.changes.committing.entry import UNREADABLE, Entry, entry_from
 from haft.changes.committing.places import Tree, set_mode
+from haft.values import replace
 
 _CHUNK = 1 << 20
 

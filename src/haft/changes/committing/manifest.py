@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from haft.changes.committing.attributes import differing
 from haft.changes.committing.entry import Entry
 from haft.contracts import Change, Changes, ChangesState, Conflicting, Engine
 from haft.storage import decode, encode
+from haft.values import dataclass, field, replace
 
 MANIFEST = "manifest"
 TAKEN_BACK = "taken-back"

@@ -11,13 +11,13 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from haft.changes.committing.attributes import Unread, attributes_of, differing, set_attributes
 from haft.changes.committing.entry import Entry
 from haft.changes.committing.looking import look
 from haft.changes.committing.places import Tree, exchange, is_bound_by_modes, move_in, rename, set_mode, set_owner
+from haft.values import dataclass
 
 Verb = Literal["swap", "mode", "mkdir", "rmdir"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from haft.changes.committing.entry import Entry
 from haft.changes.committing.manifest import Altered
 from haft.changes.diff.legible import Open, content_of
+from haft.values import dataclass
 
 MOST_CANDIDATES: Final = 50
 LARGEST: Final = 256 * 1024

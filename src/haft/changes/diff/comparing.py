@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from haft.changes.committing.attributes import differing, names_in
@@ -17,6 +16,7 @@ from haft.changes.committing.entry import UNREADABLE, Entry
 from haft.changes.diff.legible import Content, Open, content_of, trouble_in_words
 from haft.changes.diff.patches import Hunks, git_mode, hunks, patch, quoted, replaced
 from haft.files import shown
+from haft.values import dataclass
 
 _SPECIAL: Final = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX | stat.S_IWOTH
 """Bits of a new file that a patch does not tell and a person wants to know."""

@@ -8,7 +8,6 @@ may lie in the workspace, among displaced originals or in the store, or be gone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, Literal
 
@@ -18,6 +17,7 @@ from haft.changes.diff.alike import edited_renames
 from haft.changes.diff.comparing import Compared, Side, compare
 from haft.contracts import Change
 from haft.files import shown
+from haft.values import dataclass
 
 Read = Callable[[Altered, Literal["before", "after"]], BinaryIO | None]
 """Content of a file, before or after; None: no longer kept."""

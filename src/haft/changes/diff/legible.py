@@ -6,11 +6,11 @@ Reads no more than it may show: of a large file only the beginning, to tell whet
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
 from haft.changes.committing.entry import UNREADABLE, Entry
 from haft.changes.diff.patches import lines_of
+from haft.values import dataclass
 
 LARGE: Final = 1_000_000
 MANY_LINES: Final = 20_000

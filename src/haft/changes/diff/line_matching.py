@@ -12,8 +12,9 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from haft.values import dataclass
 
 EFFORT: Final = 1_000_000
 """Steps that one pair of texts may cost, twice: some 1,400 lines inserted or deleted among lines that both have."""

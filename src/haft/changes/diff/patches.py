@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from haft.changes.committing.entry import Entry
 from haft.changes.diff.line_matching import Difference, differing, differing_middle
+from haft.lazy import regex
+from haft.values import dataclass
 
 CONTEXT: Final = 3
 """Lines shown around what differs."""
 
-_UNSAFE: Final = re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')
+_UNSAFE: Final = regex(rb'[\x00-\x1f"\\\x7f-\xff]')
 _LETTERS: Final = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 
 

@@ -10,7 +10,6 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, BinaryIO, Final
 
 from haft.changes.committing.area import identity, remove
@@ -23,6 +22,7 @@ from haft.changes.engines.scope import Scope, stopped_within
 from haft.changes.joining import Parts
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
 from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, Replaced, StorageFailed, Workspace
+from haft.values import replace
 
 NOT_ALL: Final = "it runs in this process, and may have changed other files by itself"
 

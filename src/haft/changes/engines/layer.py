@@ -13,7 +13,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from haft.changes.committing.attributes import Unread, attributes_of
@@ -22,6 +21,7 @@ from haft.changes.committing.entry import UNREADABLE, Entry, entry_from
 from haft.changes.committing.looking import look
 from haft.changes.committing.manifest import Altered
 from haft.changes.committing.places import Tree, set_mode
+from haft.values import dataclass, field
 
 LARGE: Final = 1_000_000
 DEEPEST: Final = 400

@@ -20,7 +20,6 @@ import os
 import stat
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from haft.changes.committing.area import remove
@@ -33,6 +32,7 @@ from haft.changes.engines.layer import mark_prefix
 from haft.changes.transactions import CONTAINED, Owner, Settled, Transactions
 from haft.contracts import Conflict, HaftError, ToolFailed
 from haft.files import shown
+from haft.values import dataclass, replace
 
 Finished = tuple[str, int, int]
 """A layer that nobody works in any more: its name, and which directory it is."""

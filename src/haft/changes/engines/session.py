@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 
 from haft.changes.committing.commit import remove_inside
 from haft.changes.committing.places import Tree
@@ -23,6 +22,7 @@ from haft.changes.threads import completed, to_the_end
 from haft.changes.transactions import Fate, Owner, Settled, Transactions
 from haft.contracts import HaftError, Layer, LayeredSession, StorageFailed, new_run_id
 from haft.files import shown
+from haft.values import dataclass
 
 MOST_HOLDERS = 10
 WHY = "its process wrote it between two calls"

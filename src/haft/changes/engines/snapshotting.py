@@ -11,7 +11,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final, Literal
 
 from haft.changes.between import Left, Watched, marked, unaccounted
@@ -31,6 +30,7 @@ from haft.changes.transactions import Fate, Owner, Settled, Transactions, unfini
 from haft.changes.undoing import Reversal, Waiting, linked_in
 from haft.contracts import Changes, HaftError, ToolFailed
 from haft.files import shown, sync_filesystem
+from haft.values import replace
 
 _WRITE_BACK: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs"})
 """File systems that write pages back, and notice when a page that is clean is written through a mapping."""

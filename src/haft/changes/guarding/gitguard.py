@@ -19,12 +19,13 @@ from haft.changes.guarding.grounds import Ground, Grounds
 from haft.changes.guarding.offence import A_LINK, Offence, is_gone, is_link
 from haft.changes.guarding.outlook import Outlook
 from haft.files import Malformed, Setting, folded, parsed, shown
+from haft.lazy import regex
 
 MOST_BYTES: Final = 256 * 1024
 """Longer configuration is not judged, and so not let pass."""
 _LONGEST_POINTER: Final = 4096
 _LONGEST_KEY: Final = 80
-_COMMAND: Final = re.compile(rb"^[ \t]*(?:exec|x)[ \t\r].*$", re.MULTILINE)
+_COMMAND: Final = regex(rb"^[ \t]*(?:exec|x)[ \t\r].*$", re.MULTILINE)
 _TODO: Final = ("git-rebase-todo", "todo")
 _OBEYED: Final = "git runs what it says"
 _ELSEWHERE: Final = "it says whose hooks and settings git obeys"

@@ -6,12 +6,12 @@ or a file outside of the working tree among them (measured). It checks names onl
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator
 from typing import Final
 
 from haft.files import folded
+from haft.lazy import regex
 
 MOST_BYTES: Final = 256 * 1024 * 1024
 
@@ -23,7 +23,7 @@ _EXTENDED: Final = 0x40
 _LENGTH: Final = 0x0FFF
 
 
-_PLAIN: Final = re.compile(rb"[!-\-0-}][ -.0-}]*(?:/[!-\-0-}][ -.0-}]*)*(?=\0)")
+_PLAIN: Final = regex(rb"[!-\-0-}][ -.0-}]*(?:/[!-\-0-}][ -.0-}]*)*(?=\0)")
 """Names of which no part can be anything special: nearly all, and told at once."""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from haft.files import Setting
+from haft.lazy import regex
 
 Free = Callable[[Setting], bool]
 
@@ -67,9 +68,9 @@ _UPDATES: Final = frozenset({"checkout", "merge", "none", "rebase"})
 """How a submodule may be brought up to date; git also takes a command."""
 _SCHEMES: Final = frozenset({"file", "ftp", "ftps", "git", "git+ssh", "http", "https", "ssh", "ssh+git"})
 """For any other, git runs a program of that name."""
-_HELPER: Final = re.compile(r"[A-Za-z0-9+.-]*::")
-_SCHEME: Final = re.compile(r"([A-Za-z0-9+.-]+)://([^/]*)")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_HELPER: Final = regex(r"[A-Za-z0-9+.-]*::")
+_SCHEME: Final = regex(r"([A-Za-z0-9+.-]+)://([^/]*)")
+_CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
 
 
 def offending(before: Iterable[Setting], after: Iterable[Setting], is_free: Free) -> Iterator[Setting]:

@@ -13,29 +13,30 @@ from collections.abc import Callable
 from typing import Final
 
 from haft.files import Setting
+from haft.lazy import regex
 
 STEPS: Final = frozenset({"rebase-apply", "rebase-merge", "sequencer"})
 """Directories in a git directory that hold such files."""
 
-_STRATEGY: Final = re.compile(r"(?:octopus|ort|ours|recursive|resolve|subtree)?")
+_STRATEGY: Final = regex(r"(?:octopus|ort|ours|recursive|resolve|subtree)?")
 """For any other, git runs a program of that name."""
-_STRATEGY_OPTION: Final = re.compile(
+_STRATEGY_OPTION: Final = regex(
     r"(?:--)?(?:diff-algorithm|find-renames|histogram|ignore-all-space|ignore-cr-at-eol|ignore-space-at-eol"
     r"|ignore-space-change|minimal|no-renames|no-renormalize|ours|patience|rename-threshold|renormalize|subtree|theirs)"
     r"(?:=[\w.%/+-]*)?"
 )
-_APPLY_OPTION: Final = re.compile(
+_APPLY_OPTION: Final = regex(
     r"-[Cp][0-9]+|--reject|--whitespace=[\w-]+|--ignore-(?:space-change|whitespace)|--(?:in|ex)clude=[\w.*?/+-]*"
     r"|--directory=(?!/|(?:.*/)?\.\.(?:/|$))[\w./+-]*"
 )
-_KEY: Final = re.compile(r"(?:[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?")
-_OBJECT: Final = re.compile(r"[0-9a-f]{40,64}")
+_KEY: Final = regex(r"(?:[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?")
+_OBJECT: Final = regex(r"[0-9a-f]{40,64}")
 _QUOTED: Final = r"'(?:[^'\0\n]|'\\[!']')*'"
-_AUTHOR: Final = re.compile(rf"(?:GIT_AUTHOR_(?:NAME|EMAIL|DATE)={_QUOTED}\n?)*")
-_PATHS: Final = re.compile(rf"(?: ?{_QUOTED})*")
-_BRANCH: Final = re.compile(r"[^-\x00-\x20\x7f][^\x00-\x20\x7f]*")
-_TERMS: Final = re.compile(r"\w[\w./-]*\n\w[\w./-]*")
-_KEPT: Final = re.compile(r"[0-9a-f]{40,64}(?:\.[0-9]+)?\t([^\0]+)")
+_AUTHOR: Final = regex(rf"(?:GIT_AUTHOR_(?:NAME|EMAIL|DATE)={_QUOTED}\n?)*")
+_PATHS: Final = regex(rf"(?: ?{_QUOTED})*")
+_BRANCH: Final = regex(r"[^-\x00-\x20\x7f][^\x00-\x20\x7f]*")
+_TERMS: Final = regex(r"\w[\w./-]*\n\w[\w./-]*")
+_KEPT: Final = regex(r"[0-9a-f]{40,64}(?:\.[0-9]+)?\t([^\0]+)")
 
 _OPTIONS: Final = frozenset({
     "allow-empty", "allow-empty-message", "allow-ff", "allow-rerere-auto", "default-msg-cleanup",

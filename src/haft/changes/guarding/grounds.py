@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from haft.changes.committing.manifest import Altered
@@ -24,6 +23,7 @@ from haft.changes.guarding.gitstates import AT_TOP, STEPS
 from haft.changes.guarding.naming import NAMED, Names, folded_path, is_area, why
 from haft.changes.guarding.outlook import Outlook, When
 from haft.files import NAMES, folded, of_everyone, places_of, shown
+from haft.values import dataclass, replace
 
 Kind = Literal["plain", "closed", "area", "git", "worktree", "modules", "worktrees", "hooks", "steps", "inside"]
 _STORES: Final = frozenset({"info", "logs", "objects", "refs"})

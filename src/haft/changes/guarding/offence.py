@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
 from haft.changes.committing.entry import UNREADABLE
 from haft.changes.committing.manifest import Altered
+from haft.values import dataclass
 
 Read = Callable[[Altered, Literal["before", "after"]], BinaryIO | None]
 """The content of a file before or after; None where it cannot be had."""

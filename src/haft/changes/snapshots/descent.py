@@ -15,10 +15,10 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Self
 
 from haft.changes.committing.attributes import Unread, attributes_of
+from haft.values import dataclass
 
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: a pipe put in the file's place between two steps must not hang us.

@@ -12,10 +12,10 @@ import json
 import os
 import zlib
 from array import array
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from haft.changes.snapshots.scanning import Stamp
+from haft.values import dataclass, field
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from haft.changes.committing.entry import UNREADABLE
 from haft.changes.snapshots.descent import Descent, Note, Swapped
 from haft.changes.snapshots.scanning import Stamp, is_racy, now, stamp_of
 from haft.contracts import ToolFailed
+from haft.values import dataclass
 
 Keep = Callable[[str, int, int], str]
 """What to do with the file at a path, given a descriptor and its size; the digest of what it holds."""

@@ -15,11 +15,11 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Final
 
 from haft.changes.snapshots.descent import Descent, Note, readable_attributes
 from haft.contracts import ToolFailed
+from haft.values import dataclass, field
 
 Stamp = tuple[int, ...]
 """Mode, inode, device, links, owner, group, size, mtime, ctime (both in nanoseconds): as long as it is the same, so is

@@ -9,12 +9,12 @@ import dataclasses
 import os
 import stat
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 from typing import Literal
 
 from haft.changes.committing.entry import UNREADABLE, Entry, entry_from
 from haft.changes.committing.manifest import Altered
 from haft.changes.snapshots.scanning import Stamp
+from haft.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

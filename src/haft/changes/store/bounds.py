@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from typing import Final
 
 from haft.changes.ledger import Ledger
+from haft.values import dataclass
 
 LOCK: Final = "tidying"
 """In the directory for all workspaces: the lock of a pass, and how far the list had come at the last one."""

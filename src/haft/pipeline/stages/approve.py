@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any, get_args
 
 from haft.contracts import (
@@ -37,6 +36,7 @@ from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
 from haft.policy import with_variables
 from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
+from haft.values import replace
 
 Agree = Callable[[Call, Mapping[str, Any] | None, str, str], Awaitable[None]]
 """Keeps that a person agreed to a call's tool as it is, and the rule that holds from now on, if any; by scope and by

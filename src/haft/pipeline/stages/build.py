@@ -7,7 +7,6 @@ something must be built, so the rest of the way is tried first, and taken again 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 from haft.contracts import Grants, NeedsBuild, Outcome, Rejected
@@ -15,6 +14,7 @@ from haft.pipeline.chain import Proceed
 from haft.pipeline.desk import Desk, request_of
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
+from haft.values import replace
 
 
 class ApproveBuild:

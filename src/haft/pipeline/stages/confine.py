@@ -7,7 +7,6 @@ host's own process has no walls, and its run says so; the commands that it start
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from haft.contracts import (
@@ -24,6 +23,7 @@ from haft.pipeline.confinement import Confinements, granted, is_alone
 from haft.pipeline.run import Run
 from haft.policy import finds_environment
 from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
+from haft.values import replace
 
 
 class Confine:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import replace
 
 from haft.changes import Coverage, to_the_end
 from haft.contracts import (
@@ -22,6 +21,7 @@ from haft.pipeline.chain import Proceed
 from haft.pipeline.desk import Desk, Given, request_of, told_of
 from haft.pipeline.run import Run
 from haft.pipeline.stages.transact import named
+from haft.values import replace
 
 
 class Settle:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from haft.contracts import (
     PROCESS_LIMITS,
@@ -28,6 +27,7 @@ from haft.pipeline.hooks import explained
 from haft.pipeline.run import Run
 from haft.pipeline.shown import Keeping, ShownOutput
 from haft.sandbox import Sandbox
+from haft.values import replace
 
 Keep = Callable[[RunId], Keeping]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 from haft.changes import (
     ChangesTool,
@@ -30,6 +29,7 @@ from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements, granted, hosting_of
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
+from haft.values import replace
 
 REMOTE = Changes(complete=False, reason="it runs elsewhere: what it changes is not tracked")
 OUTSIDE = "a command of it ran outside of the layer that was to take in its changes"

@@ -17,8 +17,9 @@ must lie inside the workspace, links resolved). Abbreviated long options are not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from haft.values import dataclass, field
 
 Operands = Literal["paths", "words", "none", "pattern-paths"]
 """`pattern-paths`: the first operand is a pattern, unless an option of `patterns` gave one; the rest are paths."""

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import Final
 
+from haft.lazy import regex
+from haft.values import dataclass, field, replace
+
 _MOST_DIRECTORIES: Final = 8
-_SIMPLE: Final = re.compile(r"[a-z][a-z0-9]{0,20}(?:_[a-z0-9]{1,20}){0,5}")
+_SIMPLE: Final = regex(r"[a-z][a-z0-9]{0,20}(?:_[a-z0-9]{1,20}){0,5}")
 _UPPER: Final = frozenset(("COUNT", "DIR", "FILE", "FILES", "LINE", "LINES_FOUND", "PATTERN", "RESULT", "TOTAL"))
-_MATTERS: Final = re.compile(r"(?:npm|pip|git|node|bash|uv|yarn)_.*|.*_proxy|histchars|auto_resume")
+_MATTERS: Final = regex(r"(?:npm|pip|git|node|bash|uv|yarn)_.*|.*_proxy|histchars|auto_resume")
 _BEFORE: Final = frozenset(("LC_ALL", "LANG", "TZ", "NO_COLOR", "COLUMNS", "LC_CTYPE", "LC_COLLATE", "FORCE_COLOR"))
-_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
-_VALUE: Final = re.compile(r"[A-Za-z0-9_.@+-]*")
+_INTEGER: Final = regex(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
+_VALUE: Final = regex(r"[A-Za-z0-9_.@+-]*")
 
 
 @dataclass(frozen=True, slots=True)

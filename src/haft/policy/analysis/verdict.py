@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from haft.contracts import EVALUATED as EVALUATED
+from haft.values import dataclass
 
 PartKind = Literal["command", "redirection", "syntax"]
 

@@ -11,13 +11,13 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.contracts import ToolSpec
 from haft.files import activated_in, deciding_files, programs_of, state_of
 from haft.policy.approval.pins import Pin, difference, held_file
 from haft.storage import encode
+from haft.values import dataclass
 
 ENVIRONMENT: Final = "environment:"
 """What it is kept under among definitions: no tool can have that name."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from haft.policy.rules.reading import rules_from
 from haft.policy.rules.rule import Rule
 from haft.storage import Connection, KeptRule
+from haft.values import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

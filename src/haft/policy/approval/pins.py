@@ -13,12 +13,12 @@ import hashlib
 import os
 import stat
 import time
-from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.contracts import ToolSpec
 from haft.policy.approval.sourced import Loaded, loaded_by
 from haft.storage import Connection, KeptPin, encode
+from haft.values import dataclass
 
 LARGEST_SHOWN: Final = 256_000
 """Bytes of one file whose text is kept."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from haft.policy.analysis.verdict import Danger, Part
@@ -11,6 +10,7 @@ from haft.policy.rules.commands import occurs, part_fits, subject
 from haft.policy.rules.names import name_fits
 from haft.policy.rules.patterns import told, value_fits
 from haft.policy.rules.rule import Context, Rule
+from haft.values import dataclass, field
 
 NARROWING: Final = ("reject", "ask", "delegate")
 """Actions whose rules hold for a path by either of its names: the one that was written, and where it leads."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final, get_args
 
 from haft.contracts import Kind, near_miss
+from haft.lazy import regex
 from haft.policy.rules.patterns import glob_fits
 
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
@@ -14,7 +14,7 @@ KINDS: Final[tuple[str, ...]] = get_args(Kind)
 
 MOST: Final = 64
 """Characters of a name."""
-_NAME: Final = re.compile(r"[A-Za-z0-9_*-]+")
+_NAME: Final = regex(r"[A-Za-z0-9_*-]+")
 
 
 def name_fits(pattern: str, name: str, kind: str) -> bool:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from haft.lazy import regex
+
 SIZE_LIMIT: Final = 1_000_000
 """Of a compiled regular expression, in bytes."""
-_ESCAPED_OR_STAR: Final = re.compile(r"\\([\\*/])|(\*)")
+_ESCAPED_OR_STAR: Final = regex(r"\\([\\*/])|(\*)")
 
 
 def is_regex(pattern: str) -> bool:

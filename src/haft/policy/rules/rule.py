@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from haft.contracts import NO_GRANTS, Action, Grants
 from haft.policy.analysis.verdict import Danger
+from haft.values import dataclass, field
 
 RuleOrigin = Literal["workspace", "user", "remembered", "caller"]
 Context = Literal["thread", "subagent"]

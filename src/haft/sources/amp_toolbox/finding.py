@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from haft.contracts import Provenance
 from haft.files import leads_inside, lies_inside
 from haft.sources.identity import identity_of
+from haft.values import dataclass, replace
 
 MOST_FILES: Final = 2_000
 """Of one directory. A folder of programs is no toolbox."""

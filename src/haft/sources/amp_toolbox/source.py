@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Found, Grants, State, ToolName, ToolSpec
@@ -12,6 +11,7 @@ from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, registered_nam
 from haft.sources.answers import Granted, Known, nothing
 from haft.sources.asked import AskedSource
 from haft.sources.surrounding import surroundings
+from haft.values import dataclass, field
 
 if TYPE_CHECKING:
     from haft.sources.amp_toolbox.exports import Export, Origins

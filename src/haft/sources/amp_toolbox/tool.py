@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.contracts import (
@@ -20,6 +19,7 @@ from haft.contracts import (
 )
 from haft.sources.amp_toolbox.finding import Candidate, own_files
 from haft.sources.identity import identity_at
+from haft.values import dataclass
 
 PREFIX: Final = "tb__"
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
 from haft.contracts import BadUsage, Definitions, near_miss
 from haft.sources.skills.skill import LARGEST_TEXT, SKILL_FILE, Skill, SkillProvenance, lies_in, real_path
+from haft.values import replace
 
 SHIPPED: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shipped")
 WORKSPACE_PLACE: Final = ".agents/skills"

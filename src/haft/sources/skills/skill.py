@@ -6,11 +6,11 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from haft.contracts import CallError
+from haft.values import dataclass
 
 if TYPE_CHECKING:
     from haft.sources.skills.own_files import OwnFiles

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from haft.contracts import HostId, Principal, PrincipalKind, RunId, ThreadId
 from haft.storage.encoding import encode
+from haft.values import dataclass
 
 
 def digest_of(value: Any) -> str:

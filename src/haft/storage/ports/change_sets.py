@@ -5,10 +5,10 @@ from them after a crash."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from haft.contracts import AmbiguousRun, ChangesState, UnknownRun
+from haft.values import dataclass
 
 Verb = Literal["call", "undo", "redo"]
 

@@ -8,10 +8,10 @@ A document is `{"record": …, "rest": …}`, one line of JSON; `runs/entry.py` 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from haft.contracts import Event, HostId, RunId
+from haft.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

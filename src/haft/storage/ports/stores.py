@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from haft.storage.ports.approvals import ApprovalStore
@@ -11,6 +10,7 @@ from haft.storage.ports.change_sets import Ledger
 from haft.storage.ports.leases import Lease, Leases
 from haft.storage.ports.remembered import PinStore, RuleStore
 from haft.storage.ports.runs import RunStore
+from haft.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Any, Final
 
 import click
+
+from haft.values import dataclass
 
 
 @dataclass(slots=True)

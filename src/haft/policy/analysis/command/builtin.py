@@ -6,10 +6,10 @@ These have no entry in the tables, because what they do depends on, or changes, 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope, is_harmless_name
 from haft.policy.analysis.tree.places import Places
@@ -22,8 +22,8 @@ _TEXT_TESTS: Final = frozenset(("-z", "-n"))
 _TEXT_COMPARISONS: Final = frozenset(("=", "==", "!=", "<", ">"))
 _NUMBER_COMPARISONS: Final = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
 _FILE_COMPARISONS: Final = frozenset(("-nt", "-ot", "-ef"))
-_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
-_STRICT: Final = re.compile(r"[-+](?:[eu]+|[eu]*(o))")
+_NUMBER: Final = regex(r"-?[0-9]{1,18}")
+_STRICT: Final = regex(r"[-+](?:[eu]+|[eu]*(o))")
 _UNSURE: Final = "where the line then is cannot be told"
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.command.wrapping import INTERPRETERS, SHELLS, behind, is_interpreter
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.tree.places import Places
 from haft.policy.analysis.verdict import DANGERS, Danger
+from haft.values import dataclass
 
 _MOST_WRAPPERS: Final = 6
-_FORMATS: Final = re.compile(
+_FORMATS: Final = regex(
     r"mkfs(?:\..+)?|mke2fs|mkswap|fdisk|sfdisk|cfdisk|gdisk|sgdisk|parted|wipefs|format|newfs|blkdiscard|shred-device"
     r"|cryptsetup|pvcreate|vgremove|lvremove|zpool|mdadm"
 )
@@ -40,13 +41,13 @@ _ALL_OPERANDS: Final = frozenset((
 DELETING: Final = frozenset(("rm", "rmdir", "unlink", "shred"))
 """Programs that delete a tree where they are started on all of its files."""
 _LAST_OPERAND: Final = frozenset(("cp", "install", "ln", "rsync", "scp"))
-_HOME: Final = re.compile(r"\$\{?HOME\}?|~(?=/|$)")
-_DEVICE: Final = re.compile(
+_HOME: Final = regex(r"\$\{?HOME\}?|~(?=/|$)")
+_DEVICE: Final = regex(
     r"/dev/(?:[shv]d[a-z]|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|loop[0-9]|md[0-9]|mem|kmem|port|sr[0-9]|nbd)"
 )
-_FORKING: Final = re.compile(r"\bfork\b.*\bwhile\b|\bwhile\b.*\bfork\b|os\.fork", re.DOTALL)
-_CODE: Final = re.compile(r"-[A-Za-z]*[ce]|--eval|--exec|-p|-r|--command")
-DELETES_IN_CODE: Final = re.compile(
+_FORKING: Final = regex(r"\bfork\b.*\bwhile\b|\bwhile\b.*\bfork\b|os\.fork", re.DOTALL)
+_CODE: Final = regex(r"-[A-Za-z]*[ce]|--eval|--exec|-p|-r|--command")
+DELETES_IN_CODE: Final = regex(
     r"shutil\.rmtree|\brmtree\s*\(|import[^;\n]*\brmtree\b|rmSync|rimraf|rm_rf|remove_tree|FileUtils\.rm_r"
     r"|FileUtils\.remove_(?:dir|entry)|\brm(?:dir)?(?:Sync)?\([^;]*\brecursive\b"
 )

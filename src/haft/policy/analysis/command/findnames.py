@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.tree.matching import Test, matcher
 
@@ -22,8 +23,8 @@ _BARE: Final = frozenset((
     "-print", "-print0",
 ))  # fmt: skip
 _PRINTS: Final = ("-print", "-print0")
-_ROOT: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./@+=,-]*")
-_PATTERN: Final = re.compile(r"[A-Za-z0-9_.*?+@=,-]+")
+_ROOT: Final = regex(r"[A-Za-z0-9_./][A-Za-z0-9_./@+=,-]*")
+_PATTERN: Final = regex(r"[A-Za-z0-9_.*?+@=,-]+")
 _DEEPEST: Final = 20
 
 

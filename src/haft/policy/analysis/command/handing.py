@@ -5,19 +5,19 @@ Where the names are not known, it is judged with words that may be anything: few
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.command import findnames
 from haft.policy.analysis.command.listings import Listing
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.tree.matching import Test
+from haft.values import dataclass, replace
 
-_NUMBER: Final = re.compile(r"[1-9][0-9]{0,4}")
-_ATTACHED: Final = re.compile(r"-([nPL])([1-9][0-9]{0,4})")
-_FLAGS: Final = re.compile(r"-[0rtx]+|--null|--no-run-if-empty|--verbose|--exit")
-_SIGN: Final = re.compile(r"\{\}|[%@]|F|FILE")
+_NUMBER: Final = regex(r"[1-9][0-9]{0,4}")
+_ATTACHED: Final = regex(r"-([nPL])([1-9][0-9]{0,4})")
+_FLAGS: Final = regex(r"-[0rtx]+|--null|--no-run-if-empty|--verbose|--exit")
+_SIGN: Final = regex(r"\{\}|[%@]|F|FILE")
 _LINES: Final = ("\\n", "\n")
 _MOST_EXECS: Final = 4
 _MOST_SIGNS: Final = 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from haft.policy.analysis.command.builtin import BUILTINS, why_not_inside, why_not_read
@@ -18,6 +17,7 @@ from haft.policy.analysis.text.source import RESERVED
 from haft.policy.analysis.tree.gitfiles import why_not_git
 from haft.policy.analysis.tree.places import Places
 from haft.policy.analysis.tree.survey import Surveyor
+from haft.values import dataclass
 
 _MOST_WRAPPERS: Final = 4
 _NO_PROGRAMS: Final = frozenset(("time", "command", "builtin"))

@@ -9,14 +9,15 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from haft.lazy import regex
 from haft.policy.analysis.command import findnames
 from haft.policy.analysis.command.options import Unlisted, taken_apart
 from haft.policy.analysis.program import Argument, Invocation, Program
 from haft.policy.analysis.tree.matching import Test
 from haft.policy.analysis.tree.survey import Surveyor, is_one_line, is_one_word
+from haft.values import dataclass
 
 _MOST_NAMES: Final = 4_000
 
@@ -195,8 +196,8 @@ _PRODUCERS: Final[dict[str, Producer]] = {
     "fdfind": Lister._fd,
     "git": Lister._git,
 }
-_UNQUOTED: Final = re.compile(r"[ !#-\[\]-~]+")
-_PATHSPEC: Final = re.compile(r"[A-Za-z0-9_.*][A-Za-z0-9_.*/-]*")
+_UNQUOTED: Final = regex(r"[ !#-\[\]-~]+")
+_PATHSPEC: Final = regex(r"[A-Za-z0-9_.*][A-Za-z0-9_.*/-]*")
 
 
 def _texts(invocation: Invocation, skip: int = 0) -> list[str] | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.command.builtin import why_not_inside
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.tree.places import Places
 
-_PUT_TOGETHER: Final = re.compile(r"[{$`]")
-_SHORT: Final = re.compile(r"-[1aAcCdfFgGhiklmnNopqQrsStuUvxX]+")
+_PUT_TOGETHER: Final = regex(r"[{$`]")
+_SHORT: Final = regex(r"-[1aAcCdfFgGhiklmnNopqQrsStuUvxX]+")
 
 
 def lists_names(arguments: list[Argument]) -> bool:

@@ -7,18 +7,18 @@ whoever asked.
 from __future__ import annotations
 
 import functools
-import re
-from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Argument, Invocation, Program
+from haft.values import dataclass, field
 
 ValueKind = Literal["word", "number", "path"]
 
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?[A-Za-z]{0,3}")
-_NUMBER_OPTION: Final = re.compile(r"-[0-9]+")
-_ATTACHED: Final = re.compile(r"(--[A-Za-z][A-Za-z-]*)=")
-_FORM: Final = re.compile(r"(--?[^\s=\[]+)(?:(\[)?=([a-z]+)\]?)?")
+_NUMBER: Final = regex(r"[+-]?[0-9]+(?:\.[0-9]+)?[A-Za-z]{0,3}")
+_NUMBER_OPTION: Final = regex(r"-[0-9]+")
+_ATTACHED: Final = regex(r"(--[A-Za-z][A-Za-z-]*)=")
+_FORM: Final = regex(r"(--?[^\s=\[]+)(?:(\[)?=([a-z]+)\]?)?")
 
 
 class Unlisted(Exception):

@@ -13,13 +13,14 @@ import itertools
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.command.dangers import DELETES_IN_CODE, DELETING, DangerFinder, deletes_trees
 from haft.policy.analysis.command.wrapping import SHELLS, behind, is_interpreter, starts_commands
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.verdict import DANGERS, EVALUATED, Danger
+from haft.values import dataclass
 
 EVERY: Final[frozenset[Danger]] = frozenset(DANGERS)
 _MOST_WRAPPERS: Final = 6
@@ -39,25 +40,25 @@ _READS_INPUT: Final = frozenset(
     ("at", "batch", "crontab", "su", "sudo", "doas", "chroot", "newgrp", "nsenter", "unshare")
 )
 """Programs that take their input for commands, where they are given none."""
-_INPUT: Final = re.compile(r"/dev/stdin|/dev/fd/[0-9]+|/proc/[^/]+/fd/[0-9]+")
+_INPUT: Final = regex(r"/dev/stdin|/dev/fd/[0-9]+|/proc/[^/]+/fd/[0-9]+")
 _RENAMES: Final = frozenset(("eval", "let", "alias", "hash", "coproc"))
 """Commands of the shell after which, or by which, something runs that stands nowhere as a command."""
 _EDITORS: Final = frozenset((
     "awk", "gawk", "mawk", "nawk", "sed", "gsed", "vi", "vim", "nvim", "ex", "ed", "emacs", "gdb",
 ))  # fmt: skip
 """Programs with a language of their own in which others can be started."""
-_COMMAND_IN_CODE: Final = re.compile(r"(?:(?<![-\w])|^-[A-Za-z])rm\b[^;|&]*?[\s'\",]-(?:[A-Za-z]*[rR]|-recursive)")
-_RUN_BY_OTHERS: Final = re.compile(
+_COMMAND_IN_CODE: Final = regex(r"(?:(?<![-\w])|^-[A-Za-z])rm\b[^;|&]*?[\s'\",]-(?:[A-Za-z]*[rR]|-recursive)")
+_RUN_BY_OTHERS: Final = regex(
     r"(?:GIT_|MAN)?(?:PAGER|EDITOR)|VISUAL|BROWSER|GIT_(?:SSH|SSH_COMMAND|EXTERNAL_DIFF|SEQUENCE_EDITOR|ASKPASS)"
     r"|GIT_PROXY_COMMAND|(?:SSH|SUDO)_ASKPASS|SUDO_EDITOR|LESSOPEN|LESSCLOSE|RSYNC_RSH"
 )
 """Variables whose value another program takes for a command."""
 _DECLARES: Final = frozenset(("declare", "typeset", "local", "export", "readonly", "unset"))
-_DIGITS: Final = re.compile(r"-?[0-9]*")
-_WORD: Final = re.compile(r"\w*", re.ASCII)
-_QUOTED_ARRAY: Final = re.compile(r"\w+\+?=\(.*[$`]", re.DOTALL)
-_OPEN_SUBSCRIPT: Final = re.compile(r"[\"']?\w+\[[^\]]*[$`]")
-_SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
+_DIGITS: Final = regex(r"-?[0-9]*")
+_WORD: Final = regex(r"\w*", re.ASCII)
+_QUOTED_ARRAY: Final = regex(r"\w+\+?=\(.*[$`]", re.DOTALL)
+_OPEN_SUBSCRIPT: Final = regex(r"[\"']?\w+\[[^\]]*[$`]")
+_SUBSCRIPT: Final = regex(r"\[[^\]]*(?:\$\(|`)")
 _TAKES_TEXT: Final = frozenset((
     "echo", "printf", "test", "[", "read", "cat", "tee", "grep", "egrep", "fgrep", "rg", "ag", "ack", "jq", "curl",
     "gh", "glab", "hg", "svn", "jj", "notify-send",
@@ -65,11 +66,11 @@ _TAKES_TEXT: Final = frozenset((
 """Programs for which a command in a word is only text."""
 _GIT_TAKES_TEXT: Final = frozenset(("commit", "tag", "notes", "merge", "stash", "log", "show", "shortlog", "branch"))
 _GIT_WITH_VALUE: Final = frozenset(("-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
-_SUBSTITUTION: Final = re.compile(r"\$\(|`|\$\{")
-_RUNS_COMMANDS: Final = re.compile(r"\[|@[A-Za-z]|\$\{!|\$\(\(|\$\{\w+:(?![-+=?])", re.ASCII)
-_LINE: Final = re.compile(r"[\s$`]")
-_OPTION: Final = re.compile(r"--[a-z-]+=|-[A-Za-z]*?c(?=\S)")
-_SPLIT: Final = re.compile(r"-[iv0]*S|--s[a-z-]*=?")
+_SUBSTITUTION: Final = regex(r"\$\(|`|\$\{")
+_RUNS_COMMANDS: Final = regex(r"\[|@[A-Za-z]|\$\{!|\$\(\(|\$\{\w+:(?![-+=?])", re.ASCII)
+_LINE: Final = regex(r"[\s$`]")
+_OPTION: Final = regex(r"--[a-z-]+=|-[A-Za-z]*?c(?=\S)")
+_SPLIT: Final = regex(r"-[iv0]*S|--s[a-z-]*=?")
 _STARTS: Final = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 _OPTIONS: Final = tuple(map(Argument, ("-r", "-i", "-delete", "--delete", "clean", "-f", "u+s", "stop", "-9", "-1")))
 """Words that make known programs dangerous: with them it is tried what an unknown word may do."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Argument
 
-_OF_THE_SHELL: Final = re.compile(
+_OF_THE_SHELL: Final = regex(
     r"_|(?:BASH|PROMPT|HIST|COMP_|PS[0-9]).*|DIRSTACK|FUNCNAME|REPLY|MAPFILE|OPTARG|OLDPWD", re.DOTALL
 )
-_NAME: Final = re.compile(r"\$\{#?([A-Za-z_][A-Za-z0-9_]*).*", re.DOTALL)
+_NAME: Final = regex(r"\$\{#?([A-Za-z_][A-Za-z0-9_]*).*", re.DOTALL)
 _PRINTERS: Final = frozenset((
     "arch", "basename", "dirname", "echo", "expr", "hostname", "id", "nproc", "printf", "seq", "uname", "uptime", "wc",
     "whoami",
@@ -18,19 +19,19 @@ _PRINTERS: Final = frozenset((
 """Programs that print numbers, names of the system, and the words that they are given."""
 _SUMS: Final = frozenset(("cksum", "md5sum", "sha1sum", "sha256sum", "sum", "factor"))
 _FILTERS: Final = {
-    "head": re.compile(r"(?:-[0-9]+|-[nc]\0?[0-9]+)?"),
-    "tail": re.compile(r"(?:-[0-9]+|-[nc]\0?[+-]?[0-9]+)?"),
-    "sort": re.compile(r"(?:-[rnufVh]+\0?)*"),
-    "uniq": re.compile(r"(?:-[cud]+\0?)*"),
-    "cut": re.compile(r"(?:-d\0?[^\0-]\0|-f\0?[0-9,-]+|-c\0?[0-9,-]+)+"),
-    "tac": re.compile(""),
-    "rev": re.compile(""),
-    "cat": re.compile(""),
-    "grep": re.compile(r"(?:-[viEowFP]+\0)*[^\0-][^\0]*"),
+    "head": regex(r"(?:-[0-9]+|-[nc]\0?[0-9]+)?"),
+    "tail": regex(r"(?:-[0-9]+|-[nc]\0?[+-]?[0-9]+)?"),
+    "sort": regex(r"(?:-[rnufVh]+\0?)*"),
+    "uniq": regex(r"(?:-[cud]+\0?)*"),
+    "cut": regex(r"(?:-d\0?[^\0-]\0|-f\0?[0-9,-]+|-c\0?[0-9,-]+)+"),
+    "tac": regex(""),
+    "rev": regex(""),
+    "cat": regex(""),
+    "grep": regex(r"(?:-[viEowFP]+\0)*[^\0-][^\0]*"),
 }
 """Programs that print parts of what they are fed, with the words for that, a NUL between them."""
-_COUNT: Final = re.compile(r"(?:-[viEowFP]*c[viEowFP]*\0)(?:-[viEowFP]+\0)*[^\0-].*", re.DOTALL)
-_GIT: Final = re.compile(
+_COUNT: Final = regex(r"(?:-[viEowFP]*c[viEowFP]*\0)(?:-[viEowFP]+\0)*[^\0-].*", re.DOTALL)
+_GIT: Final = regex(
     r"rev-parse(?: (?:--short(?:=[0-9]+)?|--abbrev-ref|--verify|-q|[A-Za-z0-9_./~^@{}][A-Za-z0-9_./~^@{}-]*))+"
     r"|rev-list --count [A-Za-z0-9_./~^][A-Za-z0-9_./~^-]*|branch --show-current"
     r"|merge-base(?: [A-Za-z0-9_./~^][A-Za-z0-9_./~^-]*){2}|describe(?: --(?:tags|always|all|abbrev=[0-9]+))*"

@@ -10,15 +10,16 @@ import itertools
 import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import is_harmless_before
 
-_DURATION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
-_NUMBER: Final = re.compile(r"-?[0-9]+")
-_LESS: Final = re.compile(r"-[0-9]+")
-_SIGNAL: Final = re.compile(r"[A-Z]{2,8}[0-9]?|[0-9]{1,2}")
+_DURATION: Final = regex(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
+_NUMBER: Final = regex(r"-?[0-9]+")
+_LESS: Final = regex(r"-[0-9]+")
+_SIGNAL: Final = regex(r"[A-Z]{2,8}[0-9]?|[0-9]{1,2}")
 _TIMEOUT: Final = {"--preserve-status": None, "--foreground": None, "-k": _DURATION, "-s": _SIGNAL}
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_ASSIGNMENT: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 _WITH_VALUE: Final = {
     "sudo": "-u -g -h -p -C -D -R -T -U --user --group --host --prompt --chdir --chroot",
@@ -68,7 +69,7 @@ _RUNNERS: Final = {
 }
 """Programs that start what follows a word of theirs, read as if its options were those of `npx`."""
 SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh"))
-INTERPRETERS: Final = re.compile(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh|Rscript)[0-9.]*")
+INTERPRETERS: Final = regex(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh|Rscript)[0-9.]*")
 
 
 def unwrapped(name: str, arguments: list[Argument]) -> list[Argument] | str | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from haft.lazy import regex
 from haft.policy.analysis.command.builtin import simple_test
 from haft.policy.analysis.command.judging import Judgement
 from haft.policy.analysis.line.commands import Commands, tests_unknown_name
@@ -17,7 +17,7 @@ from haft.policy.analysis.text.words import EXPANSIONS, Word, WordReader, outerm
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_JOIN: Final = re.compile(r"&&|\|\|")
+_JOIN: Final = regex(r"&&|\|\|")
 _UNCLEAR: Final = "a test that is not looked into"
 
 

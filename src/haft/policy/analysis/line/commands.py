@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from haft.lazy import regex
 from haft.policy.analysis.command.dangers import DangerFinder, Dangers, ordered
 from haft.policy.analysis.command.handing import xargs
 from haft.policy.analysis.command.judging import Judge, Judgement, only
@@ -30,14 +30,15 @@ from haft.policy.analysis.text.pipes import stages_before, stages_of
 from haft.policy.analysis.text.source import RESERVED, Source, shown
 from haft.policy.analysis.text.words import Word, WordReader, is_name, outermost, value_of, word_at
 from haft.policy.analysis.verdict import DANGERS, Danger, Part
+from haft.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_LEFT_ALONE: Final = re.compile(r"'|^(?:\"\w+\+?=|\w+\+?=\")\(")
-_QUOTES: Final = re.compile(r"[\"'\\]")
-_OPEN_ITEM: Final = re.compile(r"=\((?:.*\s)?\[[^\]\s]*[$`][^=]*\]\+?=", re.DOTALL)
-_COUNTER: Final = re.compile(r"\w+\[\$?\{?(\w+)\}?\]", re.ASCII)
+_LEFT_ALONE: Final = regex(r"'|^(?:\"\w+\+?=|\w+\+?=\")\(")
+_QUOTES: Final = regex(r"[\"'\\]")
+_OPEN_ITEM: Final = regex(r"=\((?:.*\s)?\[[^\]\s]*[$`][^=]*\]\+?=", re.DOTALL)
+_COUNTER: Final = regex(r"\w+\[\$?\{?(\w+)\}?\]", re.ASCII)
 _MOST_PARTS: Final = 300
 _LONGEST_REASON: Final = 400
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))

@@ -6,11 +6,10 @@ What is not known stays so, and says how it may turn out: as several words, as a
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from haft.lazy import regex
 from haft.policy.analysis.command.texts import has_pattern, is_set_by_bash, named
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope, Values, is_numeric
@@ -19,6 +18,7 @@ from haft.policy.analysis.text.source import shown
 from haft.policy.analysis.text.words import Piece, Word, names_in
 from haft.policy.analysis.tree.globbing import Marked, is_pattern, looked_up
 from haft.policy.analysis.tree.places import Places
+from haft.values import dataclass, replace
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MOST_VALUES: Final = 1_000
 _NUMBERS: Final = frozenset(("?", "#", "$", "!"))
 """Variables of the shell that hold a number, always."""
-_ONE_WORD: Final = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
+_ONE_WORD: Final = regex(r"[A-Za-z0-9_./@%+,:=-]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from haft.lazy import regex
 from haft.policy.analysis.deadline import NotUnderstood
 from haft.policy.analysis.line.brackets import double_bracket
 from haft.policy.analysis.line.commands import Commands
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _MOST_STEPS: Final = 5_000
-_COUNTS: Final = re.compile(
+_COUNTS: Final = regex(
     r"for \(\(\s*(\w+)\s*=\s*\d+\s*;\s*\1\s*[<>]=?\s*\d+\s*;\s*\1\s*(?:\+\+|--|[+-]=\s*\d+)\s*\)\)", re.ASCII
 )
 """A loop that counts from one number to another: its arithmetic evaluates nothing that was set elsewhere."""
-_EXEC: Final = re.compile(r"(?:(?:command|builtin)\s+)*\\?exec\b")
-_LISTS: Final = re.compile(r"(?:\$\(|`)\s*(?:find|fd|fdfind|ls|git|tree|rg)\b")
+_EXEC: Final = regex(r"(?:(?:command|builtin)\s+)*\\?exec\b")
+_LISTS: Final = regex(r"(?:\$\(|`)\s*(?:find|fd|fdfind|ls|git|tree|rg)\b")
 _JOINS: Final = frozenset(("command", "list", "pipeline", "redirected_statement"))
 """Statements that hand on themselves what leads into them."""
 _LOOPS: Final = frozenset(("while_statement", "for_statement"))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import ByLinksHere, Invocation, Program
 from haft.policy.analysis.programs.judging import UNKNOWN, every, leads_out, needs, texts
 
-_OLD_STYLE: Final = re.compile(r"[tvzjJaf]+")
-_NO_LETTERS: Final = re.compile(r"[^-]*[./_].*", re.DOTALL)
+_OLD_STYLE: Final = regex(r"[tvzjJaf]+")
+_NO_LETTERS: Final = regex(r"[^-]*[./_].*", re.DOTALL)
 """Words that are no options without their dash: one of these signs is none, and no dash before it ends the options."""
-_GZIPPED: Final = re.compile(r"-|(?:.*[^/])(?:\.gz|\.z|\.Z|\.tgz|\.taz|-gz|-z|_z)", re.DOTALL)
-_ZIPPED: Final = re.compile(r"[A-Za-z0-9_.@%+,:=/ -]+")
+_GZIPPED: Final = regex(r"-|(?:.*[^/])(?:\.gz|\.z|\.Z|\.tgz|\.taz|-gz|-z|_z)", re.DOTALL)
+_ZIPPED: Final = regex(r"[A-Za-z0-9_.@%+,:=/ -]+")
 _UNPACKS: Final = "unpacks files"
 _TAR: Final = """
     -t --list -f=path --file=path -v --verbose -z --gzip --gunzip --ungzip -j --bzip2 -J --xz --zstd --lzma --lzip

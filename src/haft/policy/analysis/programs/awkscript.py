@@ -7,13 +7,14 @@ compares. A slash begins an expression or divides, by what stands before it; whe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.programs.delimited import end_of_regex
 from haft.policy.analysis.programs.judging import named
+from haft.values import dataclass, field
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = regex(
     r"""(?P<blank>[ \t]+|\\\n)|(?P<comment>\#[^\n]*)|(?P<newline>\n)|(?P<string>"(?:[^"\\\n]|\\[^\n])*")
     |(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)
     |(?P<sign>\+\+|--|&&|\|\||[=!<>]=|[-+*%^]=|\*\*=?|>>|\|&|[-+*%^!~<>=?:,;(){}\[\]$|@&])""",
@@ -28,8 +29,8 @@ _FORBIDDEN: Final = {
     "SYMTAB": "reaches every variable by its name",
     "FUNCTAB": "reaches every function by its name",
 }
-_ANYWHERE: Final = re.compile(r"\b(?:system|getline)\b")
-_ENDLESS: Final = re.compile(r"\bwhile\s*\(\s*(?:[1-9][0-9.]*|\"[^\"]*\"|!0)\s*\)|\bfor\s*\(\s*;\s*;")
+_ANYWHERE: Final = regex(r"\b(?:system|getline)\b")
+_ENDLESS: Final = regex(r"\bwhile\s*\(\s*(?:[1-9][0-9.]*|\"[^\"]*\"|!0)\s*\)|\bfor\s*\(\s*;\s*;")
 _WORDS_BEFORE_REGEX: Final = named("print printf return in else do case BEGIN END if while for switch delete exit")
 _CONTROL: Final = frozenset(("if", "while", "for", "switch"))
 _GOES_ON: Final = frozenset((",", "{", "&&", "||", "do", "else", "?", ":"))

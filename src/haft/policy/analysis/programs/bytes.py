@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs.judging import UNKNOWN, named, no_response_files, texts
 
@@ -31,7 +31,7 @@ _XXD_BARE: Final = named("""
 """)
 _XXD_VALUED: Final = ("-c", "-g", "-l", "-n", "-o", "-s")
 """Their long forms are taken for a letter and its value by some: what follows is then a file."""
-_XXD_ATTACHED: Final = re.compile(r"-[cglos]\+?(0[xX])?[0-9a-fA-F]+")
+_XXD_ATTACHED: Final = regex(r"-[cglos]\+?(0[xX])?[0-9a-fA-F]+")
 
 
 def _xxd(invocation: Invocation) -> str | None:

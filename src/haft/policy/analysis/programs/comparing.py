@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import ByLinks, Invocation, Program
 from haft.policy.analysis.programs.judging import texts
 
 _BY_LINKS: Final = ByLinks("`diff` follows links inside of directories; with `--no-dereference` it does not")
-_NO_DIRECTORY: Final = re.compile(r"-|/dev/(?:null|stdin|fd/[0-9]+)")
+_NO_DIRECTORY: Final = regex(r"-|/dev/(?:null|stdin|fd/[0-9]+)")
 
 _DIFF: Final = """
     --normal -q --brief -s --report-identical-files -c -C=word --context[=word] -u -U=word --unified[=word]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs import awkscript, sedscript
 from haft.policy.analysis.programs.judging import UNKNOWN, leads_out, texts
 
-_IMPORTS: Final = re.compile(r"(?:^|;)[ \t\r]*(?:import|include|module)\b|\bmodulemeta\b", re.MULTILINE)
-_ENVIRONMENT: Final = re.compile(r"(?<![.\w\"])(?:env|ENV)\b")
+_IMPORTS: Final = regex(r"(?:^|;)[ \t\r]*(?:import|include|module)\b|\bmodulemeta\b", re.MULTILINE)
+_ENVIRONMENT: Final = regex(r"(?<![.\w\"])(?:env|ENV)\b")
 """Between the `$` and its name there may be blanks and comments."""
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
-_FILLED_IN: Final = re.compile(r"\$[A-Za-z_{(0-9@*#?-]|`")
+_ASSIGNMENT: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
+_FILLED_IN: Final = regex(r"\$[A-Za-z_{(0-9@*#?-]|`")
 _ASKED: Final = ("--help", "--version", "-V", "-h")
 _TWO_VALUED: Final = ("--arg", "--argjson")
 _SCRIPT_IN_FILE: Final = "runs a script that lies in a file"

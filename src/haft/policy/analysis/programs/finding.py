@@ -6,9 +6,9 @@ expression. Whether the places lie in the workspace is judged where the table is
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Argument, Invocation, Program
 from haft.policy.analysis.programs.judging import UNKNOWN, by_links, leads_out, named, names_zone
 
@@ -22,7 +22,7 @@ _WITH_WORD: Final = named("""
     -mindepth -printf -newermt -newerat -newerct -newerBt""")
 _DATED: Final = named("-newermt -newerat -newerct -newerBt")
 _WITH_PATH: Final = named("-newer -anewer -cnewer -samefile")
-_NEWER: Final = re.compile(r"-newer[aBcm][aBcm]")
+_NEWER: Final = regex(r"-newer[aBcm][aBcm]")
 _SIGNS: Final = frozenset(("(", ")", "!", ","))
 
 _RUNS: Final = "runs a program for what it finds"

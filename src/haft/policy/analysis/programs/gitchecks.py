@@ -5,14 +5,14 @@ Below the table of git, which puts these checks together; none of them sees the 
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import ByLinks, Invocation
 from haft.policy.analysis.programs.judging import UNKNOWN, Check, leads_out, named, texts
 
 _FORMATS: Final = ("--format", "--pretty", "--sort", "--batch", "--batch-check")
-_SIGNED: Final = re.compile(r"%[-+ ]*G|signature")
+_SIGNED: Final = regex(r"%[-+ ]*G|signature")
 _MERGES: Final = named("off none first-parent 1 separate combined c dense-combined cc")
 """Of the ways to show a merge, those that merge nothing anew; `on` and `m` are what the repository says."""
 _FROM_FILE: Final = named("-f --file -X --exclude-from --ignore-revs-file")

@@ -6,20 +6,20 @@ nothing may be given that could fail, and lead to the second reading.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs.judging import UNKNOWN, named, texts
 
-_BSD: Final = re.compile(r"[aflrTxjsuvXZHmcnSwhAd]+|[0-9][0-9,]*")
-_NUMBERS: Final = re.compile(r"[0-9]{1,7}(?:,[0-9]{1,7})*")
+_BSD: Final = regex(r"[aflrTxjsuvXZHmcnSwhAd]+|[0-9][0-9,]*")
+_NUMBERS: Final = regex(r"[0-9]{1,7}(?:,[0-9]{1,7})*")
 _FIELDS: Final = named("""
     pid ppid pgid sid tid lwp nlwp user uid ruser euser group gid comm ucmd args cmd command etime etimes time cputime
     start lstart start_time stat state s pcpu %cpu pmem %mem rss rsz vsz vsize sz tty tt tname ni nice pri wchan psr
     c cp f flags thcount
 """)
-_NAMES: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+,-]*")
+_NAMES: Final = regex(r"[A-Za-z0-9_][A-Za-z0-9_.+,-]*")
 _NUMBERED: Final = named("-p --pid --ppid -q --quick-pid -s --sid --cols --columns --width --rows --lines")
 _LAYOUTS: Final = named("-f -F -j -l -M -O -o --format -y --context -c -P")
 _SENSIBLE: Final = (frozenset[str](), frozenset(("-f",)), frozenset(("-F",)), frozenset(("-l",)), frozenset(("-o",)))

@@ -8,20 +8,21 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.programs.delimited import end_of_regex, end_of_replacement
 
 _SIGNS: Final = "/|,#@!:%_~+=\"'<>"
 _BARE: Final = "=dDgGhHnNpPxzF"
-_FLAGS: Final = re.compile(r"[gpiImM0-9]*")
-_BLANKS: Final = re.compile(r"[ \t]*")
-_BETWEEN: Final = re.compile(r"[ \t\n;]*")
-_DIGITS: Final = re.compile(r"[0-9]*")
-_NUMBER: Final = re.compile(r"\$|[0-9]+(?:~[0-9]+)?")
-_SECOND: Final = re.compile(r"\$|[+~]?[0-9]+")
-_LABEL: Final = re.compile(r"[ \t]*([A-Za-z0-9_]*)")
-_NEW_LABEL: Final = re.compile(r":[ \t]*[A-Za-z0-9_]+")
-_TEXT: Final = re.compile(r"[ \t]*[^\s\\;{}][^\n\\;{}]*|[ \t]*")
-_COMMENT: Final = re.compile(r"#[^\n\\;{}]*")
+_FLAGS: Final = regex(r"[gpiImM0-9]*")
+_BLANKS: Final = regex(r"[ \t]*")
+_BETWEEN: Final = regex(r"[ \t\n;]*")
+_DIGITS: Final = regex(r"[0-9]*")
+_NUMBER: Final = regex(r"\$|[0-9]+(?:~[0-9]+)?")
+_SECOND: Final = regex(r"\$|[+~]?[0-9]+")
+_LABEL: Final = regex(r"[ \t]*([A-Za-z0-9_]*)")
+_NEW_LABEL: Final = regex(r":[ \t]*[A-Za-z0-9_]+")
+_TEXT: Final = regex(r"[ \t]*[^\s\\;{}][^\n\\;{}]*|[ \t]*")
+_COMMENT: Final = regex(r"#[^\n\\;{}]*")
 _DEEPEST: Final = 50
 
 _HARM: Final = {

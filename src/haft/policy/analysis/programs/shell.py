@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs.judging import UNKNOWN, texts
 
 _LONGEST_SLEEP: Final = 60.0
-_SLEEP: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})([sm]?)")
-_DIRECTIVE: Final = re.compile(r"%(?:%|[-+ #'0-9.*$]*[hjlLqtz]*([A-Za-z]?))")
-_FACTORED: Final = re.compile(r"[0-9]{1,18}")
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,8}(?:\.[0-9]{1,8})?")
+_SLEEP: Final = regex(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})([sm]?)")
+_DIRECTIVE: Final = regex(r"%(?:%|[-+ #'0-9.*$]*[hjlLqtz]*([A-Za-z]?))")
+_FACTORED: Final = regex(r"[0-9]{1,18}")
+_NUMBER: Final = regex(r"[+-]?[0-9]{1,8}(?:\.[0-9]{1,8})?")
 
 
 def _printf(invocation: Invocation) -> str | None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs.judging import UNKNOWN, at_most, texts
 
 _NAMES: Final = "reads the files that a list names"
 _ENDLESS: Final = "waits without end"
-_FOLLOWED: Final = re.compile(r"\+[0-9]*[bcl]?f")
+_FOLLOWED: Final = regex(r"\+[0-9]*[bcl]?f")
 
 
 def _tail(invocation: Invocation) -> str | None:

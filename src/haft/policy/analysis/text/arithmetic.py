@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_TOKEN: Final = re.compile(
+from haft.lazy import regex
+
+_TOKEN: Final = regex(
     r"\s*+((?:0|[1-9][0-9]{0,17}+)(?![0-9A-Za-z_#.$])|\$?[A-Za-z_][A-Za-z0-9_]*+(?!\$)"
     r"|&&|\|\||[<>=!]=|[-+*/%()?:<>!])\s*+",
     re.ASCII,
 )
-_CHANGES: Final = re.compile(r"\+\s*\+|-\s*-|(?<![$A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*\s*-\$", re.ASCII)
+_CHANGES: Final = regex(r"\+\s*\+|-\s*-|(?<![$A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*\s*-\$", re.ASCII)
 """What bash may read as `++` or `--`, the last where a variable holds a negative number."""
 _UNARY: Final = frozenset(("+", "-", "!"))
 _BINARY: Final = frozenset(("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&&", "||"))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import Final
+
+from haft.lazy import regex
 
 _MOST_WORDS: Final = 200
 _MOST_BRACES: Final = 8
-_RANGE: Final = re.compile(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
+_RANGE: Final = regex(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
 
 Characters = tuple[tuple[str, bool], ...]
 """Each with whether it is quoted."""

@@ -6,17 +6,18 @@ characters, invisible ones, foreign spaces and marks of direction are not analys
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Final
+
+from haft.lazy import regex
 
 MOST_BYTES: Final = 32 * 1024
 """Longer lines are not parsed."""
 
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_FOREIGN: Final = re.compile(r"[^\x00-\x7f]")
+_CONTROL: Final = regex(r"[\x00-\x08\x0b-\x1f\x7f]")
+_FOREIGN: Final = regex(r"[^\x00-\x7f]")
 _REFUSED: Final = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))
-_INVISIBLE: Final = re.compile(
+_INVISIBLE: Final = regex(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 _NAMED: Final = {"\0": "a NUL", "\r": "a carriage return", "\x1b": "an escape character"}

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from haft.lazy import regex
 from haft.policy.analysis.deadline import NotUnderstood
 from haft.policy.analysis.text.source import Source
+from haft.values import dataclass
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_DELIMITER: Final = re.compile(r"(['\"]?)([A-Za-z0-9_.-]+)\1")
-_REST: Final = re.compile(r"(?:[^'\"\\`$#\n]|'[^'\n]*'|\"[^\"\\`$\n]*\"|\$[A-Za-z_])*")
-_EXPANDS: Final = re.compile(
-    r"(?<!\\)(?:\\\\)*(?:`|\$(?![A-Za-z_]|\{[A-Za-z_][A-Za-z0-9_]*\}|[^A-Za-z0-9_{(\[*@#?$!-]|\Z))"
-)
-_VARIABLE: Final = re.compile(r"\$[A-Za-z_{]")
+_DELIMITER: Final = regex(r"(['\"]?)([A-Za-z0-9_.-]+)\1")
+_REST: Final = regex(r"(?:[^'\"\\`$#\n]|'[^'\n]*'|\"[^\"\\`$\n]*\"|\$[A-Za-z_])*")
+_EXPANDS: Final = regex(r"(?<!\\)(?:\\\\)*(?:`|\$(?![A-Za-z_]|\{[A-Za-z_][A-Za-z0-9_]*\}|[^A-Za-z0-9_{(\[*@#?$!-]|\Z))")
+_VARIABLE: Final = regex(r"\$[A-Za-z_{]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import is_locale_variable, reads_utf8
+from haft.lazy import regex
 from haft.policy.analysis.deadline import NotUnderstood
 from haft.policy.analysis.text.source import Source, descendants
 
@@ -22,15 +23,15 @@ _BEFORE: Final = frozenset(("env", "sudo", "doas"))
 _THROUGH: Final = frozenset(("command", "builtin", "exec"))
 _DECLARING: Final = frozenset(("export", "declare", "typeset", "local", "readonly"))
 _READING: Final = {
-    "read": re.compile(r"-[aersE]*[dinNptu]"),
-    "mapfile": re.compile(r"-t*[dnOsuCc]"),
-    "readarray": re.compile(r"-t*[dnOsuCc]"),
+    "read": regex(r"-[aersE]*[dinNptu]"),
+    "mapfile": regex(r"-t*[dnOsuCc]"),
+    "readarray": regex(r"-t*[dnOsuCc]"),
 }
 """Commands that set the variables that they are given, each with the options behind which no name stands."""
-_ATTACHED: Final = re.compile(r"-[ersE]*a(.+)")
-_ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)(?:\[[^]]*\])?(\+?)=(.*)", re.ASCII | re.DOTALL)
-_IDENTIFIER: Final = re.compile(r"([A-Za-z_]\w*)(?:\[[^]]*\])?", re.ASCII)
-_DEFAULTED: Final = re.compile(r"\$\{(!?)([A-Za-z_]\w*)(?:\[[^]]*\])?:?=", re.ASCII)
+_ATTACHED: Final = regex(r"-[ersE]*a(.+)")
+_ASSIGNED: Final = regex(r"([A-Za-z_]\w*)(?:\[[^]]*\])?(\+?)=(.*)", re.ASCII | re.DOTALL)
+_IDENTIFIER: Final = regex(r"([A-Za-z_]\w*)(?:\[[^]]*\])?", re.ASCII)
+_DEFAULTED: Final = regex(r"\$\{(!?)([A-Za-z_]\w*)(?:\[[^]]*\])?:?=", re.ASCII)
 
 
 def check_locales(source: Source) -> None:

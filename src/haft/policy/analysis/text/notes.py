@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
+from haft.lazy import regex
 from haft.policy.analysis.text.source import Source, descendants
 
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _CHANGES_DIRECTORY: Final = frozenset(("cd", "pushd", "popd", "builtin", "command", "eval", "source", "."))
 _SETS_VARIABLES: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "unset"))
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_COUNTS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?:0|[1-9][0-9]{0,8}|\$\(\([^$`\[\]'\"\\]*\)\))")
+_NAME: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_COUNTS: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*=(?:0|[1-9][0-9]{0,8}|\$\(\([^$`\[\]'\"\\]*\)\))")
 
 
 class Notes:

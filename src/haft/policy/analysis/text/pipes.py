@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from haft.lazy import regex
 from haft.policy.analysis.text.source import Source
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_QUIET: Final = re.compile(r"2>\s*/dev/null")
-_CANNOT_FAIL: Final = re.compile(r"(?:[12]?>{1,2}\s*|&>{1,2}\s*|0?<\s*)/dev/null|[12]?>&\s*[12]")
+_QUIET: Final = regex(r"2>\s*/dev/null")
+_CANNOT_FAIL: Final = regex(r"(?:[12]?>{1,2}\s*|&>{1,2}\s*|0?<\s*)/dev/null|[12]?>&\s*[12]")
 _OUTPUT: Final = frozenset((">", ">>", "&>", "&>>", ">&", ">|"))
 
 

@@ -9,19 +9,19 @@ Text is held one character a byte (Latin-1), so that the parser's offsets are ou
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from haft.lazy import regex
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
+from haft.values import dataclass, field
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-BLANK: Final = re.compile(r"(?:[ \t\n]|\\\n)*")
+BLANK: Final = regex(r"(?:[ \t\n]|\\\n)*")
 BEFORE_WORD: Final = " \t\n;|&()<>`"
 _MOST_NODES: Final = 4_000
 _DEEPEST: Final = 24
@@ -47,7 +47,7 @@ _NESTING: Final = _STRUCTURE - {"list", "pipeline", "program", "command", "varia
     "expansion", "arithmetic_expansion", "parenthesized_expression", "string",
 }  # fmt: skip
 _CLOSING: Final = frozenset(("then", "do", "done", "fi", "else", "elif", "esac", "}"))
-_CLOSED: Final = re.compile(r"(?:[;&\n)]|(?:^|[ \t\n;&|(])(?:then|do|done|fi|else|esac|in|\{|\}|!))(?:[ \t\n]|\\\n)*\Z")
+_CLOSED: Final = regex(r"(?:[;&\n)]|(?:^|[ \t\n;&|(])(?:then|do|done|fi|else|esac|in|\{|\}|!))(?:[ \t\n]|\\\n)*\Z")
 RESERVED: Final = frozenset((
     "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in", "function", "{",
     "}", "!", "[[", "]]", "time", "coproc", "select",

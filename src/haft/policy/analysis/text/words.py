@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from haft.lazy import regex
 from haft.policy.analysis.deadline import NotUnderstood
 from haft.policy.analysis.text.arithmetic import Reckoning
 from haft.policy.analysis.text.source import Source, descendants, ends_word, starts_word
+from haft.values import dataclass
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -22,21 +23,21 @@ PieceKind = Literal["plain", "quoted", "tilde", "variable", "substitution", "pro
 EXPANSIONS: Final = frozenset((
     "simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion",
 ))  # fmt: skip
-_PLAIN: Final = re.compile(r"[^ \t\n;|&()<>\\'\"$`~]+")
-_IN_QUOTES: Final = re.compile(r'[^"\\$`]+')
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SIMPLE: Final = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
-_BRACED: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_HARMLESS: Final = re.compile(
+_PLAIN: Final = regex(r"[^ \t\n;|&()<>\\'\"$`~]+")
+_IN_QUOTES: Final = regex(r'[^"\\$`]+')
+_NAME: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_SIMPLE: Final = regex(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
+_BRACED: Final = regex(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_HARMLESS: Final = regex(
     r"\$\{(?:#[A-Za-z_]\w*|[A-Za-z_]\w*(?::?[-+][\w./ ,:%+=-]*|(?:%%?|##?)[\w./ ,:%+=*?-]*"
     r"|:(?:[0-9]{1,9}| -[0-9]{1,9})(?::-?[0-9]{1,9})?))\}",
     re.ASCII,
 )
-_FROM_THE_END: Final = re.compile(r"\$\{[A-Za-z_]\w*:.*:-[0-9]+\}", re.ASCII)
+_FROM_THE_END: Final = regex(r"\$\{[A-Za-z_]\w*:.*:-[0-9]+\}", re.ASCII)
 """A length that is counted from the end: an error where the text is too short."""
-_DOLLAR: Final = re.compile(r"[A-Za-z0-9_{(\[*@#?$!-]")
-_NAMED_DESCRIPTOR: Final = re.compile(r"\{.*\}")
-_ANSI: Final = re.compile(r"(?:[^\\']|\\[\\'\"nt])*")
+_DOLLAR: Final = regex(r"[A-Za-z0-9_{(\[*@#?$!-]")
+_NAMED_DESCRIPTOR: Final = regex(r"\{.*\}")
+_ANSI: Final = regex(r"(?:[^\\']|\\[\\'\"nt])*")
 _ANSI_ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass, field
 from typing import Final
 
 from haft.policy.analysis.deadline import Deadline
 from haft.policy.analysis.verdict import Danger, Ground
+from haft.values import dataclass, field
 
 _MOST_LINKS: Final = 40
 _LONGEST: Final = 4_096

@@ -7,13 +7,13 @@ more for asking often. Links are noted and not followed, unless that is asked fo
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.analysis.tree.gitnames import tracked
 from haft.policy.analysis.tree.places import Places
+from haft.values import dataclass, field
 
 _MOST_ENTRIES: Final = 4_000
 _MOST_ANSWERS: Final = 8_000
@@ -21,9 +21,9 @@ _MOST_ANSWERS: Final = 8_000
 _MOST_ROOTS: Final = 50
 _DEEPEST: Final = 100
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_.@%+,:=/#~$(){}!^&;|<>-]+")
+_PLAIN: Final = regex(r"[A-Za-z0-9_.@%+,:=/#~$(){}!^&;|<>-]+")
 """Names that stay one word wherever a shell or `xargs` takes a text apart, and that no shell looks up."""
-_LINE: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]+")
+_LINE: Final = regex(r"[^\x00-\x1f\x7f\ud800-\udfff]+")
 
 
 def is_one_word(name: str) -> bool:

@@ -11,10 +11,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from haft.lazy import regex
 from haft.policy.approval.sourced.reference import Language, Reference, Said, Script
+from haft.values import dataclass
 
 MOST_FILES: Final = 300
 LARGEST: Final = 1_000_000
@@ -27,9 +28,9 @@ _ENDINGS: Final[dict[str, Language]] = {
     **dict.fromkeys((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx"), "javascript"),
 }
 _INTERPRETERS: Final[tuple[tuple[re.Pattern[str], Language], ...]] = (
-    (re.compile(r"(?:ba|da|z|k|a)?sh"), "shell"),
-    (re.compile(r"(?:python|pypy)[\d.]*|uv"), "python"),
-    (re.compile(r"node|nodejs|bun|deno|tsx|ts-node"), "javascript"),
+    (regex(r"(?:ba|da|z|k|a)?sh"), "shell"),
+    (regex(r"(?:python|pypy)[\d.]*|uv"), "python"),
+    (regex(r"node|nodejs|bun|deno|tsx|ts-node"), "javascript"),
 )
 
 

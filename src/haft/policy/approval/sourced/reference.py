@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Literal
+
+from haft.values import dataclass
 
 Language = Literal["shell", "python", "javascript"]
 

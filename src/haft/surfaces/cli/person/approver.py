@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage, Grants, HaftError, Scope
+from haft.lazy import regex
 from haft.surfaces.cli.person.interrupts import Interrupts
 from haft.surfaces.cli.person.line_input import NO, YES, confirmed, not_understood, typed
 from haft.surfaces.cli.person.questions import shown_call, shown_choices, shown_trial
@@ -22,12 +21,13 @@ from haft.surfaces.cli.screen.display import Display
 from haft.surfaces.cli.screen.printing import complain, say, to_json_text, warn
 from haft.surfaces.cli.screen.terminal import framed, is_terminal, one_line, visible
 from haft.surfaces.cli.words.written_json import parse_json
+from haft.values import dataclass, replace
 
 QUESTION: Final = "Approve {tool}? [{choices}] "
 COMMIT: Final = "Commit? [y/N] "
 BUILD: Final = "Build? [y/N] "
 MESSAGE: Final = "What shall be said to whoever called? "
-_FOR_LONGER: Final = re.compile(r"([tav])\s*([0-9]{1,3})?")
+_FOR_LONGER: Final = regex(r"([tav])\s*([0-9]{1,3})?")
 SAID_YES: Final = "the person at the terminal said yes"
 SAID_NO: Final = "the person at the terminal said no"
 

@@ -6,11 +6,12 @@ Everything that is printed for a person passes through here, see `printing`. JSO
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Collection
 from typing import Final
 
-_RUN: Final = re.compile(r"\br_[0-9a-f]{24}\b")
+from haft.lazy import regex
+
+_RUN: Final = regex(r"\br_[0-9a-f]{24}\b")
 _known: dict[str, str] = {}
 """What was looked up before, in this process."""
 

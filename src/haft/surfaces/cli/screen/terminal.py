@@ -13,12 +13,14 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
-_SUSPECT: Final = re.compile(r"[^\n\t\x20-\x7e]")
+from haft.lazy import regex
+
+_SUSPECT: Final = regex(r"[^\n\t\x20-\x7e]")
 _BOLD, _DIM, _RED, _YELLOW, _GREEN = "1", "2", "31;1", "33", "32"
 STYLES: Final = {"bold": _BOLD, "dim": _DIM, "bad": _RED, "warn": _YELLOW, "good": _GREEN}
 
 
-_HIDDEN: Final = re.compile(
+_HIDDEN: Final = regex(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 """Characters that count as printable and show nothing."""

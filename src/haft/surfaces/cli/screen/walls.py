@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from haft.contracts import PROCESS_LIMITS, Grants, Walls
+from haft.lazy import regex
 from haft.surfaces.cli.screen.printing import to_json_text
 from haft.surfaces.cli.screen.terminal import one_line
 
-_PLAIN: Final = re.compile(r"[\w./~@+:=-]+", re.ASCII)
+_PLAIN: Final = regex(r"[\w./~@+:=-]+", re.ASCII)
 
 
 def walls_words(walls: Walls, workspace: str) -> str:

@@ -8,10 +8,10 @@ what is left against the schema.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from haft.contracts import BadUsage, near_miss
+from haft.values import dataclass, field
 
 FLAGS: Final = (
     "--stream", "--approve", "--try", "--preview", "--network", "--scratch", "--json", "--quiet", "--help", "--version",

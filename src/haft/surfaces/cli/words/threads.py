@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import replace
 from typing import Final
 
 from haft.contracts import Outcome
+from haft.values import replace
 
 OWN_TMP: Final = "without a terminal each call has a /tmp of its own: `--thread NAME` shares one between calls"
 

@@ -8,9 +8,10 @@ from typing import Final
 import click
 
 from haft.contracts import BadUsage, near_miss
+from haft.lazy import regex
 
-_REFUSED: Final = re.compile(r"'?(?P<value>.*?)'? is not ", re.DOTALL)
-_EXTRA: Final = re.compile(r"unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL)
+_REFUSED: Final = regex(r"'?(?P<value>.*?)'? is not ", re.DOTALL)
+_EXTRA: Final = regex(r"unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL)
 
 RUNS_HINT: Final = "`haft log` shows the runs"
 

@@ -6,11 +6,11 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from haft.contracts import BadUsage, Grants, Outcome, RunId, ThreadId, ToolName, ToolSpec, near_miss
 from haft.surfaces.cli.words.parameters import Line
+from haft.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
