@@ -3,6 +3,7 @@
 The public face. Names are fetched when they are first used, so that `import haft` costs next to nothing.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from haft.version import __version__
@@ -75,7 +76,6 @@ _ELSEWHERE = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import sys
     from importlib import import_module
 
     if sys.platform == "win32":

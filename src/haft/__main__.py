@@ -2,12 +2,13 @@
 
 import sys
 
+from haft.surfaces.cli.main import main as run_and_exit
+
 
 def main() -> None:
     """Run the command line and exit."""
     if sys.platform == "win32":
         sys.exit("error: haft needs Linux or macOS; on Windows it runs in WSL")
-    from haft.surfaces.cli.main import main as run_and_exit
 
     run_and_exit()
 

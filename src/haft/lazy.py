@@ -5,7 +5,10 @@ A face lists its names twice: for the type checker under `TYPE_CHECKING`, and fo
 holds the two against each other.
 """
 
+import re
+import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 
@@ -17,9 +20,6 @@ def face(room: str, offered: Mapping[str, str]) -> Callable[[str], Any]:
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        import sys
-        from importlib import import_module
-
         found = getattr(import_module(home if home.startswith("haft.") else f"{room}.{home}"), name)
         setattr(sys.modules[room], name, found)
         return found
@@ -39,8 +39,6 @@ else:
             self._flags = flags
 
         def __getattr__(self, name: str) -> Any:
-            import re
-
             found = getattr(re.compile(self.pattern, self._flags), name)
             setattr(self, name, found)
             return found

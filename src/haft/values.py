@@ -8,6 +8,7 @@ the first value of a class is made: most classes of a process never have one. Fo
 
 from __future__ import annotations
 
+import inspect
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -194,8 +195,6 @@ else:
         return found
 
     def _signature_of(cls):
-        import inspect
-
         if "__init__" not in cls.__dict__ or not cls._FIELDS:
             return None
         found = inspect.signature(_init_of(cls, frozen=False))

@@ -7,6 +7,7 @@ bytes that are not UTF-8 are replaced and long lines are cut.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from typing import Final
 
@@ -49,8 +50,6 @@ def _shared(old: list[bytes], new: list[bytes]) -> int:
 
 
 def _hunks(old: list[bytes], new: list[bytes], offset: int) -> Iterator[str]:
-    import difflib
-
     for group in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_grouped_opcodes(_CONTEXT):
         yield f"@@ -{_span(group[0][1], group[-1][2], offset)} +{_span(group[0][3], group[-1][4], offset)} @@"
         for tag, old_from, old_to, new_from, new_to in group:

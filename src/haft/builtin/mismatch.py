@@ -6,6 +6,7 @@ then the line most like the one that is missing. The work is bounded: a hint may
 
 from __future__ import annotations
 
+import difflib
 from typing import Final
 
 from haft.files import shown
@@ -73,8 +74,6 @@ def _same_but_for_whitespace(lines: list[bytes], wanted: list[bytes]) -> int | N
 
 def _most_alike(lines: list[bytes], wanted: bytes) -> int | None:
     """The number of the line most like `wanted`."""
-    import difflib
-
     target = wanted.strip()[:_LONGEST_LINE]
     pieces = _pieces(target)
     scored = []

@@ -6,6 +6,7 @@ little memory, even where one line never ends. The lines themselves are found in
 
 from __future__ import annotations
 
+import codecs
 import os
 from typing import Any, BinaryIO, ClassVar, Final
 
@@ -97,8 +98,6 @@ def _range(path: str, file: BinaryIO, size: int, lines: tuple[int, int | None], 
 
 
 def _cut_text(part: Part, limit: int) -> str:
-    import codecs
-
     # Not final: a character that was cut in two is left out instead of shown as broken.
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(part.content)
     return f"{text}\n[cut in line {part.last} after {limit} bytes, the most that is read at once]"

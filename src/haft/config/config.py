@@ -19,12 +19,14 @@ from haft.config.placeholders import Unset
 from haft.config.rule_sets import RuleSet
 from haft.config.settings import ChangesEngine, SandboxMode
 from haft.contracts import BadConfig, HaftError, Limits, Secrets, named_secrets, texts_in
+from haft.policy import Enablement, Feature, NameList
 from haft.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from haft.config.trusted_texts import SinceTrusted
     from haft.pipeline import Durability
-    from haft.policy import Enablement, Rule
+    from haft.policy import Rule
+
 
 __all__ = ["Config", "Ignored", "configured", "load_config"]
 
@@ -74,7 +76,6 @@ class Config:
     @cached_property
     def enablement(self) -> Enablement:
         """Which tools may be called at all. `BadConfig` where a pattern is wrong."""
-        from haft.policy import Enablement, Feature, NameList
 
         def listed(name: str) -> tuple[NameList, ...]:
             return tuple(NameList(patterns, source) for source, patterns in self.lists.get(name, ()))
@@ -146,8 +147,6 @@ class Config:
 
 def working_directory(config: Config, workspace: str) -> str:
     """Where tools work, relative to the workspace. `BadConfig` where that is outside of it."""
-    import os
-
     said, source = config.values["working_directory"], config.sources["working_directory"]
     base = os.path.dirname(source) if os.path.isabs(source) else workspace
     root = os.path.realpath(workspace)

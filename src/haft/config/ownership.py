@@ -4,6 +4,7 @@ counts only where nobody but the person and root can have put something there.""
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from collections.abc import Iterable
 from typing import Final
@@ -56,8 +57,6 @@ def brings_something(directory: str) -> bool:
 
 
 def _name(owner: int) -> str:
-    import pwd
-
     try:
         return f"{pwd.getpwuid(owner).pw_name} (uid {owner})"
     except KeyError:

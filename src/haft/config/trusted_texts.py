@@ -13,6 +13,7 @@ import hmac
 import json
 import os
 import re
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -56,8 +57,6 @@ class SinceTrusted:
 def text_to_keep(file: ConfigFile, env: Mapping[str, str]) -> tuple[str, str] | None:
     """The text that is kept when a file is trusted, and its salt; None where it is too large, or a secret of several
     lines stands in it."""
-    import secrets
-
     salt = secrets.token_hex(16)
     text = _without_secrets(file, env, salt)
     is_kept = len(text) <= LARGEST and not any("\n" in value for value in _assigned(file))

@@ -7,6 +7,7 @@ masked: encoded forms (base64, URL escapes), and values that a program changed, 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, AnyStr, Final, Generic
@@ -140,8 +141,6 @@ class Secrets:
 
     def _forms(self) -> set[str]:
         """The values, also as they stand inside a JSON string, written either way."""
-        import json
-
         return {
             form
             for value in self.values

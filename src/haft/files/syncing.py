@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 
 
@@ -10,8 +11,6 @@ def sync_filesystem(descriptor: int) -> None:
 
     Where the system can sync only everything (macOS), everything is synced.
     """
-    import ctypes  # slow to load, and most starts of the program never need it
-
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     if syncfs is None:
         os.sync()

@@ -8,6 +8,7 @@ mapping.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import struct
@@ -98,7 +99,6 @@ def _opened() -> tuple[Callable[[int, str], int], Callable[[int, int], None], in
     """How a watch is added (its number, or the error as a negative one) and removed, and the descriptor for it."""
     if sys.platform != "linux":
         raise OSError(errno.ENOSYS, "there is no inotify on this platform")
-    import ctypes  # slow to load, and most starts of the program never need it
 
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from haft.contracts import BadConfig
+from haft.schema.bounds import checks_of
 from haft.schema.text import shortened
 
 BACKTRACK_LIMIT: Final = 20_000
@@ -57,8 +58,6 @@ class Validator:
     def _errors(self, value: Any) -> Iterable[Any]:
         """What is wrong: all of it, or where that could take forever, the first."""
         import jsonschema_rs
-
-        from haft.schema.bounds import checks_of
 
         if checks_of(self.schema, value) <= MOST_CHECKED:
             return itertools.islice(self._compiled.iter_errors(value), MOST_ERRORS)

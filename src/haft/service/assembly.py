@@ -31,10 +31,10 @@ from haft.contracts import (
 )
 from haft.files import Root, secrets_of_root
 from haft.pipeline import Parts, Pipeline, Run
-from haft.policy import Judge, Rule
+from haft.policy import Environments, Judge, Rule
 from haft.registry import Catalogue
 from haft.runs import History, Journal, KeptOutput, Scribe, journal_paths
-from haft.sandbox import Sandbox
+from haft.sandbox import Sandbox, safe_path
 from haft.service.acting import from_text, this_user
 from haft.service.answers import Answers
 from haft.service.changes import transactions_of
@@ -198,9 +198,6 @@ class Host:
 
     def _make_judge(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> Judge:
         """Whoever decides, by the rules in force or others."""
-        from haft.policy import Environments
-        from haft.sandbox import safe_path
-
         rules = self.config.rules if rules is None else rules
         if rules:
             from haft.policy import check_rules, shapes_of

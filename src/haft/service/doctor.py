@@ -20,16 +20,17 @@ from typing import Final
 from haft.audit import verify
 from haft.builtin import builtin_tools, find_ripgrep
 from haft.config import load_config
-from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream, ToolSpec
+from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream, ToolFailed, ToolSpec
 from haft.files import Root
 from haft.policy import Rule, check_rule, check_rules, shapes_of
+from haft.registry import Catalogue
 from haft.sandbox import Abilities, Mode, Sandbox
 from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
 from haft.service.permissions import missing_of
 from haft.service.reading import has_state, recover_dead_hosts
 from haft.storage import StateHome, default_home, open_stores
-from haft.toolsets import fill_catalogue
+from haft.toolsets import Discovery, fill_catalogue, find_uv
 
 LEAST_PYTHON: Final = (3, 11)
 LITTLE_DISK: Final = 1_000_000_000
@@ -126,9 +127,6 @@ def _program(name: str, hint: str, missing: CheckState) -> Check:
 
 
 def _uv(env: Mapping[str, str]) -> Check:
-    from haft.contracts import ToolFailed
-    from haft.toolsets import find_uv
-
     try:
         return Check("uv", "ok", find_uv(env))
     except ToolFailed:
@@ -289,9 +287,6 @@ def _configuration(workspace: str | None, env: Mapping[str, str]) -> list[Check]
 
 
 def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> list[Check]:
-    from haft.registry import Catalogue
-    from haft.toolsets import Discovery
-
     discovery = Discovery(workspace, home, env)
     if workspace is not None:
         discovery.configure(load_config(workspace, env, trust_home=home.path))

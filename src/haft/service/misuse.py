@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from haft.contracts import BadUsage, Grants, InvalidArguments, ToolSpec, grants_from
+from haft.schema import validator_for
 
 
 def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, config: Any, grants: Any = None) -> None:
@@ -36,8 +37,6 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
 
 def check_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
     """`InvalidArguments` where a tool cannot be called with them."""
-    from haft.schema import validator_for
-
     validator = validator_for(spec.input_schema)
     if not validator.is_valid(arguments):
         raise InvalidArguments(spec.name, validator.problems(arguments))

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from haft.config import Config, ConfigFile, Gathered, read_config
 from haft.contracts import Action, Call, Decision, ToolName, ToolSpec, new_run_id
-from haft.policy import Explained, Judge, Question, Step
+from haft.pipeline import Decide
+from haft.policy import Explained, Judge, Question, Step, is_of_elsewhere, what_is_missing
 from haft.runs import Filter, RunRecord
 
 if TYPE_CHECKING:
-    from haft.config import ConfigFile
     from haft.policy import Rule
     from haft.service.service import ToolService
 
@@ -123,16 +124,12 @@ def shown_rules(rules: Sequence[Any]) -> list[dict[str, Any]]:
 def missing_from(service: ToolService) -> list[str]:
     """Of each rule that speaks of a tool or an argument that is not there: where it is written, and what is missing.
     The user's own rules for tools of other workspaces are not among them."""
-    from haft.policy import is_of_elsewhere
-
     specs = [listing.spec for listing in service.tools(all=True)]
     return missing_of((rule for rule in service.config.rules if not is_of_elsewhere(rule, specs)), specs)
 
 
 def missing_of(rules: Iterable[Rule], specs: Sequence[ToolSpec]) -> list[str]:
     """The same for any rules and tools, those of other workspaces included."""
-    from haft.policy import what_is_missing
-
     found = ((rule, what_is_missing(rule, specs)) for rule in rules)
     return [f"{rule.source}: {missing}" for rule, missing in found if missing is not None]
 
@@ -141,8 +138,6 @@ async def with_delegates(
     service: ToolService, explained: Explained, name: str, arguments: Mapping[str, Any]
 ) -> Explained:
     """The same decision once the programs were asked that rules leave it to."""
-    from haft.pipeline import Decide
-
     given = await service.as_judged(name, arguments)
     call = Call(new_run_id(), ToolName(name), given, service.principal)
     # Nothing is tried here, so that no change set is needed.
@@ -158,8 +153,6 @@ async def with_delegates(
 def rules_in(file: ConfigFile, workspace: str | None, env: Mapping[str, str]) -> tuple[Rule, ...]:
     """The rules of a file, read as the user's own. `BadConfig` where anything in the file is wrong, or a rule can never
     match."""
-    from haft.config import Config, Gathered
-
     gathered = Gathered(workspace, env)
     gathered.take_file(file, "user")
     lists = {name: tuple(each) for name, each in gathered.lists.items()}
@@ -170,8 +163,6 @@ def rules_in(file: ConfigFile, workspace: str | None, env: Mapping[str, str]) ->
 
 def rules_at(path: str, workspace: str | None) -> tuple[Rule, ...]:
     """The rules of the file at a path, read as the user's own."""
-    from haft.config import ConfigFile, read_config
-
     return rules_in(ConfigFile(os.path.abspath(path), read_config(path), path), workspace, os.environ)
 
 

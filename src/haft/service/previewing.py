@@ -24,6 +24,7 @@ from haft.contracts import (
     own_copy,
 )
 from haft.pipeline import preview_of
+from haft.sandbox import not_found
 from haft.schema import validator_for, why_not_json
 
 
@@ -85,6 +86,4 @@ async def preview(tool: Tool, arguments: Mapping[str, Any], context: Nobody) -> 
 
 def missed_scratch(outcome: Outcome) -> bool:
     """Whether a call says that it looked for a file in `/tmp` that is not there."""
-    from haft.sandbox import not_found
-
     return any(not_found(f"{outcome.output}\n{outcome.stderr}"))

@@ -9,17 +9,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import BadConfig, Principal, StorageFailed
 from haft.runs import History, RunRecord
 from haft.service.acting import to_text
+from haft.service.changes import ChangesFacade
 from haft.service.recovering import recover_into
 from haft.storage import StateHome, open_stores
-
-if TYPE_CHECKING:
-    from haft.service.changes import ChangesFacade
 
 
 def has_state(home: StateHome) -> bool:
@@ -51,8 +48,6 @@ def open_history(home: StateHome) -> History | None:
 
 def open_changes(home: StateHome) -> ChangesFacade | None:
     """The change sets there are; None where no host was ever here."""
-    from haft.service.changes import ChangesFacade
-
     return ChangesFacade(home) if has_state(home) else None
 
 

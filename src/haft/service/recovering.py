@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from haft.audit import Trail
 from haft.runs import recover
+from haft.service.changes import recover_changes
 from haft.storage import Lease, StateHome
 
 
@@ -16,6 +17,4 @@ def recover_into(home: StateHome, lease: Lease | None, trail: Trail) -> int:
 
 def _recover_changes(home: StateHome, lease: Lease) -> None:
     """Loaded where a host was killed: who only reads runs needs nothing of changes otherwise."""
-    from haft.service.changes import recover_changes
-
     recover_changes(home, lease)

@@ -30,7 +30,9 @@ from haft.contracts import (
     new_run_id,
     own_copy,
 )
+from haft.policy import Question
 from haft.service.assembly import Host
+from haft.service.facades.tools import HostTools
 from haft.service.misuse import check_call, never_granted
 
 if TYPE_CHECKING:
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
     from haft.service.facades.audit import HostAudit
     from haft.service.facades.changes import HostChanges
     from haft.service.facades.runs import HostRuns
-    from haft.service.facades.tools import HostTools
     from haft.service.inbox import Reply
     from haft.service.previewing import Nobody
     from haft.service.record import RecordFacade
@@ -144,8 +145,6 @@ class ToolService:
     @cached_property
     def tools(self) -> HostTools:
         """The tools there are. `service.tools(…)` lists them."""
-        from haft.service.facades.tools import HostTools
-
         return HostTools(self._host)
 
     @cached_property
@@ -292,7 +291,6 @@ class ToolService:
         spec = self.catalogue.get(name, thread or self.thread).spec
         walled = await self._walled(spec)
         given = await self.as_judged(name, arguments or {}, thread=thread)
-        from haft.policy import Question
 
         return self._host.judge.explain(Question(spec, given, cwd=cwd, thread=thread or self.thread, walled=walled))
 

@@ -9,9 +9,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from haft.config import is_configured
+from haft.config import is_configured, load_config
 from haft.contracts import Found, Listing, ToolSpec, clean_tool_name
 from haft.registry import Catalogue
+from haft.sources.amp_toolbox import PREFIX
 from haft.storage import StateHome
 from haft.toolsets import Discovery, fill_catalogue
 
@@ -29,8 +30,6 @@ class ListedTools:
         self.config: Config | None = None
         """None where nothing is configured."""
         if is_configured(workspace, os.environ):
-            from haft.config import load_config
-
             self.config = load_config(workspace, os.environ, trust_home=home.path)
             self.discovery.configure(self.config)
         self.catalogue = Catalogue(self._why_off, self.discovery.why_inactive)
@@ -67,8 +66,6 @@ class ListedTools:
 
     def names_in(self, directory: str, names: Sequence[str]) -> list[str]:
         """What toolbox executables are called as tools; none where their directory is not searched."""
-        from haft.sources.amp_toolbox import PREFIX
-
         return (
             [clean_tool_name(PREFIX + name) for name in names]
             if self.discovery.searches(directory, "amp-toolbox")
@@ -95,7 +92,6 @@ def withheld_from(spec: ToolSpec, workspace: str, home: StateHome) -> tuple[str,
         return ()
     granted: tuple[str, ...] = ()
     if is_configured(workspace, os.environ):
-        from haft.config import load_config
         from haft.policy import RUNNING, granted_to
 
         rules = load_config(workspace, os.environ, trust_home=home.path).rules

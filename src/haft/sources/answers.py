@@ -8,6 +8,7 @@ and is cheap.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -185,7 +186,6 @@ async def ask_all(
 ) -> dict[str, Known]:
     """What each file says, by its key: many at once, within one deadline. One without an entry was not asked."""
     import asyncio
-    import time
 
     from haft.sources.asking import DESCRIBE_SECONDS
 

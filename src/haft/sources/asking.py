@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from haft.contracts import Command, EndedChild, HaftError, Launcher, MachineError, Stream
+from haft.contracts import Command, EndedChild, HaftError, Launcher, MachineError, Stream, failure_line
 
 DESCRIBE_SECONDS: Final = 5.0
 MOST_SAID: Final = 1_000_000
@@ -97,6 +97,4 @@ async def ask(command: Command, launcher: Launcher, *, seconds: float = DESCRIBE
 
 def tail_of(stderr: bytes) -> str:
     """The line that says what went wrong."""
-    from haft.contracts import failure_line
-
     return failure_line(stderr.decode("utf-8", "replace"))

@@ -7,6 +7,7 @@ directory without history. What the files in it say is not looked at here.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -17,6 +18,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import NO_GRANTS, Command, Grants, Launcher, near_miss
+from haft.files import Root
+from haft.sandbox import Sandbox
+from haft.sources import ask, tail_of
+from haft.storage import StateHome
 from haft.toolsets.git_source import GitSource, is_commit
 
 if TYPE_CHECKING:
@@ -82,8 +87,6 @@ class Checkouts:
 
     async def check_out(self, source: GitSource, commit: str | None, seconds: float) -> str:
         """The commit that is there afterwards: the given one, or the one that the ref means now."""
-        import asyncio
-
         with self._git(source, seconds) as git:
             commit = await git.take(commit)
             place = self.place(source, commit)
@@ -101,10 +104,6 @@ class Checkouts:
 
     @contextlib.contextmanager
     def _git(self, source: GitSource, seconds: float) -> Iterator[_Git]:
-        from haft.files import Root
-        from haft.sandbox import Sandbox
-        from haft.storage import StateHome
-
         _make_private(self.cache)
         StateHome(self.state_home).prepare()
         folder = tempfile.mkdtemp(prefix=MAKING, dir=self.cache)
@@ -207,16 +206,12 @@ class _Git:
         return said
 
     async def _run(self, *words: str) -> Said:
-        from haft.sources import ask
-
         env = {**_ENVIRONMENT, "GIT_CONFIG_GLOBAL": os.path.join(self._folder, "config")}
         readable = () if self._source.path is None else (self._source.path,)
         left = self._until - time.monotonic()
         return await ask(Command(["git", *words], env=env, readable=readable), self._launcher, seconds=max(left, 0.001))
 
     def _failed(self, said: Said) -> NotFetched:
-        from haft.sources import tail_of
-
         if said.failure is not None:
             cure = "; install git" if said.failure.startswith("`git`") else ""
             return NotFetched(f"git could not be started: {said.failure}{cure}")

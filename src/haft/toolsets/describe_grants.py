@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from haft.contracts import NO_GRANTS, Grants
 from haft.files import leads_inside
+from haft.policy import Pins, granted_to, is_unchanged
 from haft.storage import StateHome, open_stores
 
 if TYPE_CHECKING:
     from haft.config import Config
-    from haft.policy import Pins, Rule
+    from haft.policy import Rule
     from haft.sources import Claim
 
 
@@ -42,7 +43,6 @@ class DescribeGrants:
             self._rules = rules if any(_of_describing(rule.grant) != NO_GRANTS for rule in rules) else ()
         if not self._rules:
             return NO_GRANTS
-        from haft.policy import granted_to
 
         name = claim.said or self._agreed_name(claim.path) or claim.otherwise
         granted = _of_describing(granted_to((name,), claim.kind, self._rules))
@@ -60,8 +60,6 @@ class DescribeGrants:
     def _is_agreed(self, name: str, claim: Claim) -> bool:
         """Whether the tool of that name is this file with this content. Where nobody has agreed to one yet, it is the
         user's own."""
-        from haft.policy import is_unchanged
-
         pins = self._pins()
         pin = None if pins is None else pins.of(name)
         if pin is not None:
@@ -69,8 +67,6 @@ class DescribeGrants:
         return claim.provenance != "workspace" and not leads_inside(claim.path, self._workspace)
 
     def _pins(self) -> Pins | None:
-        from haft.policy import Pins
-
         return Pins(self._connection, self._workspace) if self._stores.exists() else None
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
+from haft.config import load_config
 from haft.contracts import (
     NO_GRANTS,
     NO_SECRETS,
@@ -236,8 +237,6 @@ def _elsewhere(
     home: StateHome, env: Mapping[str, str], sessions: SessionLauncher | None, workspace: str
 ) -> tuple[Discovery, Catalogue]:
     """Another workspace, as it is configured there, and a catalogue for what it has."""
-    from haft.config import load_config
-
     config = load_config(workspace, env, trust_home=home.path)
     enablement = config.enablement
     everywhere = [one.name for one in formats.FORMATS if one.is_builtin or not one.needs_workspace]

@@ -6,6 +6,7 @@ again for a minute. Nothing here is imported by whoever has no git plugins.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import time
@@ -19,6 +20,7 @@ from haft.contracts import BadConfig, HaftError
 from haft.sandbox import CACHES, home_of, is_below
 from haft.sources import Told
 from haft.sources.bash_plugin import PluginReference
+from haft.storage import default_home
 from haft.toolsets.checkouts import MAKING, Checkouts, NotFetched
 from haft.toolsets.git_source import LOCK, GitSource, source_of
 from haft.toolsets.lock_file import key_of, pin, read_pins
@@ -70,8 +72,6 @@ class Fetching:
         env: Mapping[str, str] | None = None,
         state_home: str | None = None,
     ) -> None:
-        from haft.storage import default_home
-
         self._env = os.environ if env is None else env
         self._workspace = workspace
         self._refused = refused
@@ -189,8 +189,6 @@ class Fetching:
             raise NotFetched(_words(error)) from error
 
     async def _each(self, references: Sequence[PluginReference], one: _Done, told: Told) -> None:
-        import asyncio
-
         await asyncio.to_thread(self._tidy)
         slots = asyncio.Semaphore(AT_ONCE)
         done = 0

@@ -12,10 +12,12 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from haft.config import load_config
 from haft.contracts import NO_GRANTS, Grants, Listing, SessionLauncher
 from haft.sources.skills import Activations, Skills
 from haft.storage import KeptDefinitions, StateHome
 from haft.values import dataclass
+from haft.version import __version__
 
 if TYPE_CHECKING:
     from haft.config import Config
@@ -80,8 +82,6 @@ class Host:
         elsewhere: Callable[[str], tuple[Elsewhere, Catalogue]] | None,
     ) -> None:
         """`elsewhere` opens another workspace, where executables are taken for the tools that they stand for."""
-        from haft.version import __version__
-
         self.workspace = os.path.realpath(workspace)
         self.home = home
         self.state_home = home.path
@@ -108,8 +108,6 @@ class Host:
     @cached_property
     def config(self) -> Config:
         """The settings in force; read now where nobody handed them over."""
-        from haft.config import load_config
-
         return self._config or load_config(self.workspace, self.env, trust_home=self.state_home)
 
     @property

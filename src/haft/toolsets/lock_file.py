@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from haft.config import read_config
 from haft.contracts import BadConfig, HaftError
+from haft.files import Root, locked
 from haft.toolsets.git_source import GitSource, is_commit
 
 FORM: Final = 1
@@ -65,8 +66,6 @@ def pin(source: GitSource, commit: str, guard: str, *, replacing: bool) -> str:
 
 
 def _write(path: str, pins: Pins) -> None:
-    from haft.files import Root
-
     entries = [
         {"url": url, "ref": ref, "commit": commit}
         for (url, ref), commit in sorted(pins.items(), key=lambda item: (item[0][0], item[0][1] or ""))
@@ -83,8 +82,6 @@ def _write(path: str, pins: Pins) -> None:
 
 @contextmanager
 def _guarded(path: str) -> Iterator[None]:
-    from haft.files import locked
-
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with locked(descriptor, WAIT_SECONDS):

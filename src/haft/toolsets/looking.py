@@ -10,7 +10,10 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from haft.config import load_config
 from haft.contracts import AskingLauncher
+from haft.files import Root
+from haft.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from haft.config import Config
@@ -20,10 +23,6 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def looking_launcher(workspace: str, home: StateHome, config: Config | None = None) -> Iterator[AskingLauncher]:
     """What starts programs that may write nothing and reach nobody. Their processes end with the block."""
-    from haft.config import load_config
-    from haft.files import Root
-    from haft.sandbox import Sandbox
-
     config = config or load_config(workspace, os.environ, trust_home=home.path)
     root = Root(workspace)
     home.prepare()

@@ -19,6 +19,7 @@ from haft.sources.bash_plugin import (
     Policy,
     as_found,
     files_of,
+    is_bash_plugin,
     read_reference,
 )
 from haft.sources.python_plugin import PluginEntry, PythonPlugins, entries_of
@@ -166,7 +167,6 @@ class BashPluginSource(BashPlugins):
 
     def recognizes(self, path: str) -> bool:
         from haft.sources.amp_toolbox import script
-        from haft.sources.bash_plugin import is_bash_plugin
 
         if os.path.isdir(path):
             return os.path.lexists(os.path.join(path, DESCRIPTOR))

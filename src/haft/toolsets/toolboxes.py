@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from haft.contracts import AskingLauncher, BadUsage, Found, Grants, ToolSpec
+from haft.files import leads_inside
 from haft.sources.amp_toolbox import Candidate, Place, Separators, Toolboxes, as_found, candidate, standard_places
 from haft.toolsets.formats import Host, place_of
 from haft.values import replace
@@ -119,8 +120,6 @@ class ToolboxSource(Toolboxes):
         return self.separators.chosen(name.removeprefix("tb__"), each.path, directory, each.provenance) is not None
 
     def _candidate(self, path: str) -> Candidate:
-        from haft.files import leads_inside
-
         root = self._host.workspace
         inside = leads_inside(path, root)
         place = Place(os.path.dirname(path), "workspace" if inside else "user", root if inside else None)

@@ -5,6 +5,7 @@ Whoever works in one holds its lock, which ends with the process: a folder that 
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import stat
@@ -68,6 +69,4 @@ def staging_in(place: str) -> Iterator[str]:
 def _remove(staging: str) -> None:
     shutil.rmtree(staging, ignore_errors=True)
     if os.path.lexists(staging):
-        import logging
-
         logging.getLogger("haft").warning("%s could not be removed: remove it yourself", staging)

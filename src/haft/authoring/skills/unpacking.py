@@ -6,6 +6,9 @@ whatever is neither file nor directory is refused. Nothing is run. The folder is
 
 from __future__ import annotations
 
+import gzip
+import tarfile
+import zlib
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
@@ -82,9 +85,6 @@ class _Bounded:
 
 
 def _unpack_tar(archive: str, file: IO[bytes], folder: Filling, *, is_packed: bool) -> None:
-    import tarfile
-    import zlib
-
     try:
         for member, content in _members(file, is_packed=is_packed):
             path = checked_path(member.name)
@@ -101,9 +101,6 @@ def _unpack_tar(archive: str, file: IO[bytes], folder: Filling, *, is_packed: bo
 
 
 def _members(file: IO[bytes], *, is_packed: bool) -> Iterator[tuple[Any, Any]]:
-    import gzip
-    import tarfile
-
     stream: Any = _Bounded(gzip.GzipFile(fileobj=file) if is_packed else file)
     # `r|`: read once from front to back, so that the bound holds for headers too.
     with tarfile.open(fileobj=stream, mode="r|") as opened:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import uuid4
 
 from haft.authoring.directories import make_directory
 from haft.authoring.studio.gathering import is_left_out
@@ -150,8 +151,6 @@ def _require_free(entries: Sequence[Entry], place: str, workflow: str | None) ->
 
 def _made_ready(entry: Entry, unpacked: str, ready: str, place: str, workflow: str | None) -> Installed:
     """Move a template's folder to where it waits, under its new name and with its manifest."""
-    from uuid import uuid4
-
     source = os.path.join(unpacked, entry.folder)
     if not os.path.isdir(source):
         raise BadUsage(

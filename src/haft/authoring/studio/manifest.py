@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import uuid4
 
 from haft.authoring.unpacking.filling import plain_path
 from haft.contracts import BadUsage
@@ -46,8 +47,6 @@ class Pack:
 
 def manifest_of(entries: Sequence[Entry], workflow: str) -> dict[str, Any]:
     """What is written into a ZIP of these templates. `workflow` names the otherwise empty workflow that holds them."""
-    from uuid import uuid4
-
     return {
         "template_version": VERSION,
         _WORKFLOW: {

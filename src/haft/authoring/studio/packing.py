@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -147,8 +149,6 @@ def _arranged(entries: Sequence[Entry], gathered: Sequence[Sequence[Piece]]) -> 
 
 def _write(target: str, pieces: Sequence[tuple[str, Piece]], *, force: bool) -> int:
     """Beside it first; then into place, where nobody ever sees half of it."""
-    import zipfile
-
     passing = os.path.join(os.path.dirname(target), f".haft-{os.urandom(8).hex()}.tmp")
     try:
         descriptor = os.open(passing, _NEW, 0o666)
@@ -184,9 +184,6 @@ def _into_place(passing: str, target: str, *, force: bool) -> None:
 
 
 def _put(archive: ZipFile, path: str, piece: Piece) -> None:
-    import zipfile
-    import zlib
-
     if piece.content is None:
         info = zipfile.ZipInfo(f"{path}/", _WHEN)
         info.external_attr = (0o40755 << 16) | 0x10

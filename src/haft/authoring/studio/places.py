@@ -6,6 +6,7 @@ passing name while nobody holds the lock was left behind by someone who was kill
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import stat
@@ -170,6 +171,4 @@ def passing_folder(place: str) -> Iterator[str]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if os.path.lexists(folder):
-            import logging
-
             logging.getLogger("haft").warning("%s could not be removed: remove it yourself", folder)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import struct
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
@@ -48,9 +50,6 @@ def require_short_directory(archive: str, file: IO[bytes], most_files: int, most
 @contextmanager
 def reading_zip(archive: str, file: IO[bytes]) -> Iterator[ZipFile]:
     """An open zip file; whatever is wrong with it is `BadUsage`."""
-    import zipfile
-    import zlib
-
     try:
         with zipfile.ZipFile(file) as found:
             yield found
@@ -68,8 +67,6 @@ def reading_zip(archive: str, file: IO[bytes]) -> Iterator[ZipFile]:
 
 def require_plain(info: ZipInfo) -> None:
     """A regular file, packed in a way that every machine unpacks."""
-    import zipfile
-
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
         raise is_special(info.filename)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import zlib
@@ -62,8 +63,6 @@ def is_sparse(descriptor: int) -> bool:
 
 def new_hasher() -> _Hash:
     """For the one kind of digest that `files` spells."""
-    import hashlib  # loads OpenSSL, which most starts of the program never need
-
     return hashlib.sha256()
 
 

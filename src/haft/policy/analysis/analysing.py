@@ -12,6 +12,7 @@ from haft.policy.analysis.deadline import Deadline, NotUnderstood
 from haft.policy.analysis.line.commands import Commands
 from haft.policy.analysis.line.walk import Walk
 from haft.policy.analysis.program import Program
+from haft.policy.analysis.programs import PROGRAMS
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.text.characters import MOST_BYTES, is_too_long, strange_character
 from haft.policy.analysis.text.locales import check_locales
@@ -33,8 +34,6 @@ def analyse(command: str, ground: Ground, programs: Mapping[str, Program] | None
     It says nothing of what scripts and programs do that are not in the table, and it looks at the disk as it is now.
     """
     if programs is None:
-        from haft.policy.analysis.programs import PROGRAMS
-
         programs = PROGRAMS
     try:
         return Analysis(tuple(_parts(command, ground, programs, 0)), understood=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import os
 import stat
 import time
@@ -127,8 +128,6 @@ def difference(before: Pin, after: Pin) -> str:
 
 
 def _told(pin: Pin) -> str:
-    import json
-
     shown = {name: value for name, value in pin.definition.items() if name not in ("files", "digest")}
     return json.dumps(shown, indent=2, ensure_ascii=True, sort_keys=True)
 

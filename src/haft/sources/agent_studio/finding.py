@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,8 +98,6 @@ def template_folders(directory: str) -> Iterator[str]:
 
 def identity_of_template(folder: str, files: Sequence[str] | None = None) -> str:
     """What changes when any of its files, or its name, does."""
-    import hashlib
-
     every = [*(own_files(folder) if files is None else files), os.path.join(folder, MANIFEST_FILE)]
     return hashlib.sha256("\0".join(f"{path} {identity_at(path)}" for path in every).encode(*_ANY_NAME)).hexdigest()
 

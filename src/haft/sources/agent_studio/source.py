@@ -6,13 +6,18 @@ it is by its source.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import NO_SECRETS, AskingLauncher, Definitions, Environments, Found, Secrets, ToolSpec
+from haft.sources.agent_studio.ahead import quiet_until
 from haft.sources.agent_studio.finding import Instance, Place, Wanted, identity_of_template, instances, own_folders
+from haft.sources.agent_studio.parsing import parse_source
+from haft.sources.agent_studio.reading import read_template
+from haft.sources.agent_studio.template import Problem
 from haft.sources.agent_studio.tool import TemplateTool, bare_spec, spec_of, why_unset
 from haft.sources.port import Target, Told, ToolSource
 
@@ -143,9 +148,6 @@ class Templates(ToolSource):
 
 def read(instance: Instance) -> Known:
     """What a template's source says of it, as it is kept; or the `problem`."""
-    from haft.sources.agent_studio.reading import read_template
-    from haft.sources.agent_studio.template import Problem
-
     try:
         with open(instance.entry, "rb") as file:
             source = file.read(LARGEST)
@@ -188,11 +190,6 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 def _ahead(source: bytes, instance: Instance) -> int:
     """How many statements can be run before a call is known."""
-    import ast
-
-    from haft.sources.agent_studio.ahead import quiet_until
-    from haft.sources.agent_studio.parsing import parse_source
-
     module = parse_source(source)
     beside = {os.path.splitext(os.path.relpath(path, instance.folder).split("/")[0])[0] for path in instance.files}
     return (quiet_until(module, beside) or 0) if isinstance(module, ast.Module) else 0

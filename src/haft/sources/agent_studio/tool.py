@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -211,8 +212,6 @@ def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
 @functools.lru_cache(maxsize=200)
 def _slowly(text: str, salt: str) -> str:
     """Nobody shall find short secrets by trying."""
-    import hashlib
-
     return hashlib.pbkdf2_hmac("sha256", text.encode("utf-8", "surrogatepass"), salt.encode(), 20_000).hex()
 
 

@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import Final
 
-from haft.contracts import AskingLauncher, Grants
+from haft.contracts import AskingLauncher, Grants, names_read, withheld
 from haft.sources.amp_toolbox.asking import ask
 from haft.sources.amp_toolbox.finding import Candidate
 from haft.sources.amp_toolbox.interpreters import missing_interpreter
@@ -56,8 +56,6 @@ async def describe(candidate: Candidate, launcher: AskingLauncher, seconds: floa
 
 def _withheld(candidate: Candidate, given: Grants) -> str:
     """What to type where it may have failed for want of a variable."""
-    from haft.contracts import names_read, withheld
-
     names = withheld(names_read(script(candidate.path)), os.environ, given.env)
     if not names:
         return ""

@@ -18,6 +18,7 @@ from haft.contracts import (
     clean_tool_name,
 )
 from haft.sources.amp_toolbox.finding import Candidate, own_files
+from haft.sources.amp_toolbox.starting import own_places, started_as
 from haft.sources.identity import identity_at
 from haft.values import dataclass
 
@@ -49,7 +50,6 @@ class ToolboxTool:
         return arguments
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
-        from haft.sources.amp_toolbox.starting import own_places, started_as
         from haft.sources.amp_toolbox.wire import as_json, as_text, execute_environment
 
         if identity_at(self.path) != self.identity:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.files import shown
+from haft.sources.amp_toolbox.interpreters import missing_interpreter
 from haft.sources.checks.findings import Finding
 from haft.sources.checks.hidden import hidden_in_source
 
@@ -164,8 +165,6 @@ def check_first_line(looked: Looked) -> Iterator[Finding]:
 
 
 def _interpreter(path: str) -> Iterator[Finding]:
-    from haft.sources.amp_toolbox.interpreters import missing_interpreter
-
     missing = missing_interpreter(path)
     if missing is not None:
         yield Finding(

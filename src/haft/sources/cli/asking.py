@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from haft.contracts import BadUsage, Launcher
 from haft.contracts import Command as Started
+from haft.files import installed_by_name, steps_of
+from haft.sources.asking import ask, tail_of
 from haft.sources.cli.introspecting import MARK, MOST_FILES
 from haft.sources.cli.spec import Command, commands_of
 
@@ -42,8 +44,6 @@ async def ask_commands(
     """The commands of `MODULE:OBJECT`. `python` is the interpreter that has the module, `program` what is run to call
     it: by default the script that is installed for it, else the module itself. With `here`, the module may lie in the
     directory that this is asked in."""
-    from haft.sources.asking import ask, tail_of
-
     module, _, name = reference.partition(":")
     if not module or not name:
         raise BadUsage(
@@ -90,8 +90,6 @@ def _is_path(told: Any) -> bool:
 
 
 def _readable(python: str) -> list[str]:
-    from haft.files import installed_by_name, steps_of
-
     found = shutil.which(python) or python
     prefix = os.path.dirname(os.path.dirname(found))
     steps = [os.path.dirname(step) for step in steps_of(found)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -36,8 +37,6 @@ Command = dict[str, Any]
 
 def read_spec(text: str, where: str, *, prefix: str | None = None) -> list[Command]:
     """The commands of a spec file. `BadConfig` where it is wrong."""
-    import tomllib
-
     if len(text) > LARGEST:
         raise BadConfig(f"{where} is larger than {LARGEST:_} bytes")
     try:

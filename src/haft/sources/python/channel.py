@@ -7,14 +7,12 @@ generator fills no memory; once the call is over the channel is closed, and what
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from haft.contracts import EndedChild, Launcher, Limits, RunId, Stream, ThreadId, ToolContext, ToolFailed, Workspace
-
-if TYPE_CHECKING:
-    import asyncio
 
 MOST_WAITING: Final = 256 * 1024
 """Bytes that may wait for the loop; the one that goes over it is let in, the next one waits."""
@@ -134,7 +132,6 @@ class ThreadContext:
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
         """Call another tool, and wait for its outcome. A function whose own call was cancelled meanwhile goes no
         further: a thread cannot be stopped in any other way."""
-        import asyncio
 
         async def outcome() -> Any:
             return await self._context.call(name, arguments, timeout=timeout)

@@ -10,14 +10,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from importlib import metadata
+from typing import Any, Final
 
 from haft.contracts import BadConfig, HaftError, ToolSpec, clean_tool_name
 from haft.sources.python.failures import sentence_of
 from haft.sources.python.invoke import PythonTool
-
-if TYPE_CHECKING:
-    from importlib import metadata
 
 GROUP: Final = "haft.tools"
 
@@ -32,8 +30,6 @@ class Broken:
 
 def installed_tools() -> tuple[list[PythonTool[..., Any]], list[Broken]]:
     """Every tool of every installed package, and what could not be had. Imports the packages' modules."""
-    from importlib import metadata
-
     tools: list[PythonTool[..., Any]] = []
     broken: list[Broken] = []
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (_package(entry), entry.name)):

@@ -8,11 +8,15 @@ Nothing is sent but names: a function that has none of its own cannot be isolate
 from __future__ import annotations
 
 import functools
+import importlib
+import importlib.util
+import io
 import os
 import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from typing import Any, Final, Literal
 
 from haft.contracts import BadConfig
@@ -109,8 +113,6 @@ def _program(name: str) -> tuple[How, str]:
 
 
 def _loaded(home: Home) -> types.ModuleType:
-    import importlib
-
     if home.how == "module":
         return importlib.import_module(home.place)
     module, code = _from_file(home.place) if home.how == "file" else _from_spec(home)
@@ -120,8 +122,6 @@ def _loaded(home: Home) -> types.ModuleType:
 
 
 def _from_file(path: str) -> tuple[types.ModuleType, types.CodeType]:
-    import io
-
     module = types.ModuleType(MAIN)
     module.__file__ = path
     with io.open_code(path) as file:
@@ -129,9 +129,6 @@ def _from_file(path: str) -> tuple[types.ModuleType, types.CodeType]:
 
 
 def _from_spec(home: Home) -> tuple[types.ModuleType, types.CodeType]:
-    import importlib.util
-    from importlib.machinery import PathFinder
-
     if home.how == "program":
         spec = importlib.util.find_spec(home.place)
     else:

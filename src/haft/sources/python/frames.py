@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -81,9 +83,6 @@ class Voice:
     """Writes messages. Safe to use from any thread."""
 
     def __init__(self, marker: bytes, descriptor: int) -> None:
-        import select
-        import threading
-
         self._marker = marker
         self._descriptor = descriptor
         self._lock = threading.Lock()
@@ -113,6 +112,4 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         try:
             rest = rest[os.write(descriptor, rest) :]
         except BlockingIOError:
-            import select
-
             select.select([], [descriptor], [])

@@ -7,19 +7,18 @@ from requests, since a function that waits for an outcome may hold the main thre
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, BinaryIO
 
 from haft.contracts import Outcome, ToolFailed, outcome_from
 from haft.sources.python.frames import Voice
 from haft.sources.python.results import to_json
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-    from queue import SimpleQueue
 
 
 def own_input() -> BinaryIO:
@@ -47,9 +46,6 @@ class Input:
 
     def expect(self) -> tuple[int, Future[Outcome]]:
         """A number for a call, and its outcome."""
-        from concurrent.futures import Future
-        from queue import SimpleQueue
-
         with self._lock:
             if self._requests is None:
                 self._requests = SimpleQueue()
@@ -85,8 +81,6 @@ def call_through_host(
     voice: Voice, answers: Input, name: str, arguments: Mapping[str, Any] | None, timeout: float | None
 ) -> Any:
     """Have the host call a tool. To be awaited where an event loop runs; else it waits, and gives the outcome."""
-    import asyncio
-
     number, future = answers.expect()
     voice.message(
         {"call": {"id": number, "tool": name, "arguments": to_json(dict(arguments or {})), "timeout": timeout}}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -254,7 +255,6 @@ def _is_beneath(path: str, directory: str) -> bool:
 def _how_it_ended(end: Exit) -> str:
     if end.signal is None:
         return f"exited {end.code} before it answered"
-    import signal
 
     try:
         name = f" ({signal.Signals(end.signal).name})"

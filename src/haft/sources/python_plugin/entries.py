@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -143,7 +144,5 @@ def _broken(path: str, reference: PluginReference, provenance: Provenance, probl
 
 def _version() -> str:
     """What changes when installed packages do, as far as a look tells."""
-    import sys
-
     places = [path for path in sys.path if path.endswith("site-packages")]
     return ":".join(str(os.stat(path).st_mtime_ns) for path in places if os.path.isdir(path))

@@ -14,6 +14,7 @@ from haft.contracts import (
     NO_GRANTS,
     Answer,
     AskingLauncher,
+    BadConfig,
     Definitions,
     Effects,
     Found,
@@ -26,6 +27,7 @@ from haft.contracts import (
     clean_tool_name,
     is_tool_name,
 )
+from haft.schema import excess, validator_for
 from haft.sources.answers import FAIR_SECONDS, Known
 from haft.sources.asked import AskedSource
 from haft.sources.bash_plugin.tool import Policy
@@ -214,9 +216,6 @@ class PythonPlugins(AskedSource[PluginEntry]):
 
 def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
     """The spec of what a plugin calls a tool; `ValueError` with a sentence where it is none."""
-    from haft.contracts import BadConfig
-    from haft.schema import excess, validator_for
-
     if isinstance(schema, dict) and not each.is_functions and isinstance(schema.get("function"), dict):
         schema = {**schema["function"]}
     if not isinstance(schema, dict) or not isinstance(schema.get("name"), str) or not is_tool_name(schema["name"]):

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from haft.contracts import BadUsage, Definitions, near_miss
+from haft.contracts import BadUsage, Definitions, HaftError, near_miss
+from haft.sources.skills.front_matter import MOST_BYTES, read_front_matter
+from haft.sources.skills.reading import read_text
 from haft.sources.skills.skill import LARGEST_TEXT, SKILL_FILE, Skill, SkillProvenance, lies_in, real_path
 from haft.values import replace
 
@@ -93,8 +95,6 @@ class Skills:
 
     def text(self, skill: Skill, reference: str | None = None) -> str:
         """Its SKILL.md, or another text of its folder. Nothing outside of the folder is ever read."""
-        from haft.sources.skills.reading import read_text
-
         self._require_in_place(skill)
         return read_text(skill, reference)
 
@@ -206,9 +206,6 @@ def _is_kept(kept: Any, identity: list[Any]) -> bool:
 
 def _read(skill: Skill, identity: list[Any]) -> dict[str, Any]:
     """Read the front matter, and hold it against the folder's name."""
-    from haft.contracts import HaftError
-    from haft.sources.skills.front_matter import MOST_BYTES, read_front_matter
-
     try:
         with skill.files().open(SKILL_FILE) as file:
             beginning = file.read(MOST_BYTES)

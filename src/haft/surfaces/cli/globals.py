@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import click
 
+from haft.contracts import BadUsage
 from haft.values import dataclass
+from haft.version import __version__
 
 
 @dataclass(slots=True)
@@ -34,8 +36,6 @@ def _keep_workspace(context: click.Context, parameter: click.Parameter, value: s
 
 def checked_directory(path: str) -> str:
     """A workspace that was named, as an absolute path."""
-    from haft.contracts import BadUsage
-
     if not path:
         raise BadUsage("the workspace has an empty name", hint="`-w .` is the current directory")
     absolute = os.path.abspath(os.path.expanduser(path))
@@ -46,8 +46,6 @@ def checked_directory(path: str) -> str:
 
 def _version(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
     if value and not context.resilient_parsing:
-        from haft.version import __version__
-
         click.echo(f"haft {__version__}")
         context.exit()
 

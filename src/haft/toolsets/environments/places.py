@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from haft.contracts import Environment
-from haft.files import steps_of
+from haft.files import shown, steps_of
+from haft.sources.agent_studio import name_of_folder, slug_of
 
 ENVIRONMENT: Final = ".venv"
 STAMP: Final = ".requirements_hash.txt"
@@ -148,9 +149,6 @@ def key_of(real: str) -> str:
 
 def name_of(real: str) -> str:
     """What the tool of a template is called, as in the list of tools."""
-    from haft.files import shown
-    from haft.sources.agent_studio import name_of_folder, slug_of
-
     return shown(slug_of(name_of_folder(real)))
 
 

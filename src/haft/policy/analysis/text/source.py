@@ -14,6 +14,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+import tree_sitter
+import tree_sitter_bash
+
 from haft.lazy import regex
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
 from haft.values import dataclass, field
@@ -82,9 +85,6 @@ _own = threading.local()
 def _parser() -> Parser:
     parser: Parser | None = getattr(_own, "parser", None)
     if parser is None:
-        import tree_sitter
-        import tree_sitter_bash
-
         parser = _own.parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
     return parser
 

@@ -7,6 +7,7 @@ too where a script names them: when one appears, the tool is another.
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import re
 import stat
@@ -89,8 +90,6 @@ def _said(path: str, main: str, language: Language | None, unresolved: list[str]
 
 def _remembered(language: Language, script: Script) -> Said:
     """What a script says. Remembered by a digest of all that decides it, so that no texts are kept."""
-    import hashlib
-
     every = "\0".join((language, script.path, script.main, script.real_path, script.real_main, script.text))
     digest = hashlib.sha256(every.encode("utf-8", "surrogateescape")).digest()
     if digest not in _KNOWN:

@@ -6,6 +6,7 @@ import re
 from typing import Final, Literal, NamedTuple
 
 from haft.policy.analysis.command.wrapping import is_interpreter, starts_commands
+from haft.policy.approval.sourced import javascript, python
 from haft.policy.approval.sourced.reference import Language, Said, Script
 
 Spoken = Language | Literal["other"]
@@ -94,9 +95,6 @@ def is_known(program: str) -> bool:
 def said_by(script: Script, language: Language) -> Said:
     """What a text loads that an interpreter other than a shell is handed."""
     if language == "python":
-        from haft.policy.approval.sourced import python
-
         return python.said_by(script)
-    from haft.policy.approval.sourced import javascript
 
     return javascript.said_by(script)

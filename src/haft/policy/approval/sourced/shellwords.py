@@ -9,6 +9,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+import tree_sitter
+import tree_sitter_bash
+
 from haft.policy.approval.sourced.reference import Script
 
 if TYPE_CHECKING:
@@ -36,9 +39,6 @@ class Words:
         self._end = end or time.thread_time() + MOST_SECONDS
 
     def _parsed(self) -> Node | None:
-        import tree_sitter
-        import tree_sitter_bash
-
         is_late = False
 
         def read(offset: int, _point: object) -> bytes:

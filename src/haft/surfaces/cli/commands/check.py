@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -223,8 +224,6 @@ def _explain(word: str, said: Globals) -> None:
 
 
 def _explained(code: Code) -> Iterable[str]:
-    import textwrap
-
     yield f"{code.code} ({code.level}{', `--fix` mends it' if code.fixable else ''})"
     yield ""
     yield code.meaning

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from haft.contracts import HaftError, ToolSpec
+from haft.surfaces.cli.app import COMPLETE_VARIABLE, HAFT
 from haft.surfaces.cli.globals import HaftCommand
 from haft.surfaces.cli.screen.printing import data
 
@@ -29,8 +30,6 @@ def print_completion(shell: str) -> None:
     fish: haft completion fish | source             in ~/.config/fish/config.fish
     """
     from click.shell_completion import ShellComplete, get_completion_class
-
-    from haft.surfaces.cli.app import COMPLETE_VARIABLE, HAFT
 
     chosen = get_completion_class(shell)
     assert chosen is not None

@@ -7,6 +7,7 @@ import click
 from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import facts, lines
+from haft.version import __version__
 
 
 @click.command("help", cls=HaftCommand)
@@ -29,8 +30,6 @@ def print_help(context: click.Context, command: tuple[str, ...]) -> None:
 @click.pass_obj
 def print_version(said: Globals) -> None:
     """The version of haft."""
-    from haft.version import __version__
-
     if said.json:
         facts({"version": __version__})
     else:

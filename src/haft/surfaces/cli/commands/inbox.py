@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.contracts import EXIT_CODES, BadUsage, Grants
+from haft.contracts import EXIT_CODES, BadUsage, Grants, HaftError, UnknownRequest
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import recover, tell_what_is_logged, workspace_of
@@ -98,7 +98,6 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     """What waits, by name."""
     from click.shell_completion import CompletionItem
 
-    from haft.contracts import HaftError
     from haft.service import InboxFacade, has_state
 
     try:
@@ -186,7 +185,6 @@ def reject_request(context: click.Context, name: str, message: str | None) -> No
 
 
 def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, **answer: Any) -> None:
-    from haft.contracts import UnknownRequest
     from haft.service import this_user
 
     said = context.find_object(Globals) or Globals()

@@ -6,6 +6,7 @@ tool's own bytes.
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -128,8 +129,6 @@ def _for_program(stdout: BinaryIO) -> Callable[[bytes], object]:
 
 
 def _for_terminal() -> Callable[[bytes], object]:
-    import codecs
-
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     return lambda data: sys.stdout.write(visible(decoder.decode(data)))
 

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import os
 import shutil
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -108,8 +109,6 @@ def _asked(
 
 def _where(program: str, python: str | None) -> str:
     """Where a program lies; beside the Python that has it, where PATH does not lead to it."""
-    import sys
-
     beside = os.path.join(os.path.dirname(python or sys.executable), program)
     found = shutil.which(program) or shutil.which(beside)
     if found is None:

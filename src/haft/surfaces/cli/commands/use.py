@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from haft.contracts import NO_GRANTS, BadUsage, Grants, HaftError, Outcome, ToolSpec
-from haft.surfaces.cli.commands.tools import complete_names, is_path
+from haft.surfaces.cli.commands.tools import complete_names, find_listing, is_path
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
-from haft.surfaces.cli.screen.terminal import is_terminal
+from haft.surfaces.cli.screen.printing import facts, lines, say
+from haft.surfaces.cli.screen.terminal import is_terminal, one_line, visible
 from haft.surfaces.cli.screen.waiting import tell_waiting
 from haft.surfaces.cli.words.binding import arguments, hidden_parameter
+from haft.surfaces.cli.words.definitions import after_dashes, parameter_lines
 from haft.surfaces.cli.words.parameters import Line, take_apart
 from haft.surfaces.cli.words.wanted import Wanted
 
@@ -85,8 +87,6 @@ def _name_among(words: list[str]) -> str | None:
 def refuse_hidden(line: Line, said: Globals, only: str | None = None) -> None:
     """`BadUsage` where an option of haft stands after the name of a tool that declares it too. The tool is looked for
     where it would be if none of these options counted."""
-    from haft.surfaces.cli.commands.tools import find_listing
-
     if line.name is None or not line.after_name or (only is not None and only not in line.after_name):
         return
     named = line.options.get("--workspace", [])
@@ -111,11 +111,6 @@ def _hidden_first(line: Line, said: Globals) -> Iterator[None]:
 
 
 def _tell_parameters(name: str | None) -> None:
-    from haft.surfaces.cli.commands.tools import find_listing
-    from haft.surfaces.cli.screen.printing import lines
-    from haft.surfaces.cli.screen.terminal import visible
-    from haft.surfaces.cli.words.definitions import after_dashes, parameter_lines
-
     if name is not None:
         spec = find_listing(name).spec
         lines(["", f"Parameters of {name}:", *(f"  {visible(line)}" for line in parameter_lines(spec.input_schema))])
@@ -166,7 +161,6 @@ def use_tool(context: click.Context, line: Line) -> None:
     from haft.surfaces.cli.person.approver import approve_all, approver_here
     from haft.surfaces.cli.person.interrupts import Interrupts
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
-    from haft.surfaces.cli.screen.printing import say
     from haft.surfaces.cli.words.threads import how_long, terminal_thread
 
     terminal = terminal_thread()
@@ -291,9 +285,6 @@ def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interru
 
 
 def _show_preview(line: str | None, said: Globals) -> None:
-    from haft.surfaces.cli.screen.printing import facts, lines, say
-    from haft.surfaces.cli.screen.terminal import one_line
-
     if said.json:
         facts({"preview": line})
     elif line is not None:

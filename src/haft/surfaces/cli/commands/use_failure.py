@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from haft.contracts import NOT_RUN, Event, Failure, Outcome, RunId, Status, ThreadId, ToolName
+from haft.service import user_name
+from haft.surfaces.cli.screen.display import raw
 from haft.surfaces.cli.screen.printing import data, facts, to_json_text
 from haft.surfaces.cli.screen.terminal import is_terminal
 from haft.surfaces.cli.words.parameters import FLAGS, VALUED
@@ -50,8 +52,6 @@ def print_failure(failure: Failure, words: Sequence[str], *, json: bool) -> None
 
 
 def _print_field(value: Any, *, json: bool) -> None:
-    from haft.surfaces.cli.screen.display import raw
-
     if isinstance(value, str) and not json:
         raw(f"{value}\n" if value else "")
     else:
@@ -59,8 +59,6 @@ def _print_field(value: Any, *, json: bool) -> None:
 
 
 def _outcome(failure: Failure, tool: str, thread: str) -> Outcome:
-    from haft.service import user_name
-
     return Outcome(
         RunId(""),
         ToolName(tool),

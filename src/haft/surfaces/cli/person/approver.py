@@ -12,8 +12,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import click
+
 from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage, Grants, HaftError, Scope
 from haft.lazy import regex
+from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.person.interrupts import Interrupts
 from haft.surfaces.cli.person.line_input import NO, YES, confirmed, not_understood, typed
 from haft.surfaces.cli.person.questions import shown_call, shown_choices, shown_trial
@@ -66,7 +69,6 @@ def approver_here(interrupts: Interrupts, workspace: str, display: Display, last
 def _tell_called_off(request: ApprovalRequest) -> None:
     """Why the question stands there without an answer."""
     from haft.service import answered_by
-    from haft.surfaces.cli.home import state_home
 
     by = None if request.id is None else answered_by(state_home(), request.id)
     sys.stderr.write("\n")
@@ -282,8 +284,6 @@ async def _edited(arguments: Mapping[str, Any], interrupts: Interrupts) -> Mappi
 
 
 def _in_editor(text: str) -> str:
-    import click
-
     try:
         return click.edit(text, extension=".json", require_save=False) or ""
     except click.ClickException as error:

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Collection
 from typing import Final
 
+from haft.contracts import HaftError
 from haft.lazy import regex
 
 _RUN: Final = regex(r"\br_[0-9a-f]{24}\b")
@@ -27,7 +28,6 @@ def shortened(text: str) -> str:
 
 
 def _looked_up(names: Collection[str]) -> dict[str, str]:
-    from haft.contracts import HaftError
     from haft.service import open_history
     from haft.surfaces.cli.home import state_home
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from haft.contracts import STATUSES
+from haft.contracts import STATUSES, HaftError
+from haft.surfaces.cli.home import state_home
 
 MOST = 50
 
@@ -16,9 +17,7 @@ def complete_run(_ctx: click.Context, _parameter: click.Parameter, incomplete: s
     """The newest runs whose names begin so."""
     from click.shell_completion import CompletionItem
 
-    from haft.contracts import HaftError
     from haft.service import Filter, open_history
-    from haft.surfaces.cli.home import state_home
 
     try:
         kept = open_history(state_home())
@@ -42,9 +41,7 @@ def complete_changes(*states: str) -> Callable[[click.Context, click.Parameter, 
     def complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        from haft.contracts import HaftError
         from haft.service import open_changes
-        from haft.surfaces.cli.home import state_home
 
         try:
             kept = open_changes(state_home())

@@ -1,0 +1,147 @@
+"""Does every import inside a function pay? `python scripts/late_imports.py`; exit 1 where one does not.
+
+An import stands in a function only where a command that must be quick loads the file and not what it imports there:
+listing tools, showing one, the help of any command, and two calls. What each of these loads is measured here, by
+running it. Everywhere else imports stand at the top.
+"""
+
+import ast
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+TOP = Path(__file__).parent.parent
+ROOT = TOP / "src"
+
+PROGRAMS = (
+    "haft.helper",
+    "haft.sources.agent_studio.runner",
+    "haft.sources.cli.introspecting",
+    "haft.sources.cli.wrapping_main",
+    "haft.sources.python.worker",
+    "haft.sources.python_plugin.program",
+)
+"""What runs in processes of its own, and loads as little there as it can."""
+
+SETTINGS = f"""
+plugins = ["bash:{TOP}/examples/bash-read-line-range/read_line_range.bash", "python:{TOP}/examples/functions.py"]
+[templates]
+paths = ["{TOP}/examples/json-reader"]
+[cli.cdd]
+click = "cdd.cli:main"
+"""
+"""One of every format, so that listing them is measured too."""
+
+QUICK = (
+    ["tools", "list"],
+    ["tools", "show", "shell"],
+    ["tools", "search", "read"],
+    ["tools", "use", "list_directory"],
+    ["tools", "use", "shell", "--command", "true", "--approve"],
+)
+
+MEASURE = """
+import os, sys
+import haft
+print(*sys.modules, file=sys.stderr)
+from haft.surfaces.cli.main import run
+words = WORDS
+if words != ["--help"]:
+    run(words)
+    print(*sys.modules, file=sys.stderr)
+    sys.exit()
+from haft.surfaces.cli.app import HAFT
+
+def commands(group, above=()):
+    for name, place in group._places.items():
+        yield (*above, name)
+        if hasattr(place, "_places"):
+            yield from commands(place, (*above, name))
+
+for command in [(), *commands(HAFT)]:
+    if not os.fork():
+        try:
+            run([*command, "--help"])
+        except SystemExit:
+            pass
+        print(*sys.modules, file=sys.stderr, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def loaded_by(words: list[str]) -> list[set[str]]:
+    """What each process of this command had loaded at its end."""
+    with tempfile.TemporaryDirectory() as home:
+        for directory in ("workspace/.agents/tools", "workspace/.agents/skills/reading", "config/haft"):
+            os.makedirs(f"{home}/{directory}")
+        Path(home, "config/haft/haft.toml").write_text(SETTINGS)
+        Path(home, "workspace/.agents/skills/reading/SKILL.md").write_text(
+            "---\nname: reading\ndescription: Reads.\n---\n"
+        )
+        tool = Path(home, "workspace/.agents/tools/hello")
+        tool.write_text("#!/bin/sh\necho 'name: hello'\necho 'description: Says hello.'\n")
+        tool.chmod(0o755)
+        env = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": f"{home}/config", "HAFT_HOME": f"{home}/state"}
+        for _ in range(2):  # The first asks what the tools are; the second knows.
+            done = subprocess.run(
+                [sys.executable, "-c", MEASURE.replace("WORDS", repr(words))],
+                cwd=f"{home}/workspace",
+                env=env,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+    return [set(line.split()) for line in done.stderr.splitlines() if line.startswith("sys builtins ")]
+
+
+def home_of(module: str, name: str) -> str:
+    """The module that is loaded when this name is imported: a face fetches it from there."""
+    place = ROOT.joinpath(*module.split("."))
+    if not place.is_dir():
+        return module
+    if (place / name).is_dir() or (place / f"{name}.py").exists():
+        return f"{module}.{name}"
+    for node in ast.walk(ast.parse((place / "__init__.py").read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module and any(alias.name == name for alias in node.names):
+            return home_of(node.module, name)
+    return module
+
+
+def late(file: Path) -> Iterator[tuple[int, set[str]]]:
+    """Line and modules of each import that stands in a function."""
+    found: dict[int, set[str]] = {}
+    for function in ast.walk(ast.parse(file.read_bytes())):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        tried = {inner for node in ast.walk(function) if isinstance(node, ast.Try) for inner in node.body}
+        for node in set(ast.walk(function)) - tried:  # What is tried may not be installed.
+            if isinstance(node, ast.Import):
+                found[node.lineno] = {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found[node.lineno] = {home_of(node.module, alias.name) for alias in node.names}
+    yield from sorted(found.items())
+
+
+def main() -> int:
+    quick = [modules for words in (*QUICK, ["--help"]) for modules in loaded_by(words)]
+    found = []
+    for file in sorted((ROOT / "haft").rglob("*.py")):
+        name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if name.startswith(PROGRAMS):
+            continue
+        for line, modules in late(file):
+            if not any(name in loaded and modules - loaded for loaded in quick):
+                found.append(
+                    f"{file.relative_to(ROOT)}:{line}: {', '.join(sorted(modules))} can be imported at the top"
+                )
+    print("\n".join(found) or "every import inside a function keeps a quick command quick")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
