@@ -9,7 +9,7 @@ from haft.storage.encoding import decode, encode
 from haft.storage.ports.approvals import Answered, ApprovalStore, Waiting
 
 if TYPE_CHECKING:
-    from haft.storage.sqlite.connection import SqliteConnection
+    from haft.storage.sqlite.line import Line
 
 _COLUMNS: Final = (
     "id, run, host, workspace, who, thread, created_at, expires_at, tried, fingerprint, shown, state, answer"
@@ -17,7 +17,7 @@ _COLUMNS: Final = (
 
 
 class SqliteApprovals(ApprovalStore):
-    def __init__(self, connection: SqliteConnection) -> None:
+    def __init__(self, connection: Line) -> None:
         self._connection = connection
 
     def put(self, waiting: Waiting, forget_before: float) -> None:

@@ -11,7 +11,7 @@ from haft.storage.encoding import decode, encode
 from haft.storage.ports.change_sets import Ledger, Row
 
 if TYPE_CHECKING:
-    from haft.storage.sqlite.connection import SqliteConnection
+    from haft.storage.sqlite.line import Line
 
 _COLUMNS = (
     "seq, run, workspace, area, who, thread, parent, verb, reverses, engine, state, reason, at, files, kept, latest"
@@ -25,7 +25,7 @@ _MOST_TERMS = 100
 
 
 class SqliteLedger(Ledger):
-    def __init__(self, connection: SqliteConnection) -> None:
+    def __init__(self, connection: Line) -> None:
         self._connection = connection
 
     def put(

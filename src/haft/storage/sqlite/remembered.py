@@ -8,11 +8,11 @@ from haft.storage.encoding import decode, encode
 from haft.storage.ports.remembered import KeptPin, KeptRule, PinStore, RuleStore
 
 if TYPE_CHECKING:
-    from haft.storage.sqlite.connection import SqliteConnection
+    from haft.storage.sqlite.line import Line
 
 
 class SqliteRules(RuleStore):
-    def __init__(self, connection: SqliteConnection) -> None:
+    def __init__(self, connection: Line) -> None:
         self._connection = connection
 
     def remember(self, workspace: str, rule: KeptRule) -> None:
@@ -38,7 +38,7 @@ class SqliteRules(RuleStore):
 
 
 class SqlitePins(PinStore):
-    def __init__(self, connection: SqliteConnection) -> None:
+    def __init__(self, connection: Line) -> None:
         self._connection = connection
 
     def of(self, workspace: str, tool: str) -> KeptPin | None:

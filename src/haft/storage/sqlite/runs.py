@@ -14,7 +14,7 @@ from haft.storage.encoding import decode
 from haft.storage.ports.runs import Filter, RunStore
 
 if TYPE_CHECKING:
-    from haft.storage.sqlite.connection import SqliteConnection
+    from haft.storage.sqlite.line import Line
 
 MOST_RUNS: Final = 1 << 40
 """More than there will be: what a person types may be longer than the database counts."""
@@ -48,7 +48,7 @@ _PATHS = """
 
 
 class SqliteRuns(RunStore):
-    def __init__(self, connection: SqliteConnection) -> None:
+    def __init__(self, connection: Line) -> None:
         self._connection = connection
 
     def put(self, documents: Sequence[bytes]) -> None:
