@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -27,32 +28,45 @@ CHUNKS = 5
 ROUNDS = -(-int(os.environ.get("HAFT_TEST_KILLS", "60")) // CHUNKS)
 
 
-def live_and_die(forge, workspace, home, seed: int, moment: float) -> list[list]:
-    """One host, killed `moment` seconds after it began; what it had acknowledged."""
+def live_and_die(forge, workspace, home, seed: int, answers: int, moment: float) -> list[list]:
+    """One host, killed `moment` seconds after so many answers, or with none of them after it began; what it had
+    acknowledged. A busy machine makes it live longer, and not answer less."""
     forge.stdin.write(json.dumps([str(workspace), home, seed]) + "\n")
     forge.stdin.flush()
-    words = []
+    words, host, is_killed = [], None, False
     while True:
         said = json.loads(forge.stdout.readline())
-        if said[0] == "pid":
-            time.sleep(moment)
-            os.kill(said[1], signal.SIGKILL)
-        elif said[0] == "gone":
+        if said[0] == "gone":
+            assert is_killed, "a host ended by itself"
             return words
+        if said[0] == "pid":
+            host = said[1]
         else:
             words.append(said)
+        if host is not None and not is_killed and len(words) >= answers:
+            time.sleep(moment)
+            os.kill(host, signal.SIGKILL)
+            is_killed = True
+
+
+def death(drawn: Random, round_: int) -> tuple[int, float]:
+    """After how many answers, and how long after the last of them. In every fourth round, the first among them, the
+    host is killed while it begins, or soon after."""
+    if round_ % 4 == 0 and round_ < ROUNDS - 1:
+        return 0, drawn.uniform(0.0, 0.2)
+    return drawn.randint(1, 40), drawn.uniform(0.0, 0.05)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_after_every_kill_each_run_has_ended_the_record_is_intact_and_nothing_acknowledged_is_missing(tmp_path, chunk):
     workspace, home = tmp_path / "workspace", StateHome(str(tmp_path / "home"))
     workspace.mkdir()
-    moments = chance(f"moments {chunk}")
+    drawn = chance(f"moments {chunk}")
     acknowledged: dict[str, tuple[str, str | None]] = {}
     interrupted = 0
     with subprocess.Popen([sys.executable, HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forge:
         for round_ in range(ROUNDS):
-            words = live_and_die(forge, workspace, home.path, chunk * 1000 + round_, moments.uniform(0.0, 0.4))
+            words = live_and_die(forge, workspace, home.path, chunk * 1000 + round_, *death(drawn, round_))
             acknowledged.update({run: (status, path) for run, status, path in words})
             interrupted += recovered(home)
             check(home, workspace, acknowledged)
