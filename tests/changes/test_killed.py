@@ -458,6 +458,24 @@ def test_what_an_outcome_says_of_a_disk_that_fails_at_any_step_holds_once_it_wor
         life.erase()
 
 
+def test_an_apply_that_the_disk_stopped_half_way_says_that_it_is_committed_and_not_complete(lives):
+    case = CASES["apply"]
+    _before, after, ops = both(lives, case)
+    life = lives(case, ops // 2, how="failing")
+    said = life.done
+    assert (said["status"], said["state"], said["complete"]) == ("error", "committed", False)
+    assert "some of its changes may not be in the workspace yet" in said["error"][1]
+    life.recover()
+    assert difference(after, life.tree()) == []
+    assert life.states() == {life.runs[0]: "committed"}
+    environment = {**os.environ, "HAFT_HOME": life.home.path}
+    arguments = [sys.executable, "-m", "haft", "show", life.run]
+    shown = subprocess.run(arguments, cwd=life.workspace, env=environment, capture_output=True, text=True, check=True)
+    assert "changes: committed" in shown.stdout
+    assert "the disk failed in the middle of the commit" in shown.stdout
+    assert f"haft undo {life.run}" not in shown.stdout  # It has no change set of its own.
+
+
 def test_what_the_power_took_before_it_was_written_out_is_taken_back(lives, caplog):
     case = CASES["a call above the workspace"]
     before, _after, ops = both(lives, case)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from haft.changes.committing.looking import Stopped
@@ -95,10 +96,18 @@ class ChangesTool:
             return Answer(
                 failure=failure,
                 result={"run": run, "state": settled.changes.state},
-                changes=Changes(conflicts=settled.changes.conflicts),
+                changes=_of_apply(settled.changes),
             )
         text = f"{run}: {_count(len(settled.changes.files))} committed"
         return Answer(text=text, result={"run": run, "state": "committed"}, changes=Changes())
+
+
+def _of_apply(changes: Changes) -> Changes:
+    """What the run of a failed apply says of its own changes. The files are told by the run that held them; but a
+    commit that stopped half way will be finished, and so has changed the workspace."""
+    if changes.state == "committed":
+        return replace(changes, files=())
+    return Changes(conflicts=changes.conflicts)
 
 
 def _told(verb: str, done: Reversed) -> str:

@@ -205,7 +205,7 @@ def _change_lines(record: RunRecord, changes: dict[str, Any]) -> Iterator[str]:
     elif reason:
         words.append(reason)
     yield visible(f"changes: {'; '.join(words)}")
-    if state in ways:
+    if state in ways and changes["files"]:  # A run of `apply` has none of its own.
         yield f"  {ways[state]}"
     for change in changes["files"][:MOST_FILES]:
         yield f"  {change['type']} {one_line(change['path'])}"
