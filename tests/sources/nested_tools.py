@@ -82,3 +82,17 @@ def calls_deeper(depth: int, context: ToolContext) -> list[str]:
     open(f"up{depth}", "w").close()
     assert not depth or os.path.exists(f"up{depth - 1}")
     return below
+
+
+def has_it_written(again: str, context: ToolContext) -> str:
+    """Have a call write what it was granted; then write there itself, where `again` says what."""
+    status = context.call("shell", {"command": "mkdir -p .vscode && echo granted > .vscode/tasks.json"}).status
+    if again:
+        with open(".vscode/tasks.json", "w") as file:
+            file.write(again)
+    return status
+
+
+def has_it_had_written(again: str, context: ToolContext) -> str:
+    """The same by a call of a call."""
+    return context.call("has_it_written", {"again": again}).status

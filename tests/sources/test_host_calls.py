@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from haft import ToolService, tool
+from haft import ApprovalAnswer, ToolService, tool
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nested_tools
@@ -233,3 +233,23 @@ def test_a_call_that_names_a_command_as_its_parent_lands_in_the_layer_of_that(pl
             assert files(root) == {"a": "a", "b": "b"}
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@every_user
+@pytest.mark.parametrize("name", ["has_it_written", "has_it_had_written"])
+@pytest.mark.parametrize("again", ["", "not granted"])
+def test_a_grant_of_a_call_opens_nothing_for_its_caller(places, name, again):
+    def approver(request):
+        return ApprovalAnswer(True, grants={"write": [".vscode"]}) if request.tool == "shell" else True
+
+    inner = tool(isolated=True)(nested_tools.has_it_written)
+    more = [] if name == "has_it_written" else [inner]
+    outcome = called(places, getattr(nested_tools, name), {"again": again}, approver, more)
+    written = places["workspace"] / ".vscode" / "tasks.json"
+    if again:
+        assert not written.exists()
+        failed = outcome.error.code if name == "has_it_written" else outcome.result
+        assert failed in ("walled", "error")
+    else:
+        assert (outcome.status, outcome.changes.state) == ("done", "committed")
+        assert written.read_text() == "granted\n"

@@ -260,18 +260,20 @@ class Transactions:
         *,
         conflicts: Sequence[str] = (),
         spared: Sequence[str] = (),
+        passed_over: Collection[str] = (),
         why: str | None = None,
         error: HaftError | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Settled:
         """End a change set whose new things wait in `upper`, a place below the area. Call it under the lock. With an
-        `error` it is held, whatever else may be said of it."""
+        `error` it is held, whatever else may be said of it. `passed_over` are paths that were judged already."""
         if not manifest.entries:
             return Settled(manifest.changes("none"))
-        notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": len(spared) > 1}
+        is_accepted = len(spared) > 1 or bool(passed_over)
+        notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": is_accepted}
         manifest = replace(manifest, notes=notes)
         if error is None and fate == "commit":
-            error = self.objection(manifest, upper, conflicts, spared)
+            error = self.objection(manifest, upper, conflicts, spared, passed_over)
         against: tuple[Conflicting, ...] = ()
         if conflicts:
             manifest = replace(manifest, notes={**manifest.notes, "conflicts": [as_latin(path) for path in conflicts]})
@@ -343,7 +345,12 @@ class Transactions:
             return self.is_left(run)
 
     def objection(
-        self, manifest: Manifest, upper: str | None, conflicts: Sequence[str], spared: Sequence[str]
+        self,
+        manifest: Manifest,
+        upper: str | None,
+        conflicts: Sequence[str],
+        spared: Sequence[str],
+        passed_over: Collection[str] = (),
     ) -> HaftError | None:
         """Why a change set may not be committed unasked."""
         if conflicts:
@@ -351,9 +358,11 @@ class Transactions:
         most = self.limits.max_changed_files
         if most and len(manifest.entries) > most:
             return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
-        return self.guarded(manifest.entries, upper, spared)
+        return self.guarded(manifest.entries, upper, spared, passed_over)
 
-    def guarded(self, entries: Sequence[Altered], upper: str | None, spared: Sequence[str]) -> HaftError | None:
+    def guarded(
+        self, entries: Sequence[Altered], upper: str | None, spared: Sequence[str], passed_over: Collection[str] = ()
+    ) -> HaftError | None:
         """What of these would run later on the host; new things wait in `upper`, or are in the workspace."""
         with Tree(self.area.path, forced=True) as ours, Tree(self.workspace) as workspace:
 
@@ -367,9 +376,11 @@ class Transactions:
                 except OSError:
                     return None
 
-            return self.guard(entries, read, spared, frozenset())
+            return self.guard(entries, read, spared, passed_over)
 
-    def objection_within(self, manifest: Manifest, view: Tree, new: Tree, spared: Sequence[str]) -> HaftError | None:
+    def objection_within(
+        self, manifest: Manifest, view: Tree, new: Tree, spared: Sequence[str], passed_over: Collection[str]
+    ) -> HaftError | None:
         """The same for a change set that is to become part of another call's: it lies in `new`, and that call sees
         `view`."""
         most = self.limits.max_changed_files
@@ -382,7 +393,7 @@ class Transactions:
             except OSError:
                 return None
 
-        return self.guard(manifest.entries, read, spared, frozenset())
+        return self.guard(manifest.entries, read, spared, passed_over)
 
     def _blob(self, each: Altered) -> Any:
         before = each.before

@@ -96,7 +96,6 @@ class OverlayTransaction(EndsByItself):
         """Look at what changed, and see it to its end. `is_held` says whether someone may still have something of the
         layer open, who could change it after it was looked at: then a copy of it is looked at and committed."""
         self._scope.close()
-        spared = (*spared, *self._scope.spared)
         doubts = [doubt, None if top.state_of(self._upper) == self._top else top.LAYERED]
         self._doubt = "; ".join(filter(None, doubts)) or None
         if self.is_untouched():
@@ -138,6 +137,7 @@ class OverlayTransaction(EndsByItself):
                     fate,
                     conflicts=found.conflicts,
                     spared=spared,
+                    passed_over=self._scope.judged_already(found.entries),
                     why=why,
                     stopped=stopped,
                 )
@@ -161,7 +161,8 @@ class OverlayTransaction(EndsByItself):
         if fate == "hold":
             self._scope.drop()
             return stopped_within(manifest)
-        settled = above.take_in(self._owner, manifest, self._upper, found.conflicts, spared)
+        judged = self._scope.judged_already(found.entries)
+        settled = above.take_in(self._owner, manifest, self._upper, found.conflicts, spared, judged)
         if settled.changes.state == "held":
             self._scope.pass_on(above)
         else:

@@ -19,16 +19,18 @@ import contextlib
 import os
 import stat
 import threading
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 from haft.changes.committing.area import remove
 from haft.changes.committing.attributes import Unread, attributes_of, set_attributes
 from haft.changes.committing.commit import write_journal
 from haft.changes.committing.copying import copy, link
+from haft.changes.committing.entry import UNREADABLE, Entry
 from haft.changes.committing.manifest import Altered, Manifest
 from haft.changes.committing.places import Tree, rename, set_mode, set_owner
 from haft.changes.engines.layer import mark_prefix
+from haft.changes.guarding.guard import is_spared
 from haft.changes.transactions import CONTAINED, Owner, Settled, Transactions
 from haft.contracts import Conflict, HaftError, ToolFailed
 from haft.files import shown
@@ -66,7 +68,8 @@ class Scope:
         self._is_over = False
         self._lock = threading.Lock()
         self._taken: list[Taken] = []
-        self._spared: dict[str, None] = {}
+        self._granted: dict[str, Entry | None] = {}
+        """What calls that it made changed by a grant of theirs, and as what they left it."""
 
     def shown_by(self, view: int) -> None:
         """The call has begun: a descriptor of the workspace as it sees it."""
@@ -114,16 +117,23 @@ class Scope:
         return ((f"{name}/{COPY}", copy_of_it.st_dev, copy_of_it.st_ino), *self._lowers)
 
     def take_in(
-        self, owner: Owner, manifest: Manifest, upper: str, conflicts: Sequence[str], spared: Sequence[str]
+        self,
+        owner: Owner,
+        manifest: Manifest,
+        upper: str,
+        conflicts: Sequence[str],
+        spared: Sequence[str],
+        passed_over: Collection[str] = (),
     ) -> Settled:
         """Bring the change set of a call that it made into the call's own layer. What may not be committed unasked, and
-        what collides with what was changed meanwhile, does not come in."""
+        what collides with what was changed meanwhile, does not come in. `passed_over` is what was judged already."""
         if not manifest.entries:
             return Settled(manifest.changes("none"))
-        notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": len(spared) > 1}
+        is_accepted = len(spared) > 1 or bool(passed_over)
+        notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": is_accepted}
         manifest = replace(manifest, notes=notes)
         with self._lock, Tree(self.path, forced=True) as view, Tree(upper, forced=True) as new:
-            error = self._objection(manifest, view, new, conflicts, spared)
+            error = self._objection(manifest, view, new, conflicts, spared, passed_over)
             if error is not None:
                 return Settled(manifest.changes("discarded", reason=error.message), error)
             try:
@@ -135,19 +145,29 @@ class Scope:
                 )
                 return Settled(manifest.changes("discarded", reason=problem.message), problem)
         self._taken.append(Taken(owner, manifest))
-        self._spared |= dict.fromkeys(spared)
+        inside = self._transactions.workspace.rstrip("/") + "/"
+        grants = [path.removeprefix(inside) for path in spared if path.startswith(inside)]
+        for each in manifest.entries:
+            if each.path in passed_over or is_spared(each.path, grants):
+                self._granted[each.path] = each.after
         reason = f"it is among the changes of {self.run}, which called it, and comes into the workspace with them"
         return Settled(manifest.changes("held", reason=reason))
 
     def _objection(
-        self, manifest: Manifest, view: Tree, new: Tree, conflicts: Sequence[str], spared: Sequence[str]
+        self,
+        manifest: Manifest,
+        view: Tree,
+        new: Tree,
+        conflicts: Sequence[str],
+        spared: Sequence[str],
+        passed_over: Collection[str],
     ) -> HaftError | None:
         if conflicts:
             named = ", ".join(f"`{shown(path)}`" for path in conflicts[:3])
             return Conflict(
                 f"its changes were dropped: {self.run}, which called it, or another call of that changed {named} too"
             )
-        return self._transactions.objection_within(manifest, view, new, spared)
+        return self._transactions.objection_within(manifest, view, new, spared, passed_over)
 
     def _keep(self, manifest: Manifest, view: Tree, new: Tree) -> None:
         """What its files held before and after, so that it can be told and undone apart."""
@@ -162,10 +182,14 @@ class Scope:
 
     # When the call itself ends.
 
-    @property
-    def spared(self) -> tuple[str, ...]:
-        """What was granted to the calls that it made."""
-        return tuple(self._spared)
+    def judged_already(self, entries: Sequence[Altered]) -> frozenset[str]:
+        """What calls that it made changed by a grant of theirs, where it still is as they left it. A grant holds for
+        the call that has it: whatever else their caller did there counts as not granted."""
+        return frozenset(
+            each.path
+            for each in entries
+            if each.path in self._granted and _is_the_same(each.after, self._granted[each.path])
+        )
 
     def write_contained(self) -> list[str]:
         """Put the change sets of the calls that it made beside its own. Their runs."""
@@ -178,7 +202,6 @@ class Scope:
     def pass_on(self, above: Scope) -> None:
         """The call is itself within another: what it took in belongs to that one too."""
         above._taken += self._taken
-        above._spared |= self._spared
 
     def drop(self) -> None:
         """The call's changes are thrown away, and those of the calls that it made with them."""
@@ -186,6 +209,17 @@ class Scope:
             remove(os.path.join(self._transactions.live, self.run))
         for each in self._taken:
             self._transactions.note_discarded(each.manifest)
+
+
+def _is_the_same(now: Entry | None, then: Entry | None) -> bool:
+    """Whether whoever obeys it finds the same."""
+    if now is None or then is None:
+        return now is then
+    return now.content != UNREADABLE and replace(now, **_of_no_matter(then)) == then
+
+
+def _of_no_matter(entry: Entry) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in ("inode", "links", "ctime_ns", "mtime_ns")}
 
 
 def copied(upper: str, place: str) -> None:
