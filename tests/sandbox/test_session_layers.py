@@ -218,12 +218,37 @@ import ctypes
 libc = ctypes.CDLL(None)
 libc.inotify_add_watch(libc.inotify_init(), b".", 2)
 """
+OWN_DESCRIPTORS = """
+import ctypes, os, threading
+ready = threading.Event()
+def hide():
+    assert ctypes.CDLL(None).unshare(0x400) == 0  # CLONE_FILES
+    os.open("hidden", os.O_WRONLY | os.O_CREAT)
+    ready.set()
+    threading.Event().wait()
+threading.Thread(target=hide, daemon=True).start()
+ready.wait()
+"""
+NO_FIRST_THREAD = """
+import subprocess, sys
+code = '''
+import ctypes, threading
+kept = open("left", "w")
+threading.Thread(target=threading.Event().wait).start()
+ctypes.CDLL(None).pthread_exit(0)
+'''
+state["left"] = subprocess.Popen([sys.executable, "-c", code])
+while open(f"/proc/{state['left'].pid}/stat").read().rpartition(")")[2].split()[0] != "Z":
+    assert state["left"].poll() is None
+"""
 HELD = {
     "state['x'] = open('kept', 'w')": "kept, open for writing",
     "import os; state['y'] = os.open('sub', os.O_RDONLY)": "directory sub, open",
     "import subprocess; state['z'] = subprocess.Popen(['sleep', '60'], cwd='sub')": "working directory sub",
     WATCH: "a watch for changes (inotify)",
     MAP: "mapping of mapped",
+    OWN_DESCRIPTORS: "hidden, open for writing",
+    NO_FIRST_THREAD: "left, open for writing",
 }
 
 

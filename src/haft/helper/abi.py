@@ -19,7 +19,8 @@ SINCE_424 = {
 
 GENERIC = {
     "io_setup": 0, "vmsplice": 75, "unshare": 97, "ptrace": 117, "socket": 198, "socketpair": 199, "add_key": 217,
-    "request_key": 218, "keyctl": 219, "clone": 220, "prlimit64": 261, "memfd_create": 279,
+    "request_key": 218, "keyctl": 219, "clone": 220, "prlimit64": 261, "kcmp": 272,
+    "memfd_create": 279,
 }  # fmt: skip
 """The numbers that architectures since aarch64 share."""
 
@@ -38,11 +39,12 @@ FAMILIES: dict[str, tuple[Abi, ...]] = {
         Abi(0xC000_003E, 64, SINCE_424 | {
             "socket": 41, "socketpair": 53, "clone": 56, "ptrace": 101, "add_key": 248, "request_key": 249,
             "keyctl": 250, "unshare": 272, "prlimit64": 302, "io_setup": 206, "vmsplice": 278, "memfd_create": 319,
+            "kcmp": 312,
         }),
         Abi(0x4000_0003, 32, SINCE_424 | {
             "ptrace": 26, "socketcall": 102, "clone": 120, "add_key": 286, "request_key": 287, "keyctl": 288,
             "unshare": 310, "prlimit64": 340, "socket": 359, "socketpair": 360, "io_setup": 245, "vmsplice": 316,
-            "memfd_create": 356,
+            "kcmp": 349, "memfd_create": 356,
         }),
     ),
     "arm": (
@@ -50,6 +52,7 @@ FAMILIES: dict[str, tuple[Abi, ...]] = {
         Abi(0x4000_0028, 32, SINCE_424 | {
             "ptrace": 26, "clone": 120, "socket": 281, "socketpair": 288, "add_key": 309, "request_key": 310,
             "keyctl": 311, "unshare": 337, "prlimit64": 369, "io_setup": 243, "vmsplice": 343, "memfd_create": 385,
+            "kcmp": 378,
         }),
     ),
     "riscv": (Abi(0xC000_00F3, 64, SINCE_424 | GENERIC),),

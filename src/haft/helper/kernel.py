@@ -28,6 +28,7 @@ OPEN_TREE_CLONE = 1
 MOVE_FROM_EMPTY, MOVE_TO_EMPTY = 0x04, 0x40
 
 IN_DELETE_SELF = 0x400
+KCMP_FILES = 2
 SYS_OPEN_TREE, SYS_MOVE_MOUNT, SYS_MOUNT_SETATTR = 428, 429, 442
 KEYCTL_JOIN_SESSION_KEYRING = 1
 
@@ -96,6 +97,12 @@ def cloned(descriptor: int) -> int:
 def attach(tree: int, onto: int) -> None:
     """Show such a copy over what a descriptor stands for."""
     checked(libc.syscall(SYS_MOVE_MOUNT, tree, b"", onto, b"", MOVE_FROM_EMPTY | MOVE_TO_EMPTY), "move_mount")
+
+
+def share_descriptors(one: int, other: int) -> bool:
+    """Whether two threads surely have the same descriptors."""
+    number = own_number("kcmp")
+    return number is not None and libc.syscall(number, one, other, KCMP_FILES, 0, 0) == 0
 
 
 def cover(descriptor: int, onto: int | None = None, *, add: int = 0, clear: int = 0) -> None:

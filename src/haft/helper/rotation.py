@@ -76,10 +76,15 @@ def _is_still(pid: int) -> bool:
         return True  # It ended.
 
 
-def _is_alive(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        return _state(f"/proc/{pid}/stat") not in "ZX"
-    return False
+def _living(pid: int) -> list[int]:
+    """The threads of a process that have not ended; the first one may have, and leave the others."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                if _state(f"/proc/{pid}/task/{task}/stat") not in "ZX":
+                    found.append(int(task))
+    return found
 
 
 def _state(path: str) -> str:
@@ -113,7 +118,7 @@ def holders(pids: Iterable[int], layers: Collection[Old]) -> list[str]:
         except FileNotFoundError:
             continue  # It ended.
         except PermissionError:
-            if _is_alive(pid):
+            if _living(pid):
                 found[f"process {pid} cannot be looked into"] = None
         if len(found) >= MOST_NAMED:
             break
@@ -121,15 +126,28 @@ def holders(pids: Iterable[int], layers: Collection[Old]) -> list[str]:
 
 
 def _held_by(pid: int, layers: Collection[Old]) -> Iterator[str]:
-    own = f"/proc/{pid}"
-    for task in os.listdir(f"{own}/task"):
+    # By thread: each can have a directory and descriptors of its own.
+    tasks = _living(pid)
+    for task in tasks:
         for name, words in (("cwd", "working directory"), ("root", "root directory")):
-            link = f"{own}/task/{task}/{name}"
+            link = f"/proc/{pid}/task/{task}/{name}"
             if (layer := _layer_of(link, layers)) is not None and (path := os.readlink(link)) != layer.place:
                 yield f"{words} {_within(path, layer)}"  # Whoever stands at the top moves with the layer.
-    for number in os.listdir(f"{own}/fd"):
+    looked_at: list[int] = []
+    for task in tasks:
+        if any(kernel.share_descriptors(task, other) for other in looked_at):
+            continue
+        looked_at.append(task)
+        own = f"/proc/{pid}/task/{task}"
         with contextlib.suppress(FileNotFoundError):
-            yield from _by_descriptor(own, number, layers)
+            for number in os.listdir(f"{own}/fd"):
+                with contextlib.suppress(FileNotFoundError):
+                    yield from _by_descriptor(own, number, layers)
+    for task in tasks[:1]:
+        yield from _by_mapping(f"/proc/{pid}/task/{task}", layers)
+
+
+def _by_mapping(own: str, layers: Collection[Old]) -> Iterator[str]:
     with open(f"{own}/maps", "rb") as file:
         for line in file:
             columns = line.split(None, 5)
