@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from haft.contracts import StartFailed, ToolFailed
+from haft.processes.streams import Feed
 from sampling import SELDOM
 
 pytestmark = pytest.mark.every_user(share=SELDOM)
@@ -292,3 +293,23 @@ def test_a_sink_that_fails_does_not_hang_the_command_and_its_error_is_raised(ben
                 await b.bash("head -c 3000000 /dev/zero; touch ended", sink=Broken())
 
     asyncio.run(go())
+
+
+def test_input_is_taken_when_the_child_has_read_it_or_reads_no_more():
+    async def main():
+        loop = asyncio.get_running_loop()
+        reading, writing = os.pipe()
+        feed = Feed(writing, b"", loop, keeps_open=True)
+        first, second = feed.send(b"1" * 10), feed.send(b"2" * 1_000_000)
+        await first
+        assert not second.done()
+        with open(reading, "rb", closefd=False) as file:
+            assert await asyncio.to_thread(file.read, 1_000_010) == b"1" * 10 + b"2" * 1_000_000
+        await second
+        unread = feed.send(b"3" * 1_000_000)
+        feed.close()
+        await unread
+        await feed.send(b"4")
+        os.close(reading)
+
+    asyncio.run(asyncio.wait_for(main(), 60))

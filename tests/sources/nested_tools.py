@@ -96,3 +96,9 @@ def has_it_written(again: str, context: ToolContext) -> str:
 def has_it_had_written(again: str, context: ToolContext) -> str:
     """The same by a call of a call."""
     return context.call("has_it_written", {"again": again}).status
+
+
+def forges(body: str, context: ToolContext) -> str:
+    """Say a message as it stands."""
+    context._voice._say(body.encode(), b"+", b".")
+    return "said"

@@ -1,12 +1,15 @@
 """Calls that workers make through their host: of isolated tools, of functions in files, of plugins."""
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
 from haft import ApprovalAnswer, ToolService, tool
+from haft.contracts import ToolFailed
+from haft.sources.python.worker_calls import MOST_AT_ONCE, MOST_REFUSALS, WorkerCalls
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nested_tools
@@ -253,3 +256,64 @@ def test_a_grant_of_a_call_opens_nothing_for_its_caller(places, name, again):
     else:
         assert (outcome.status, outcome.changes.state) == ("done", "committed")
         assert written.read_text() == "granted\n"
+
+
+@pytest.mark.parametrize("number", ["Infinity", "null", '"1"', "1.5"])
+def test_a_call_with_no_number_is_no_word_of_ours_and_the_worker_is_heard_all_the_same(places, number):
+    body = f'{{"call": {{"id": {number}, "tool": "read_file", "arguments": {{}}, "timeout": null}}}}'
+    outcome = called(places, nested_tools.forges, {"body": body})
+    assert outcome.error.message == "the worker process said something that cannot be understood"
+
+
+def test_a_worker_that_does_not_read_its_outcomes_makes_no_more_calls_than_are_kept_for_it():
+    made, sent = [], []
+
+    class Asked:
+        async def call(self, name, arguments, *, timeout):
+            made.append(name)
+            raise ToolFailed("no")
+
+    async def main():
+        calls = WorkerCalls()
+
+        def send(data):
+            sent.append((data, asyncio.get_running_loop().create_future()))
+            return sent[-1][1]
+
+        async def ask(count):
+            for number in range(count):
+                calls.make({"id": number, "tool": "read_file", "arguments": {}, "timeout": None}, Asked())
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+        calls.begun(send)
+        await ask(5_000)
+        await ask(5_000)
+        assert (len(made), len(sent)) == (MOST_AT_ONCE, MOST_AT_ONCE + MOST_REFUSALS)
+        for _data, taken in sent:
+            taken.set_result(None)
+        await ask(0)
+        await ask(1)
+        assert len(made) == MOST_AT_ONCE + 1
+        sent[-1][1].set_result(None)
+
+    asyncio.run(main())
+
+
+def test_what_fails_in_the_host_is_told_to_the_worker_that_waits_for_it():
+    class Broken:
+        async def call(self, name, arguments, *, timeout):
+            raise RuntimeError("broken")
+
+    async def main():
+        calls, told = WorkerCalls(), asyncio.get_running_loop().create_future()
+
+        async def send(data):
+            told.set_result(json.loads(data))
+
+        calls.begun(send)
+        calls.make({"id": 7, "tool": "read_file", "arguments": {}, "timeout": None}, Broken())
+        return await told
+
+    said = asyncio.run(asyncio.wait_for(main(), 20))
+    assert (said["id"], said["failure"]) == (7, "`read_file` was not called: RuntimeError('broken')")

@@ -7,7 +7,7 @@ format can slip past limits, walls or the record. Implementations live in `proce
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Literal, Protocol
 
 from haft.contracts.limits import Limits
@@ -56,7 +56,7 @@ class Command:
     stdin: bytes = b""
     readable: Sequence[str] = ()
     """Absolute paths of the tool's own files: seen wherever they lie, never written."""
-    begun: Callable[[Callable[[bytes], None]], None] | None = None
+    begun: Callable[[Callable[[bytes], Awaitable[None]]], None] | None = None
     """Called once it runs, with what gives it more input: its input then stays open until it ends."""
     hurried: bool = False
     """Whether it is ended at once when it is cancelled, without time to tidy up: it was only asked something."""
@@ -88,8 +88,8 @@ class Session(Protocol):
     @property
     def is_over(self) -> bool: ...
 
-    def send(self, data: bytes) -> None:
-        """More input."""
+    def send(self, data: bytes) -> Awaitable[None]:
+        """More input. It goes on its way at once; whoever waits for it knows when the program has taken it."""
         ...
 
     async def begin_call(self) -> None:

@@ -13,7 +13,7 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from haft.contracts import (
@@ -175,9 +175,9 @@ class ProcessSession:
     def is_over(self) -> bool:
         return self._ending.done()
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes) -> Awaitable[None]:
         assert self._begun.feed is not None
-        self._begun.feed.send(data)
+        return self._begun.feed.send(data)
 
     async def order(self, words: Mapping[str, Any]) -> Mapping[str, Any]:
         """Have the helper do something with it while it goes on. `ConnectionResetError` where it has ended; nothing is

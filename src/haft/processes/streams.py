@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+from collections import deque
 from collections.abc import Callable
 
 READ_BYTES = 1 << 18
@@ -71,29 +72,39 @@ class Feed:
     ) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
-        self._rest = memoryview(data)
+        self._waiting: deque[tuple[memoryview, asyncio.Future[None]]] = deque()
         self._loop = loop
         self._open = True
         self._keeps_open = keeps_open
         if data or not keeps_open:
-            loop.add_writer(descriptor, self._write)
+            self.send(data)
 
-    def send(self, data: bytes) -> None:
-        """More input, where it was kept open. What nobody reads any more is dropped."""
-        if self._open and data:
-            self._rest = memoryview(bytes(self._rest) + data)
-            self._loop.add_writer(self._descriptor, self._write)
+    def send(self, data: bytes) -> asyncio.Future[None]:
+        """More input, where it was kept open; over when the child has it, or reads no more. What nobody reads any more
+        is dropped."""
+        taken: asyncio.Future[None] = self._loop.create_future()
+        if not self._open:
+            taken.set_result(None)
+            return taken
+        self._waiting.append((memoryview(data), taken))
+        self._loop.add_writer(self._descriptor, self._write)
+        return taken
 
     def _write(self) -> None:
+        rest, taken = self._waiting[0]
         try:
-            written = os.write(self._descriptor, self._rest[:READ_BYTES])
+            rest = rest[os.write(self._descriptor, rest[:READ_BYTES]) :]
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             self.close()
             return
-        self._rest = self._rest[written:]
-        if self._rest:
+        if rest:
+            self._waiting[0] = rest, taken
+            return
+        self._waiting.popleft()
+        _over(taken)
+        if self._waiting:
             return
         if self._keeps_open:
             self._loop.remove_writer(self._descriptor)
@@ -106,3 +117,10 @@ class Feed:
             self._open = False
             self._loop.remove_writer(self._descriptor)
             os.close(self._descriptor)
+            while self._waiting:
+                _over(self._waiting.popleft()[1])
+
+
+def _over(taken: asyncio.Future[None]) -> None:
+    if not taken.done():  # Whoever waited may have been cancelled.
+        taken.set_result(None)

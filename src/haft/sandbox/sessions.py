@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from haft.contracts import Exit, Layer, StartFailed
 from haft.processes import ProcessSession
@@ -21,8 +21,8 @@ class LayeredProgram:
     def is_over(self) -> bool:
         return self._session.is_over
 
-    def send(self, data: bytes) -> None:
-        self._session.send(data)
+    def send(self, data: bytes) -> Awaitable[None]:
+        return self._session.send(data)
 
     async def begin_call(self) -> None:
         await self._session.begin_call()

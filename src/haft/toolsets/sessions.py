@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, cast
 
 from haft.audit import Trail
@@ -100,8 +100,8 @@ class _Kept:
     def is_over(self) -> bool:
         return self.owned.is_closed or self.owned.value.is_over
 
-    def send(self, data: bytes) -> None:
-        self.owned.value.send(data)
+    def send(self, data: bytes) -> Awaitable[None]:
+        return self.owned.value.send(data)
 
     async def begin_call(self) -> None:
         await self.owned.value.begin_call()
