@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from haft.contracts import HostId, StorageFailed
+from haft.contracts import BadConfig, HostId, StorageFailed
 from haft.runs import Filter, History, Journal, Scribe, recover
 from haft.runs.journal import journal_paths
 from haft.storage import open_stores
@@ -65,7 +65,9 @@ def test_open_runs_and_recorded_ends_are_not_told_to_the_record(bench, home, ent
 
 
 @pytest.mark.parametrize(
-    "failure", [StorageFailed("the record", OSError(28, "full")), OSError(errno.EIO, "broken")], ids=["full", "broken"]
+    "failure",
+    [StorageFailed("the record", OSError(28, "full")), OSError(errno.EIO, "broken"), BadConfig("another version")],
+    ids=["full", "broken", "refused"],
 )
 def test_a_record_that_cannot_be_written_for_a_while_loses_nothing(bench, home, entry, eventually, failure):
     bench.fail_telling = failure

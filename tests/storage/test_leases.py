@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from haft.contracts import StorageFailed
 from haft.files import try_take
 from haft.storage import StateHome, open_stores
 from haft.storage.sqlite.migrations import MIGRATIONS
@@ -134,3 +135,9 @@ def test_listening_and_cleaning_up_at_once_disturb_no_living_host(home, leases):
         assert len(list(leases.live())) == 1
         assert try_take(path) is None
     lease.release(done=True)
+
+
+def test_where_no_lock_can_be_made_the_storage_has_failed(home, leases):
+    os.rmdir(home.hosts)
+    with pytest.raises(StorageFailed, match="no host can begin"):
+        leases.take()

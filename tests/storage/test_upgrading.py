@@ -1,11 +1,14 @@
 """A new format waits for hosts of another version. With a real second process, which has the code of an older one."""
 
+import asyncio
+import os
 import sqlite3
 import subprocess
 import sys
 
 import pytest
 
+from haft import ToolService
 from haft.contracts import BadConfig
 from haft.files import HeldLock
 from haft.storage import Filter, StateHome, open_stores
@@ -86,12 +89,37 @@ def test_hosts_of_the_same_format_are_in_nobodys_way(home, older):
     lease.release(done=True)
 
 
-def test_a_host_of_the_first_version_tells_nothing_and_is_named_by_its_lock(home, older):
+def test_a_host_of_the_first_version_tells_nothing_and_the_kernel_names_it(home, older):
     older.communicate("end\n")
     lock = HeldLock.create(f"{home.hosts}/h_old.lock")
     connection = open_stores(home).connect()
-    with pytest.raises(BadConfig, match=rf"the process that locks {home.hosts}/h_old\.lock of an earlier haft"):
+    with pytest.raises(BadConfig, match=f"while process {os.getpid()} of an earlier haft works on it"):
         connection.runs.select(Filter())
     lock.release(unlink=True)
     assert connection.runs.select(Filter()) == []
     connection.close()
+
+
+def test_where_nobody_names_it_its_lock_does(home, older, monkeypatch):
+    older.communicate("end\n")
+    monkeypatch.setattr("haft.storage.sqlite.upgrading.holder_of", lambda _path: None)
+    lock = HeldLock.create(f"{home.hosts}/h_old.lock")
+    with pytest.raises(BadConfig, match=rf"the process that locks {home.hosts}/h_old\.lock of an earlier haft"):
+        open_stores(home).connect().runs.select(Filter())
+    lock.release(unlink=True)
+
+
+def test_no_host_begins_beside_one_of_another_version(home, older, tmp_path):
+    """Nor does it find out when it first has something to keep, after it answered a call."""
+    (tmp_path / "workspace").mkdir()
+
+    async def begin():
+        async with ToolService.open(tmp_path / "workspace", home=home, installed=False):
+            raise AssertionError("it began")
+
+    with pytest.raises(BadConfig, match=f"while process {older.pid}"):
+        asyncio.run(begin())
+    assert [name for name in os.listdir(home.hosts) if name.endswith(".lock")] == [
+        f"{host}.lock" for host, _ in open_stores(home).leases().live()
+    ], "it leaves nothing behind that others would see to"
+    assert format_of(home) == len(MIGRATIONS) - 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from haft.files.gitplaces import of_everyone, places_of
     from haft.files.installed import installed_by_name
     from haft.files.links import leads_inside, lies_inside, steps_of
-    from haft.files.locks import HeldLock, locked, noted, try_take
+    from haft.files.locks import HeldLock, holder_of, locked, noted, try_take
     from haft.files.machine_secrets import SECRETS, secrets_of_root
     from haft.files.packages import NEVER, SHARED, holds_a_home, interpreter_of, package_of
     from haft.files.protected import AREA, ENDINGS, NAMES, REASONS, elsewhere, folded
@@ -38,7 +38,7 @@ __getattr__ = face(
         "gitplaces": "of_everyone places_of",
         "installed": "installed_by_name",
         "links": "leads_inside lies_inside steps_of",
-        "locks": "HeldLock locked noted try_take",
+        "locks": "HeldLock holder_of locked noted try_take",
         "machine_secrets": "SECRETS secrets_of_root",
         "packages": "NEVER SHARED holds_a_home interpreter_of package_of",
         "protected": "AREA ENDINGS NAMES REASONS elsewhere folded",

@@ -140,6 +140,19 @@ def noted(path: str) -> bytes | None:
         os.close(descriptor)
 
 
+def holder_of(path: str) -> int | None:
+    """The process that holds the lock at `path`, as far as the kernel tells; for messages."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+        with open("/proc/locks") as file:
+            lines = [line.split() for line in file]
+    except OSError:
+        return None
+    place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    holders = (words[4] for words in lines if words[1:2] == ["FLOCK"] and words[5:6] == [place])
+    return next((int(pid) for pid in holders if pid.isdigit() and pid != "0"), None)
+
+
 @contextmanager
 def locked(descriptor: int, timeout: float) -> Iterator[None]:
     """Hold the exclusive lock of an open file; `TimeoutError` when it is not free within `timeout` seconds."""

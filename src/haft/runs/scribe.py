@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from haft.contracts import LeaseLost, RunId, StorageFailed
+from haft.contracts import HaftError, LeaseLost, RunId, StorageFailed
 from haft.runs.entry import Entry
 from haft.runs.journal import Journal
 from haft.storage import Connection, Lease
@@ -113,7 +113,7 @@ class Scribe:
             except LeaseLost as error:
                 self.trouble = error
                 self._give_up(group)
-            except (StorageFailed, OSError) as error:
+            except (HaftError, OSError) as error:
                 # This thread must not die of it: nothing else carries over, and nobody would notice.
                 self.trouble = (
                     error

@@ -41,7 +41,8 @@ class Leases(Protocol):
     """The leases of a state home."""
 
     def take(self) -> Lease:
-        """The lease of a new host."""
+        """The lease of a new host. `BadConfig` where what is kept has a format that this haft cannot work with, or may
+        not change because of a host that lives; `StorageFailed` where nothing can be written."""
         ...
 
     def dead(self, own: HostId | None) -> Iterator[Lease]:

@@ -18,6 +18,8 @@ from haft.contracts import BadConfig, StorageFailed
 from haft.storage.sqlite.migrations import MIGRATIONS
 
 BUSY_SECONDS = 10.0
+_FORMAT_AT = 60
+"""Where the header of an SQLite file has `user_version`, in four bytes."""
 
 
 class Database:
@@ -131,3 +133,13 @@ class Database:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def format_in(path: str) -> int | None:
+    """The format of a database, by the header of its file: an older one, or 0, while the newer one is still in the WAL.
+    None where there is no database."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return int.from_bytes(os.pread(file.fileno(), 4, _FORMAT_AT))
+    except OSError:
+        return None  # Whoever opens it says what is wrong.

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from haft.contracts import HostId, LeaseLost, new_host_id
+from haft.contracts import HostId, LeaseLost, StorageFailed, new_host_id
 from haft.files import HeldLock, noted, try_take
 from haft.storage.ports.leases import Lease, Leases
 from haft.storage.sqlite.migrations import MIGRATIONS
@@ -44,14 +44,31 @@ class LockLease(Lease):
 
 
 class LockLeases(Leases):
-    def __init__(self, directory: str, raise_number: Callable[[HostId], int]) -> None:
-        """`raise_number` gives a host's lease its next number, and refuses writes under all before."""
+    def __init__(
+        self,
+        directory: str,
+        raise_number: Callable[[HostId], int],
+        require_format: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`raise_number` gives a host's lease its next number, and refuses writes under all before. `require_format`
+        refuses where the database has a format that this haft cannot work with."""
         self._directory = directory
         self._raise_number = raise_number
+        self._require_format = require_format
 
     def take(self) -> LockLease:
         host, facts = new_host_id(), _own_facts()
-        return LockLease(host, 1, HeldLock.create(self._path(host), json.dumps(facts).encode()), facts)
+        try:
+            lock = HeldLock.create(self._path(host), json.dumps(facts).encode())
+        except OSError as error:
+            raise StorageFailed(f"no host can begin in {self._directory}", error) from error
+        try:
+            # Behind the lock: whoever brings the database to another format meanwhile sees this host.
+            self._require_format()
+        except BaseException:
+            lock.release(unlink=True)
+            raise
+        return LockLease(host, 1, lock, facts)
 
     def dead(self, own: HostId | None) -> Iterator[LockLease]:
         for name in sorted(os.listdir(self._directory)):

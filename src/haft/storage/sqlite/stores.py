@@ -11,7 +11,9 @@ from haft.storage.ports.leases import Lease
 from haft.storage.ports.stores import Health, Stores
 from haft.storage.sqlite.audit_log import FileLog
 from haft.storage.sqlite.connection import SqliteConnection
+from haft.storage.sqlite.database import format_in
 from haft.storage.sqlite.leases import LockLeases
+from haft.storage.sqlite.migrations import MIGRATIONS
 
 
 class SqliteStores(Stores):
@@ -22,7 +24,14 @@ class SqliteStores(Stores):
         return SqliteConnection(self._home, lease)
 
     def leases(self) -> LockLeases:
-        return LockLeases(self._home.hosts, self._raise_number)
+        return LockLeases(self._home.hosts, self._raise_number, self._require_format)
+
+    def _require_format(self) -> None:
+        """Before a host begins, and not when it first has something to keep. Opening a database costs more than a look
+        at the format that its file has."""
+        if format_in(self._home.database) not in (None, len(MIGRATIONS)):
+            with contextlib.closing(self.connect()) as connection:
+                _ = connection.database
 
     def _raise_number(self, host: HostId) -> int:
         with contextlib.closing(self.connect()) as connection:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from haft.contracts import BadConfig
+from haft.files import holder_of
 from haft.storage.home import StateHome
 from haft.storage.sqlite.leases import live_hosts
 from haft.storage.sqlite.migrations import MIGRATIONS
@@ -15,7 +18,9 @@ def require_no_other_host(home: StateHome, version: int) -> None:
         if facts.get("format") == len(MIGRATIONS):
             continue
         # Hosts of the first format tell nothing of themselves.
-        process = f"process {facts['pid']}" if "pid" in facts else f"the process that locks {home.hosts}/{host}.lock"
+        lock = os.path.join(home.hosts, f"{host}.lock")
+        pid = facts.get("pid") or holder_of(lock)
+        process = f"process {pid}" if pid else f"the process that locks {lock}"
         other = f"haft {facts['version']}" if "version" in facts else "an earlier haft"
         raise BadConfig(
             f"{home.database} has format {version} and must be brought to {len(MIGRATIONS)}, "
