@@ -120,7 +120,7 @@ class Host:
         log = stores.audit_log(lease)
         trail = Trail(log, Redactor(self._unrecorded), self.workspace)
         ending.callback(trail.close)
-        recover_into(home, lease, trail)
+        recover_into(home, lease, lambda: trail)
         journal = Journal(home.hosts, lease.host, log.size, synced=self.config.durability == "full")
         scribe = Scribe(journal, stores.connect(lease), trail.append, trail.sync, lease)
         ending.push_async_callback(asyncio.to_thread, scribe.close)

@@ -6,7 +6,9 @@ state home that does not exist is not made: reading leaves no trace.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import functools
 import os
 from collections.abc import Iterable
 
@@ -34,11 +36,15 @@ def recover_dead_hosts(home: StateHome) -> int:
     """End the runs of hosts that were killed; how many there were."""
     if not has_state(home):
         return 0
-    trail = Trail(open_stores(home).audit_log(), Redactor(secret_values(os.environ)))
-    try:
+    with contextlib.ExitStack() as ending:
+
+        @functools.cache
+        def trail() -> Trail:
+            opened = Trail(open_stores(home).audit_log(), Redactor(secret_values(os.environ)))
+            ending.callback(opened.close)
+            return opened
+
         return recover_into(home, None, trail)
-    finally:
-        trail.close()
 
 
 def open_history(home: StateHome) -> History | None:

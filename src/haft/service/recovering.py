@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from haft.audit import Trail
 from haft.runs import recover
 from haft.service.changes import recover_changes
 from haft.storage import Lease, StateHome
 
 
-def recover_into(home: StateHome, lease: Lease | None, trail: Trail) -> int:
-    """End the open runs of hosts that were killed, and complete the record; how many there were."""
+def recover_into(home: StateHome, lease: Lease | None, trail: Callable[[], Trail]) -> int:
+    """End the open runs of hosts that were killed, and complete the record; how many there were. The `trail` is opened
+    where a run has ended: whoever only reads, and may not be able to write, mostly needs none."""
     return recover(
-        home, None if lease is None else lease.host, trail.append_missing, lambda dead: _recover_changes(home, dead)
+        home,
+        None if lease is None else lease.host,
+        lambda ends, since: trail().append_missing(ends, since),
+        lambda dead: _recover_changes(home, dead),
     )
 
 
