@@ -221,3 +221,67 @@ def test_a_source_that_fails_keeps_no_other_from_its_tools(toys, monkeypatch):
                         return
 
     asyncio.run(play())
+
+
+class _Wrong(Exception):
+    """What no part of haft expects."""
+
+
+def _wrong(*_words, **_named):
+    raise _Wrong("out of stuffing")
+
+
+async def _wrong_later(*_words, **_named):
+    raise _Wrong("out of stuffing")
+
+
+@pytest.mark.parametrize("method", ["find", "refresh", "places", "due", "is_current", "close"])
+def test_a_source_that_is_wrong_itself_is_told_of_and_stops_nothing(toys, monkeypatch, caplog, method):
+    broken = _wrong_later if method in ("refresh", "close") else _wrong
+    monkeypatch.setattr(Toys, method, broken)
+
+    async def play():
+        async with ToolService.open(".", installed=False) as service:
+            assert service.catalogue.peek("read_file") is not None
+            folder = toys.parent / ".agents/tools"
+            folder.mkdir(parents=True)
+            (folder / "drum").write_text('#!/bin/sh\necho \'{"name": "drum", "description": "Drums.", "args": {}}\'\n')
+            (folder / "drum").chmod(0o755)
+            await service.discovery.renew(service.catalogue, service._sandbox.asking_launcher())
+            kinds = {one.spec.kind for one in service.tools(all=True)}
+            assert "amp-toolbox" in kinds, "a source that stands behind it in the table"
+            assert await service.discovery.places()
+            service.discovery.due()
+            for one in service.tools(all=True):
+                service.discovery.is_current(one)
+
+    monkeypatch.setattr(formats, "FORMATS", (formats.Format("toy", Toys), *formats.FORMATS[:-1]))
+    asyncio.run(play())
+    assert "the source `toy` could not" in caplog.text and "out of stuffing" in caplog.text
+
+
+@pytest.mark.parametrize("nonsense", [[None], ["bear"], 7], ids=repr)
+def test_what_is_no_tool_is_told_of_and_changes_nothing(toys, monkeypatch, caplog, nonsense):
+    async def nonsensical(self, launcher, told, *, doubted=None):
+        return nonsense
+
+    async def play():
+        async with ToolService.open(".", installed=False) as service:
+            monkeypatch.setattr(Toys, "refresh", nonsensical)
+            await service.discovery.renew(service.catalogue, service._sandbox.asking_launcher())
+            assert {"bear", "robot"} <= {one.spec.name for one in service.tools()}
+
+    asyncio.run(play())
+    assert "the source `toy` could not refresh its tools" in caplog.text
+
+
+def test_a_name_that_no_tool_can_have_keeps_no_other_tool_from_its_own(toys):
+    (toys / "a bear with a very long name, and a comma.toy").write_text('{"says": "well"}')
+
+    async def play():
+        async with ToolService.open(".", installed=False) as service:
+            states = {one.spec.name: one.state for one in service.tools(all=True) if one.spec.kind == "toy"}
+            assert (states["bear"], states["robot"]) == ("ready", "ready")
+            assert states["a bear with a very long name, and a comma"] == "broken"
+
+    asyncio.run(play())

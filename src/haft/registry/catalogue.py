@@ -91,14 +91,20 @@ class Catalogue:
         found = list(found)
         if found == self._found.get(source, []):
             return False
+        given: list[Any] = found  # Whoever wrote the source may not have checked its types.
+        if wrong := [one for one in given if not isinstance(one, Found) or not isinstance(one.spec.name, str)]:
+            raise TypeError(f"{shortened(repr(wrong[0]), 80)} is nothing that a source can find")
         self._found[source] = found
         self._named = {name: entry for name, entry in self._named.items() if entry.listing.source != source}
         self._duplicates = [entry for entry in self._duplicates if entry.listing.source != source]
         for one in found:
             if one.tool is None or one.state != "ready":
                 self._duplicates.append(_Entry(Listing(one.spec, one.state, one.reason, source), one.tool))
-            else:
+                continue
+            try:
                 self._enter(one.tool, source)
+            except BadConfig as error:  # Its name. The others keep theirs.
+                self._duplicates.append(_Entry(Listing(one.spec, "broken", error.message, source), None))
         self._changed()
         return True
 

@@ -6,7 +6,9 @@ known here by their `ToolSource` alone; `formats.py` has the table.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from haft.sources import Told, ToolSource
 
 UNSET: Final = "unset"
+_log = logging.getLogger("haft")
 
 
 class Discovery:
@@ -65,6 +68,8 @@ class Discovery:
             if one.name not in but and (workspace is not None or not one.needs_workspace)
         }
         self._sources: dict[str, ToolSource] = {}
+        self._placeless: set[str] = set()
+        """The sources that could not say where they look."""
         self.activations = self._host.activations
         self._turn: asyncio.Lock | None = None
 
@@ -122,7 +127,8 @@ class Discovery:
     def _fill(self, catalogue: Catalogue, *, is_builtin: bool) -> None:
         for source in self.sources():
             if self._formats[source.name].is_builtin == is_builtin:
-                catalogue.take(source.name, source.find())
+                with _tolerating(source, "find its tools"):
+                    catalogue.take(source.name, source.find())
 
     async def renew(
         self,
@@ -145,13 +151,14 @@ class Discovery:
             for source in self.sources():
                 if only is not None and source.name not in only:
                     continue
-                try:
-                    found = await source.refresh(launcher, told, doubted=doubted)
-                except (HaftError, OSError) as error:
-                    failed = failed or error
-                    continue
-                if found is not None:
-                    catalogue.take(source.name, found)
+                with _tolerating(source, "refresh its tools"):
+                    try:
+                        found = await source.refresh(launcher, told, doubted=doubted)
+                    except (HaftError, OSError) as error:
+                        failed = failed or error
+                        continue
+                    if found is not None:
+                        catalogue.take(source.name, found)
         if failed is not None:
             raise failed
 
@@ -175,19 +182,33 @@ class Discovery:
 
     def _places(self) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
+        self._placeless = set()
         for source in self.sources():
-            for place in source.places():
-                found.setdefault(os.path.abspath(place), set()).add(source.name)
+            self._placeless.add(source.name)
+            with _tolerating(source, "say where it looks", OSError, HaftError):
+                for place in source.places():
+                    found.setdefault(os.path.abspath(place), set()).add(source.name)
+                self._placeless.remove(source.name)
         return found
 
     def due(self) -> set[str]:
-        """The sources that are to be refreshed now and then though no place changes."""
-        return {source.name for source in self.sources() if source.due()}
+        """The sources that are to be refreshed now and then though no place changes; so is one that cannot say where
+        its places are."""
+        found = set(self._placeless)
+        for source in self.sources():
+            with _tolerating(source, "say whether it is due", OSError, HaftError):
+                if source.due():
+                    found.add(source.name)
+        return found
 
     def is_current(self, listing: Listing) -> bool:
-        """Whether a tool is still what it was when its source last looked."""
+        """Whether a tool is still what it was when its source last looked. One whose source cannot say is not."""
         source = self._sources.get(listing.source)
-        return source is None or source.is_current(listing.spec)
+        current = [source is None]
+        if source is not None:
+            with _tolerating(source, f"look at `{listing.spec.name}`", OSError, HaftError):
+                current.append(source.is_current(listing.spec))
+        return current[-1]
 
     def cure(self, listing: Listing) -> str:
         """What to do about a tool that cannot be called."""
@@ -219,7 +240,8 @@ class Discovery:
     async def close(self) -> None:
         """End what outlived its calls."""
         for source in self._sources.values():
-            await source.close()
+            with _tolerating(source, "be closed", OSError, HaftError):
+                await source.close()
         self._host.close()
 
     def _needing(self, unset: Unset) -> Found | None:
@@ -231,6 +253,18 @@ class Discovery:
         schema = {"type": "object", "properties": {}}
         spec = ToolSpec(name, cast(Kind, one.name), "", schema, origin=unset.source, provenance="user")
         return Found(spec, None, "needs-config", unset.sentence())
+
+
+@contextlib.contextmanager
+def _tolerating(source: ToolSource, doing: str, *told: type[Exception]) -> Iterator[None]:
+    """Lets no source that is wrong stop the others. What haft itself says, and what the system refuses, passes where it
+    is not `told` here."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, HaftError | OSError) and not isinstance(error, told):
+            raise
+        _log.warning("the source `%s` could not %s: %s: %s", source.name, doing, type(error).__name__, error)
 
 
 def _elsewhere(
