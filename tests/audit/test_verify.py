@@ -331,6 +331,7 @@ def test_a_crash_anywhere_in_a_write_leaves_the_record_intact_and_is_said(record
     for size in range(len(announced) + 1):
         (record / "record.log").write_bytes(whole + announced[:size])
         (record / "head").write_bytes(head)
+        (record / "checkpoint").unlink(missing_ok=True)  # Of another crash, which left more.
         verdict = verify(FileLog(str(record)))
         assert verdict.intact, (size, verdict.problem)
         assert verdict.records == count + announced[:size].count(b"\n")
@@ -433,6 +434,7 @@ def test_what_a_crash_may_have_left_behind_an_old_head_is_accepted_and_said_and_
     (old / "record.log").write_bytes(b"".join(lines) + forged(lines[-1], 1, key=None))
     must_fail(old, "two lines behind an old head")
     (old / "record.log").write_bytes(b"".join(lines)[:-5])
+    (old / "checkpoint").unlink()  # Of another crash, which left more.
     assert "no record" in verify(FileLog(str(old))).interrupted
     append(old)
     verdict = verify(FileLog(str(old)))
@@ -628,3 +630,46 @@ def test_the_newest_records_are_read_from_the_end(record):
 
     assert last_entries(Counting(str(record)), 5) == expected[:5]
     assert sum(sizes) < (record / "record.log").stat().st_size / 10
+
+
+def test_an_older_log_put_back_with_its_head_does_not_have_what_was_checked_since(record):
+    old = {name: (record / name).read_bytes() for name in ("record.log", "head")}
+    append(record)
+    checked = verify(FileLog(str(record)))
+    for name, data in old.items():
+        (record / name).write_bytes(data)
+    for quick in (False, True, False):  # No check takes the evidence away.
+        verdict = verify(FileLog(str(record)), since_checkpoint=quick)
+        assert not verdict.intact
+        assert f"record {checked.records}, which was intact when it was checked last" in verdict.problem
+
+
+def test_another_log_that_grew_from_an_older_one_does_not_have_what_was_checked(record):
+    old = {name: (record / name).read_bytes() for name in ("record.log", "head")}
+    append(record)
+    checked = verify(FileLog(str(record)))
+    for name, data in old.items():
+        (record / name).write_bytes(data)
+    append(record, b'{"type":"end","run":"r_other"}', b'{"type":"end","run":"r_further"}')
+    assert f"record {checked.records}, which was intact" in must_fail(record, "it went on in another way")
+
+
+def test_a_check_of_the_end_alone_does_not_pass_over_records_that_were_changed(record):
+    for _ in range(50):
+        append(record)
+    before = (record / "record.log").read_bytes()
+    *changed, last = before[-3000:].replace(b"r_later", b"r_never").splitlines(keepends=True)
+    (record / "record.log").write_bytes(before[:-3000] + b"".join(changed) + last.replace(b"r_never", b"r_later"))
+    verdict = verify(FileLog(str(record)), since_checkpoint=True, most=3000)
+    assert not verdict.intact and "was changed" in verdict.problem
+
+
+def test_a_checkpoint_that_finds_no_room_leaves_nothing_behind(record, monkeypatch):
+    def full(_descriptor, _data):
+        raise OSError(28, "No space left on device")
+
+    names = set(os.listdir(record))
+    monkeypatch.setattr(os, "write", full)
+    assert verify(FileLog(str(record))).intact
+    monkeypatch.undo()
+    assert set(os.listdir(record)) == names

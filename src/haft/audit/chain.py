@@ -6,8 +6,8 @@ counts them, and the caller is answered. So a crash leaves the beginning of an a
 of ours, and at most the beginning of one more. Whatever else lies behind the head was put there by others.
 
 What it proves: order and integrity after writing. What it does not: the honesty of the writer, or anything against
-someone who has or replaces the key, or who puts back an older log together with its older head; anchor the head that
-`haft audit verify` prints elsewhere for that.
+someone who has or replaces the key, or who puts back an older log with its older head and checkpoint; anchor the head
+that `haft audit verify` prints elsewhere for that.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The checkpoint lies beside the head, under a seal of the same key: no tool can make one, since none sees the state home.
 An older one that somebody puts back only makes the next look longer. What becomes of the lines before it afterwards is
-seen by whoever checks the whole log.
+seen by whoever checks the whole log. A log that does not have its line any more is not the one that was checked.
 """
 
 from __future__ import annotations

@@ -99,16 +99,27 @@ class FileLog(AuditLog):
 
     def set_checkpoint(self, data: bytes) -> None:
         with contextlib.suppress(OSError):
+            for name in ("record.log", "head"):  # Power loss must not take what it vouches for.
+                descriptor = os.open(self._path(name), os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
             self._replace("checkpoint", data, 0o600)
 
     def _replace(self, name: str, data: bytes, mode: int) -> None:
         fresh = self._path(f"{name}.{os.urandom(8).hex()}.new")
         descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
         try:
-            os.write(descriptor, data)
-        finally:
-            os.close(descriptor)
-        os.rename(fresh, self._path(name))
+            try:
+                os.write(descriptor, data)
+            finally:
+                os.close(descriptor)
+            os.rename(fresh, self._path(name))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(fresh)
+            raise
 
     def sync(self) -> None:
         if self._log is not None:
