@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+
+from haft import ToolService
+
 from .conftest import short
+
+LEFT_BEHIND = """
+import os, threading, time
+
+class Plugin:
+    def get_tool_schemas(self, state):
+        parameters = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
+        return [{"name": "leave", "description": "Leave a thread behind.", "parameters": parameters}]
+
+    def execute_tool(self, name, arguments, state):
+        place = arguments["place"]
+        def later():
+            while not os.path.exists(os.path.join(place, "go")):
+                time.sleep(0.002)
+            with open("late.txt", "w") as file:
+                file.write("late\\n")
+            open(os.path.join(place, "done"), "w").close()
+        threading.Thread(target=later, daemon=True).start()
+"""
 
 
 def tried(haft, path="n.txt", content="x\n"):
@@ -108,3 +133,37 @@ def test_what_a_killed_host_was_committing_is_shown_as_it_ended(haft):
     found = brought_up_to_date(ledger, RunRecord(record, {}))
     ledger.close()
     assert found.record["changes"] == document["outcome"]["changes"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there are no layers elsewhere")
+def test_what_a_process_wrote_between_calls_is_settled_by_the_name_that_was_said(
+    haft, tmp_path, eventually, monkeypatch
+):
+    monkeypatch.setattr("haft.sources.asking.DESCRIBE_SECONDS", 60.0)
+    plugin, place = tmp_path / "plugin.py", tmp_path / "signals"
+    plugin.write_text(LEFT_BEHIND)
+    place.mkdir()
+    entry = {"plugin": f"path:{plugin}", "grant": {"write": [".", str(place)]}}
+    with ToolService.open_sync(
+        haft.workspace,
+        home=haft.home,
+        approver=lambda request: True,
+        installed=False,
+        settings={"plugins": [entry]},
+    ) as service:
+        outcome = service.call("leave", {"place": str(place)}).wait()
+        assert outcome.ok, outcome.error
+        (place / "go").touch()
+        eventually((place / "done").exists)
+    (held,) = haft("changes", "list", "--json").json
+    assert (held["tool"], held["reason"]) == (None, "its process wrote it between two calls")
+    run = held["run"]
+    assert "+late" in haft("diff", run).out
+    shown = haft("show", run)
+    assert shown.code == 2 and "is no call" in shown.err and f"`haft diff {run}`" in shown.err
+    assert haft("changes", "apply", run[:-1]).code == 0
+    assert (haft.workspace / "late.txt").read_text() == "late\n"
+    assert haft("undo", run).code == 0
+    assert not (haft.workspace / "late.txt").exists()
+    assert haft("changes", "drop", run).code == 2
+    assert haft("diff", "r_000000000000").code == 2

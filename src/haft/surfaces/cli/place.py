@@ -14,7 +14,7 @@ from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.screen.printing import say, warn
 
 if TYPE_CHECKING:
-    from haft.service import ChangesFacade, Config, History, Ignored, StateHome, Stranger
+    from haft.service import ChangesFacade, Config, History, Ignored, RunRecord, StateHome, Stranger
 
 TRUST_HINT: Final = "hint: `haft trust` shows the workspace's file whole, and lets it count"
 
@@ -159,3 +159,14 @@ def change_sets() -> Iterator[ChangesFacade | None]:
     finally:
         if opened is not None:
             opened.close()
+
+
+def find_changed(kept: History, changes: ChangesFacade | None, name: str) -> tuple[str, RunRecord | None]:
+    """The run that is meant, by its whole name. What a process wrote between two calls has a change set and no run."""
+    try:
+        record = kept.find(name)
+    except UnknownRun:
+        if changes is None:
+            raise
+        return changes.ledger.find(name).run, None
+    return record.id, record

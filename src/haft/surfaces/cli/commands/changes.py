@@ -11,7 +11,7 @@ import click
 from haft.contracts import EXIT_CODES, BadUsage, Outcome, UnknownRun, iso_time
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.settling import settled, tell_in_the_way
-from haft.surfaces.cli.place import change_sets, history, tell_what_is_logged
+from haft.surfaces.cli.place import change_sets, find_changed, history, tell_what_is_logged
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.words.run_names import complete_changes
 from haft.surfaces.cli.words.times import clock
@@ -35,7 +35,7 @@ def list_held(said: Globals) -> None:
     if said.json:
         facts([_shape(row, tool) for row, tool in held])
     elif held:
-        table([(row.run, clock(row.at), _count(row.files), tool or "?", row.reason or "") for row, tool in held])
+        table([(row.run, clock(row.at), _count(row.files), tool or "–", row.reason or "") for row, tool in held])
     elif not said.quiet:
         say("no run holds changes")
 
@@ -117,10 +117,10 @@ def _held(verb: Verb, name: str) -> Row:
     with history() as kept, change_sets() as changes:
         if kept is None or changes is None:
             raise UnknownRun(name)
-        record = kept.find(name)
-        row = changes.ledger.get(record.id)
+        found, record = find_changed(kept, changes, name)
+        row = changes.ledger.get(found)
     if row is None:
-        raise nothing_to(verb, record)
+        raise UnknownRun(name) if record is None else nothing_to(verb, record)
     if row.state != "held":
         words = "thrown away" if row.state == "discarded" else row.state
         hint = f"`haft undo {row.run}` takes them back" if row.state == "committed" else None

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import click
 
-from haft.contracts import BadUsage, Change, Conflicting
+from haft.contracts import BadUsage, Change, Conflicting, UnknownRun
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import change_sets, history_with, tell_what_is_logged
+from haft.surfaces.cli.place import change_sets, find_changed, history_with, tell_what_is_logged
 from haft.surfaces.cli.screen.patches import coloured
 from haft.surfaces.cli.screen.printing import facts, say, verbatim, warn, writing
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible, width
@@ -83,9 +83,11 @@ def print_diff(said: Globals, run: str, stat: bool) -> None:
     tell_what_is_logged(said)
     form: Form = "stat" if stat else "patch"
     with history_with(run) as kept, change_sets() as changes:
-        record = kept.find(run)
-        if changes is not None and changes.ledger.get(record.id) is not None:
-            print_changes(changes, record.id, said, form)
+        name, record = find_changed(kept, changes, run)
+        if changes is not None and changes.ledger.get(name) is not None:
+            print_changes(changes, name, said, form)
+        elif record is None:
+            raise UnknownRun(run)
         elif record.is_open:
             raise BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
         else:

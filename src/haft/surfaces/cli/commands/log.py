@@ -15,7 +15,7 @@ import click
 from haft.contracts import STATUSES, BadUsage, near_miss
 from haft.surfaces.cli.commands.tools import complete_names
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import change_sets, history, history_with, workspace_of
+from haft.surfaces.cli.place import change_sets, find_changed, history, history_with, workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, table, to_json_text, verbatim
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible, width
 from haft.surfaces.cli.screen.walls import limits_lines, walls_lines
@@ -132,7 +132,10 @@ def _cut(text: str, most: int) -> str:
 def show_run(said: Globals, run: str) -> None:
     """One run: its states, decision, limits, walls, arguments, changes. The beginning of its name will do."""
     with history_with(run) as kept, change_sets() as changes:
-        record = kept.find(run)
+        name, record = find_changed(kept, changes, run)
+        if record is None:
+            hint = f"`haft diff {name}` shows what it wrote"
+            raise BadUsage(f"{name} is no call: the process of a plugin wrote between two calls", hint=hint)
         if changes is not None:
             record = changes.brought_up_to_date(record)
         children = [(one.id, one.tool, one.status) for one in kept.children_of(record.id)]

@@ -17,7 +17,7 @@ import click
 from haft.contracts import EXIT_CODES, BadUsage, HaftError, Outcome, UnknownRun
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.settling import MOST, settled, tell_in_the_way
-from haft.surfaces.cli.place import change_sets, history, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.place import change_sets, find_changed, history, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say
 from haft.surfaces.cli.screen.terminal import one_line
 from haft.surfaces.cli.words.run_names import complete_changes
@@ -132,7 +132,7 @@ def _found(wanted: Wanted, said: Globals) -> tuple[str, Wanted]:
                 raise UnknownRun(wanted.runs[0])
             raise BadUsage(f"there is nothing to undo in {here}")
         # A batch is no run: only its calls are.
-        names = [name if name.startswith("b_") else kept.find(name).id for name in wanted.runs]
+        names = [name if name.startswith("b_") else find_changed(kept, changes, name)[0] for name in wanted.runs]
         for name in names:
             known = changes.ledger.get(name) is not None or changes.ledger.of_parent(name) or kept.made_by(name)
             if not known and not name.startswith("b_"):
