@@ -28,8 +28,10 @@ from haft.changes.threads import to_the_end
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, boot
 from haft.contracts import (
     BadConfig,
+    CallError,
     Changes,
     ChangesState,
+    Deadlock,
     HaftError,
     Layer,
     LayeredSession,
@@ -169,10 +171,7 @@ class Coverage:
             is_complete = spec.provenance == "builtin"
             return DeclaredTransaction(transactions, owner, seen, complete=is_complete, scope=within)
         if within is not None and spec.hosting == "session":
-            raise ToolFailed(
-                f"`{spec.name}` was not called: its process works in the workspace itself, and {within.run}, which"
-                " calls it, above a layer that its process cannot see"
-            )
+            raise self._not_within(spec.name, within, session())
         if started is not None and (layered := await self._of_session(started, owner)) is not None:
             return layered
         why = SESSION if spec.hosting == "session" else await self._no_layer()
@@ -208,6 +207,21 @@ class Coverage:
             yield Layer(name, layer_options(), (0, 0), lowers, is_readonly=True)
         finally:
             self.transactions.sweep(place)
+
+    def _not_within(self, tool: str, within: Scope, session: Session | None) -> CallError:
+        """Why the process of a plugin is not called by a call that works above a layer."""
+        calls = None if session is None else self._calls.get(session)
+        if calls is not None and calls.at_work == within.run:
+            return Deadlock(
+                f"`{tool}` was not called: calls of one plugin come one after another, and {within.run}, which is one"
+                " of them, waits for this one"
+            )
+        return ToolFailed(
+            f"`{tool}` was not called: the process of its plugin was there before {within.run}, which calls it, and"
+            " cannot see the layer that this call works above",
+            hint="call it from a tool that works in no layer: a function in the host's process, or a Python plugin"
+            " that may not write",
+        )
 
     async def _of_session(self, started: Callable[[], Awaitable[Session]], owner: Owner) -> SessionTransaction | None:
         """The transaction of a call whose process works above a layer."""

@@ -73,6 +73,11 @@ class SessionCalls:
         """The process, once it was started."""
 
     @property
+    def at_work(self) -> str | None:
+        """The run of the call that the process answers now."""
+        return self._last.run if self._turn.locked() else None
+
+    @property
     def first(self) -> Layer:
         """What the process starts above."""
         assert self._between is not None
