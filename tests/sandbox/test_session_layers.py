@@ -356,6 +356,12 @@ async def test_a_grant_with_a_single_call_of_a_plugin_that_keeps_a_state_is_refu
         reference = f"path:{os.path.realpath(described)}/plugin/plugin.py"
         line = f'{{plugin = "{reference}", grant = {{network = true, env = ["CI"], write = ["."]}}}}'
         assert line in outcome.error.hint
+        (workspace / ".envrc").touch()
+        words = {"write": [str(workspace.resolve() / ".envrc")], "scratch": True}
+        outcome = await service.call("run", {"code": "pass"}, grants=words)
+        assert f'{{plugin = "{reference}", grant = {{write = [".", ".envrc"]}}}}' in outcome.error.hint
+        outcome = await service.call("run", {"code": "pass"}, grants={"scratch": True})
+        assert outcome.error.hint == "call it without"
 
 
 @in_a_loop
@@ -404,3 +410,12 @@ result = [seen.output.strip(), open("theirs").read(), open("written").read()]
             assert (workspace / "theirs").read_text() == "2\n"
             assert (await service.undo(outcome.run_id)).status == "done"
             assert sorted(os.listdir(workspace)) == ["mapped", "sub"]
+
+
+@in_a_loop
+async def test_a_plugin_that_may_write_cannot_call_a_tool_of_itself(workspace, described):
+    call = "found = context.call('run', {'code': 'pass'}); result = [found.error.code, found.error.message]"
+    async with opened(workspace, described) as service:
+        code, message = (await run(service, call)).result
+        assert code == "deadlock"
+        assert "calls of one plugin come one after another" in message

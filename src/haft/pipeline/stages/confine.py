@@ -7,6 +7,8 @@ host's own process has no walls, and its run says so; the commands that it start
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterable
 from typing import Any
 
 from haft.contracts import (
@@ -90,7 +92,7 @@ class Confine:
             raise BadUsage(
                 f"nothing can be granted to a single call of `{run.call.name}`: its process outlives its calls, and"
                 " keeps a state",
-                hint=f"call it without, or let its process have it: {_line(run)}",
+                hint=_remedy(run, self._sandbox.site.workspace),
             )
         walls = await self._confinements.of(run)
         run.revise(walls=walls)
@@ -100,13 +102,23 @@ class Confine:
         return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", walls)
 
 
-def _line(run: Run) -> str:
-    """What to write into the configuration for a process to have what a call was granted."""
-    wanted = run.tool.spec.grants | granted(run.call)
+def _remedy(run: Run, root: str) -> str:
+    """What to write into the configuration for a process to have what a call was granted. Its `/tmp` is its own."""
+    wanted = replace(granted(run.call), scratch=False)
+    if wanted == NO_GRANTS:
+        return "call it without"
+    wanted = run.tool.spec.grants | replace(
+        wanted, read=_relative(wanted.read, root), write=_relative(wanted.write, root)
+    )
     table = {name: value for name, value in wanted.to_json().items() if value}
     inner = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in table.items())
     plugin = json.dumps(run.tool.spec.meta.get("plugin", {}).get("reference", "…"), ensure_ascii=False)
-    return f"`{{plugin = {plugin}, grant = {{{inner}}}}}` in `plugins`"
+    return f"call it without, or let its process have it: `{{plugin = {plugin}, grant = {{{inner}}}}}` in `plugins`"
+
+
+def _relative(paths: Iterable[str], root: str) -> tuple[str, ...]:
+    """Paths of the workspace as a configuration has them."""
+    return tuple(os.path.relpath(path, root) if f"{path}/".startswith(f"{root}/") else path for path in paths)
 
 
 def _why_not(run: Run) -> str:
