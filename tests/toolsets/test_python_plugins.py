@@ -316,3 +316,12 @@ async def test_a_plugin_that_keeps_a_state_is_masked_and_needs_only_the_variable
     assert "`NOT_SET_HERE`, which is not set" in failed.error.message
     held = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file())
     assert secret.encode() not in held
+
+
+@in_a_loop
+async def test_a_folder_that_says_nothing_of_itself_is_told_how_a_python_plugin_does(tmp_path):
+    (tmp_path / "bare").mkdir()
+    async with opened(tmp_path, f"path:{tmp_path}/bare") as service:
+        (broken,) = (one for one in service.tools(all=True) if one.state == "broken")
+        assert 'write {"entries": ["plugin.py:MyPlugin"]} into it' in broken.reason
+        assert f"or name one file: `path:{tmp_path}/bare/plugin.py`" in broken.reason

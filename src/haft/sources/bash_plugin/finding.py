@@ -134,18 +134,21 @@ class _Maker:
         return f"it leads out of the workspace, to {real}; name it in your own configuration to have it all the same"
 
 
-def descriptor_at(path: str) -> dict[str, Any]:
-    """What a folder says of itself; `ValueError` with a sentence where it says nothing."""
-    cure = 'write {"bash_tools": [{"file": "my_tool.bash"}]} into it'
+def descriptor_at(
+    path: str,
+    content: str = '{"bash_tools": [{"file": "my_tool.bash"}]}',
+    one_file: str = "{bash_tool = {file = …}}",
+) -> dict[str, Any]:
+    """What a folder says of itself; `ValueError` with a sentence where it says nothing: which `content` it could have,
+    and how `one_file` is named instead."""
+    cure = f"write {content} into it"
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ValueError(f"it is no file; {cure}")
             data = file.read(LARGEST_DESCRIPTOR + 1)
     except FileNotFoundError:
-        raise ValueError(
-            f"the folder has no {DESCRIPTOR}; {cure}, or name one file: {{bash_tool = {{file = …}}}}"
-        ) from None
+        raise ValueError(f"the folder has no {DESCRIPTOR}; {cure}, or name one file: {one_file}") from None
     except OSError as error:
         raise ValueError(f"it cannot be read: {error.strerror}") from None
     try:

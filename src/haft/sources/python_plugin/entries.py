@@ -69,7 +69,8 @@ def entries_of(
 def _of_folder(folder: str, reference: PluginReference, provenance: Provenance, told: str) -> Iterator[PluginEntry]:
     path = os.path.join(folder, DESCRIPTOR)
     try:
-        descriptor = descriptor_at(path)
+        file = f"`{reference.written.rstrip('/')}/plugin.py`"
+        descriptor = descriptor_at(path, '{"entries": ["plugin.py:MyPlugin"]}', file)
     except ValueError as error:
         yield _broken(path, reference, provenance, str(error))
         return
