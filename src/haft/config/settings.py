@@ -436,7 +436,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "providers",
         {},
         provider_tables,
-        "MCP servers, by name. `grant` says what the process of one may reach, with the keys of a rule's `grant`.",
+        "MCP servers, by name. `grant` says what the process of one may reach, with the keys of a rule's `grant`. This"
+        " version checks the tables and starts no server.",
         "trusted",
         variable=False,
     ),

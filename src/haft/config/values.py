@@ -136,7 +136,7 @@ def provider_tables(value: Any) -> dict[str, Any]:
         try:
             grants_from(one.get("grant"))
         except ValueError as error:
-            raise ValueError(f"the `grant` of `{name}`: {error}") from None
+            raise ValueError(f"cannot be used: the `grant` of `{name}`: {error}") from None
     return dict(value)
 
 
