@@ -114,7 +114,9 @@ def test_a_parent_that_is_no_live_run_is_refused(places):
         async with ToolService.open(**places) as service:
             ended = await service.call("list_directory", {"path": "."})
             for name in ("r_does_not_exist", ended.run_id):
-                with pytest.raises(BadUsage, match=f"{name} can make no call: it is no run of this host, or has ended"):
+                with pytest.raises(
+                    BadUsage, match=f"`{name}` can make no call: it is no run of this host, or has ended"
+                ):
                     service.call("list_directory", {"path": "."}, parent=name)
 
     asyncio.run(main())

@@ -52,7 +52,7 @@ class Pipeline:
         run = self._live.get(RunId(name))
         if run is None:
             raise BadUsage(
-                f"{name} can make no call: it is no run of this host, or has ended",
+                f"`{name}` can make no call: it is no run of this host, or has ended",
                 hint="a call's parent is a run that is still at work; without one the call stands by itself",
             )
         return run
