@@ -166,7 +166,8 @@ def find_changed(kept: History, changes: ChangesFacade | None, name: str) -> tup
     try:
         record = kept.find(name)
     except UnknownRun:
-        if changes is None:
-            raise
-        return changes.ledger.find(name).run, None
+        with contextlib.suppress(UnknownRun):
+            if changes is not None:
+                return changes.ledger.find(name).run, None
+        raise
     return record.id, record
