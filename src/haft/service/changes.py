@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from haft.changes import (
     Altered,
@@ -36,6 +36,9 @@ from haft.storage import Lease, StateHome, open_stores
 from haft.values import replace
 
 _log = logging.getLogger("haft")
+
+_MOST_TOLD: Final = 5
+"""How many calls are named."""
 
 
 def transactions_of(
@@ -120,6 +123,10 @@ class ChangesFacade:
         """What each file of a change set was and became."""
         return differences(found.entries, lambda altered, side: self.read(found, altered, side))
 
+    def told_of_calls(self, made: Iterable[str]) -> str | None:
+        """Where to look for changes of the calls that a run made, where they have change sets of their own."""
+        return told_of_calls(self.ledger, made)
+
     def brought_up_to_date(self, run: RunRecord) -> RunRecord:
         """A run, with what became of its changes since it ended."""
         return brought_up_to_date(self.ledger, run)
@@ -148,13 +155,23 @@ def brought_up_to_date(ledger: Ledger, run: RunRecord) -> RunRecord:
     return replace(run, record={**run.record, "changes": changes})
 
 
-def nothing_to(verb: str, record: RunRecord) -> BadUsage:
-    """Why there is nothing to undo, apply and so on of a run that has no change set."""
+def told_of_calls(ledger: Ledger, made: Iterable[str]) -> str | None:
+    """Where to look for changes of the calls that a run made, where they have change sets of their own."""
+    rows = (ledger.get(run) for run in made)
+    changed = [f"`haft diff {row.run}`" for row in rows if row is not None and row.files]
+    if not changed:
+        return None
+    more = f" and {len(changed) - _MOST_TOLD} more" if len(changed) > _MOST_TOLD else ""
+    return f"the calls that it made have changes of their own: {', '.join(changed[:_MOST_TOLD])}{more}"
+
+
+def nothing_to(verb: str, record: RunRecord, hint: str | None = None) -> BadUsage:
+    """Why there is nothing to undo, apply and so on of a run that has no change set. `hint` says what else to do."""
     changes = record.record["changes"]
     if record.is_open:
         return BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
     about = record.record["arguments"].get("runs") if record.tool in ("undo", "redo", "apply", "drop") else None
-    hint = f"it settled {' '.join(map(str, about))}" if isinstance(about, list) else None
+    hint = f"it settled {' '.join(map(str, about))}" if isinstance(about, list) else hint
     if changes["state"] == "discarded":
         return BadUsage(f"there is nothing to {verb}: the changes of {record.id} were thrown away", hint=hint)
     if not changes["complete"]:

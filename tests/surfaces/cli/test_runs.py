@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from haft import Context, ToolService, tool
+from haft.contracts import BadUsage
 
 from .conftest import short, until
 from .test_shapes import fits
@@ -298,5 +299,13 @@ def test_a_run_names_the_calls_that_it_made_and_is_undone_with_them(haft):
     assert all(f"{short(child['id'])}" in said for child in children) and "calls that it made:" in said
     assert {event["became"] for event in map(json.loads, haft("watch", run, "--json").out.splitlines()) if
             event["type"] == "child"} == {"queued", "done"}  # fmt: skip
+    watched = haft("watch", run).err
+    assert all(f"{short(child['id'])} write_file done\n" in watched for child in children)
+    first, second = (f"`haft diff {short(child['id'])}`" for child in children[::-1])
+    told = f"the calls that it made have changes of their own: {first}, {second}\n"
+    assert haft("diff", run).err.endswith(told)
+    with pytest.raises(BadUsage) as raised, ToolService.open_sync(haft.workspace, home=haft.home) as service:
+        service.diff(run)
+    assert raised.value.hint is not None and f"`haft diff {children[0]['id']}`" in raised.value.hint
     assert haft("undo", run).code == 0
     assert not (haft.workspace / "one").exists() and not (haft.workspace / "two").exists()

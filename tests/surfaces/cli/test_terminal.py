@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 QUESTION = ", e(dit), m(essage)] "
@@ -142,3 +144,28 @@ def test_lines_fit_the_terminal(terminal):
     assert here.end() == 0
     assert all(len(line) <= 60 for line in here.seen.splitlines())
     assert "…" in here.seen
+
+
+MAKES_A_CALL = """
+class Plugin:
+    def get_tool_schemas(self, state):
+        return [{"name": "through", "description": "Has a file written.", "parameters": {"properties": {}}}]
+
+    async def execute_tool(self, name, arguments, state, context):
+        return (await context.call("write_file", {"path": "b.txt", "content": "x"})).status
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox elsewhere")
+def test_what_only_the_calls_of_a_call_changed_is_told_with_how_to_undo_it(terminal, haft, tmp_path):
+    plugin, config = tmp_path / "plugin" / "plugin.py", tmp_path / "config" / "haft" / "haft.toml"
+    for file, text in ((plugin, MAKES_A_CALL), (config, f'plugins = ["path:{plugin}"]\n')):
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    here = terminal("tools", "use", "through", "--approve")
+    assert here.end() == 0, here.seen
+    _before, _words, undo = here.seen.rpartition("note: the calls that it made changed 1 path (haft show ")
+    run = undo.partition(",")[0]
+    assert undo == f"{run}, haft undo {run})\n"
+    assert haft("undo", run).code == 0
+    assert not (haft.workspace / "b.txt").exists()

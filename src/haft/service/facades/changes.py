@@ -20,7 +20,7 @@ from haft.changes import (
 from haft.contracts import BadUsage, Call, Decision, Principal, RunId, ToolName, UnknownRun, new_run_id
 from haft.pipeline import Run
 from haft.service.assembly import Host
-from haft.service.changes import nothing_to, rows_for
+from haft.service.changes import nothing_to, rows_for, told_of_calls
 
 BY_NAME: Final = Decision(
     action="allow",
@@ -101,7 +101,9 @@ class HostChanges:
         try:
             return self._host.changes().ledger.find(run)
         except UnknownRun:
-            raise nothing_to(verb, self._host.history().find(run)) from None
+            record = self._host.history().find(run)
+            hint = told_of_calls(self._host.changes().ledger, self._made_by(record.id)) if verb == "diff" else None
+            raise nothing_to(verb, record, hint) from None
 
     def _here(self, rows: list[Row]) -> list[Row]:
         """Only change sets of this workspace can be moved from here."""

@@ -93,6 +93,9 @@ def print_diff(said: Globals, run: str, stat: bool) -> None:
         else:
             recorded = _recorded(record)
             _print(recorded, recorded.files, said, form)
+            told = None if changes is None else changes.told_of_calls(kept.made_by(record.id))
+            if told is not None and not said.json and not said.quiet:
+                say(told)
 
 
 def print_changes(kept: KeptChanges[Kept], run: str, said: Globals, form: Form) -> None:

@@ -24,6 +24,7 @@ from haft.surfaces.cli.words.binding import arguments, hidden_parameter
 from haft.surfaces.cli.words.definitions import after_dashes, parameter_lines
 from haft.surfaces.cli.words.parameters import Line, take_apart
 from haft.surfaces.cli.words.wanted import Wanted
+from haft.values import replace
 
 if TYPE_CHECKING:
     from haft.service import ToolService
@@ -232,13 +233,17 @@ async def _perform(
             )
             interrupts.cancels(run.cancel)
             try:
+                makes_calls = False
                 async for event in run:
+                    makes_calls = makes_calls or event.type == "child"
                     await display.show(event)
                     if tells_waiting:
                         tell_waiting(event)
                 outcome = await run
                 if is_alone:
                     outcome = with_scratch_note(outcome)
+                if makes_calls and display.for_a_person and outcome.changes.state == "none":
+                    outcome = await _with_note_of_calls(service, outcome)
                 await display.end(outcome)
             except BrokenPipeError:
                 # Nobody reads any more: what would be shown is not worth working for.
@@ -246,6 +251,18 @@ async def _perform(
                 await run
                 raise
     return outcome
+
+
+async def _with_note_of_calls(service: ToolService, outcome: Outcome) -> Outcome:
+    """The outcome of a call that changed nothing itself, with a note where the calls that it made did."""
+    run = outcome.run_id
+    try:
+        paths = len((await service.changes.plan("undo", run)).plan)
+    except HaftError:  # They changed nothing that is still there.
+        return outcome
+    count = "1 path" if paths == 1 else f"{paths:_} paths"
+    note = f"the calls that it made changed {count} (haft show {run}, haft undo {run})"
+    return replace(outcome, notes=(*outcome.notes, note))
 
 
 async def _found(service: ToolService, name: str, grants: Grants) -> tuple[str, ToolSpec | None]:

@@ -91,7 +91,12 @@ class _Show:
                 if not self._any:
                     self._write(event.facts["outcome"]["output"])
                 self._end_line()
-            case "progress" | "child":
+            case "child":
+                self._progress.clear()
+                if not self._quiet:
+                    self._end_line()
+                    say(f"{event.facts['child']} {event.facts['tool']} {event.facts['became']}")
+            case "progress":
                 self._progress.take(event, may_draw=not self._line_open)
 
     def _write(self, text: str) -> None:
