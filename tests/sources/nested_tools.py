@@ -102,3 +102,10 @@ def forges(body: str, context: ToolContext) -> str:
     """Say a message as it stands."""
     context._voice._say(body.encode(), b"+", b".")
     return "said"
+
+
+def has_files_changed(context: ToolContext) -> list[str]:
+    """Have files changed that were there before."""
+    one = context.call("write_file", {"path": "a", "content": "written"})
+    other = context.call("edit_file", {"path": "b", "old_string": "b", "new_string": "edited"})
+    return [one.status, other.status, open("a").read(), open("b").read()]

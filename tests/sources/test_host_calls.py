@@ -317,3 +317,10 @@ def test_what_fails_in_the_host_is_told_to_the_worker_that_waits_for_it():
 
     said = asyncio.run(asyncio.wait_for(main(), 20))
     assert (said["id"], said["failure"]) == (7, "`read_file` was not called: RuntimeError('broken')")
+
+
+@every_user
+def test_built_in_tools_change_files_in_a_layer_that_were_there_before(places):
+    outcome = called(places, nested_tools.has_files_changed)
+    assert outcome.result == ["done", "done", "written", "edited"]
+    assert files(places["workspace"]) == {"a": "written", "b": "edited"}
