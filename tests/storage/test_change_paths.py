@@ -2,8 +2,11 @@
 
 import os
 import sqlite3
+import tempfile
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from haft.storage import Row, StateHome, open_stores
 from haft.storage.sqlite.database import Database
@@ -82,14 +85,67 @@ def test_change_sets_of_an_earlier_format_are_found_by_the_paths_of_their_runs(t
     database.close()
     connection = sqlite3.connect(home.database)
     columns = [each for each in Row.__dataclass_fields__ if each not in ("seq", "reverses")]
-    known = row(7)
-    connection.execute(
-        f"INSERT INTO change_sets (reverses, {', '.join(columns)}) VALUES ('[]', {', '.join('?' * len(columns))})",
-        [getattr(known, name) for name in columns],
-    )
-    connection.execute("INSERT INTO run_paths VALUES ('f', 'r_0007')")
+    for each in (row(7), row(8, files=2), row(9, state="held"), row(10, "/other")):
+        connection.execute(
+            f"INSERT INTO change_sets (reverses, {', '.join(columns)}) VALUES ('[]', {', '.join('?' * len(columns))})",
+            [getattr(each, name) for name in columns],
+        )
+    connection.executemany("INSERT INTO run_paths VALUES (?, ?)", [("f", "r_0007"), ("h", "r_0008")])
     connection.commit()
     connection.close()
     opened = open_stores(home).connect()
-    assert names(opened.ledger.touching("/w", ["f"], limit=5)) == [7]
+    assert names(opened.ledger.touching("/w", ["f"], limit=5)) == [8, 7], (
+        "one path of 8 is not known: its host was killed"
+    )
+    assert names(opened.ledger.touching("/w", ["h"], limit=5)) == [8]
+    assert names(opened.ledger.touching("/w", ["f"], limit=1, newest_first=False)) == [7]
+    first, second = (opened.ledger.get(run).seq for run in ("r_0007", "r_0008"))
+    assert opened.ledger.touched("/w", ["f", "any"], after=first) == {"f", "any"}
+    assert opened.ledger.touched("/w", ["f", "any"], after=second) == set()
+    assert names(opened.ledger.touching("/other", ["f"], limit=5)) == [10]
+    opened.ledger.put(row(9), paths=["g"])
+    assert names(opened.ledger.touching("/w", ["g"], limit=5)) == [9, 8]
+    assert opened.ledger.touching("/w", [], limit=5) == []
     opened.close()
+
+
+NAMES = [
+    "a", "A", "a/b", "a/B", "a/b/c", "a0", "a.b", "ab", "é", "e\u0301", "\ufffd", ODD, os.fsdecode(b"odd-\xfe"), "%",
+    "_", "1", "1.0", "null", "a\nb", "'", '"', "\\", " ", "a ", "\U0001f600",
+]  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["/w", "/W", "/w/a"]), st.sets(st.sampled_from(NAMES), min_size=1)), max_size=25
+    ),
+    st.sampled_from(["/w", "/W", "/w/a", "/none"]),
+    st.sets(st.sampled_from(NAMES), min_size=1, max_size=5),
+    st.integers(0, 25),
+    st.sampled_from([None, *range(25)]),
+    st.integers(1, 26),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None, database=None)
+def test_what_the_index_finds_is_what_a_look_at_every_change_set_finds(
+    put, workspace, paths, after, before, limit, newest_first
+):
+    with tempfile.TemporaryDirectory() as directory:
+        home = StateHome(directory)
+        home.prepare()
+        connection = open_stores(home).connect()
+        ledger = connection.ledger
+        for number, (place, changed) in enumerate(put):
+            ledger.put(row(number, place), paths=changed)
+        alike = {os.fsencode(path).decode(errors="replace") for path in paths}
+        met = [
+            (number + 1, {os.fsencode(path).decode(errors="replace") for path in changed} & alike)
+            for number, (place, changed) in enumerate(put)
+            if place == workspace
+        ]
+        between = [seq - 1 for seq, shared in met if shared and seq > after and (before is None or seq < before)]
+        found = ledger.touching(workspace, paths, after=after, before=before, limit=limit, newest_first=newest_first)
+        assert names(found) == (between[::-1] if newest_first else between)[:limit]
+        later = {key for seq, shared in met if seq > after for key in shared}
+        assert {os.fsencode(path).decode(errors="replace") for path in ledger.touched(workspace, paths, after)} == later
+        connection.close()

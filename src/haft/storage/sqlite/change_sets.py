@@ -20,6 +20,8 @@ _COLUMNS = (
 _WORKSPACE = "(SELECT id FROM workspaces WHERE path = ?)"
 _UNDOABLE = "kept = 1 AND state = 'committed' AND verb = 'call' AND files > 0"
 _LATEST = (1 << 63) - 1
+_UNKNOWN = ""
+"""In place of the paths of a change set that a killed host of an earlier format left."""
 _MOST_TERMS = 100
 """Of one query: SQLite takes no more than 500."""
 
@@ -104,10 +106,10 @@ class SqliteLedger(Ledger):
         rows = self._connection.database.rows(
             "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM change_paths"  # noqa: S608  values are bound
             f" WHERE workspace = {_WORKSPACE} AND path = value AND seq > ?)",
-            [_array(paths), workspace, after],
+            [_array([_UNKNOWN, *paths]), workspace, after],
         )
         found = {row[0] for row in rows}
-        return {path for path in paths if _key(path) in found}
+        return {path for path in paths if _UNKNOWN in found or _key(path) in found}
 
     def touching(
         self,
@@ -126,7 +128,7 @@ class SqliteLedger(Ledger):
             f" AND seq > ? AND seq < ? ORDER BY seq {order} LIMIT ?)"
         )
         until = _LATEST if before is None else before
-        keys = [*dict.fromkeys(map(_key, paths))]
+        keys = [*dict.fromkeys(map(_key, [_UNKNOWN, *paths]))] if paths else []
         found: dict[int, Row] = {}
         for some in (keys[start : start + _MOST_TERMS] for start in range(0, len(keys), _MOST_TERMS)):
             query = f"seq IN ({' UNION '.join([each] * len(some))}) ORDER BY seq {order} LIMIT ?"

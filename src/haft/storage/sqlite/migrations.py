@@ -165,4 +165,15 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX change_sets_undoable ON change_sets (area, at)
         WHERE kept = 1 AND state = 'committed' AND verb = 'call' AND files > 0;
     """,
+    # Hosts of the first formats that were killed had told the table of change sets of a run, and not yet that of its
+    # paths. The empty path stands for paths that are not known.
+    """
+    INSERT OR IGNORE INTO change_paths (workspace, path, seq)
+        SELECT workspaces.id, '', change_sets.seq
+        FROM change_sets
+        JOIN workspaces ON workspaces.path = change_sets.workspace
+        LEFT JOIN (SELECT seq, count(*) AS known FROM change_paths GROUP BY seq) AS found
+            ON found.seq = change_sets.seq
+        WHERE change_sets.state IN ('committed', 'undone') AND change_sets.files > coalesce(found.known, 0);
+    """,
 )
