@@ -100,6 +100,7 @@ def test_a_pair_ends_where_the_parent_has_the_workspace_alone(places, monkeypatc
             assert (outcome.error, outcome.result) == (None, "done 1")
             assert sorted(os.listdir(root)) == ["after", "before", "between"]
             (child,) = service.runs(parent=outcome.run_id)
+            assert (child.parent, child.who, child.thread) == (outcome.run_id, outcome.who, outcome.thread)
             files = {each["path"]: each["type"] for each in child.outcome["changes"]["files"]}
             assert files == {"between": "create", "gone": "delete"}
             assert {each.path for each in outcome.changes.files} == {"before", "after"}

@@ -86,6 +86,20 @@ class RunRecord:
         return cast("Status", self.record["status"])
 
     @property
+    def who(self) -> str:
+        return str(self.record["who"])
+
+    @property
+    def thread(self) -> str:
+        return str(self.record["thread"])
+
+    @property
+    def parent(self) -> RunId | None:
+        """The run that made it, if one did."""
+        parent = self.record["parent"]
+        return None if parent is None else RunId(parent)
+
+    @property
     def started_at(self) -> float:
         return float(self.rest["startedAt"])
 
