@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 
-from haft.contracts import ToolContext
+from haft.contracts import BadUsage, ToolContext
 
 
 def looks(path: str, context: ToolContext) -> dict:
@@ -109,3 +109,14 @@ def has_files_changed(context: ToolContext) -> list[str]:
     one = context.call("write_file", {"path": "a", "content": "written"})
     other = context.call("edit_file", {"path": "b", "old_string": "b", "new_string": "edited"})
     return [one.status, other.status, open("a").read(), open("b").read()]
+
+
+def calls_wrongly(context: ToolContext) -> list[str]:
+    """Call in ways that cannot be meant."""
+    said = []
+    for name, arguments in ((5, {}), ("list_directory", "x")):
+        try:
+            context.call(name, arguments)
+        except BadUsage as error:
+            said.append(str(error))
+    return said

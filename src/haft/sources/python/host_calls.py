@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
-from haft.contracts import Outcome, ToolFailed, outcome_from
+from haft.contracts import BadUsage, Outcome, ToolFailed, outcome_from
 from haft.sources.python.frames import Voice
 from haft.sources.python.results import to_json
 
@@ -81,10 +81,14 @@ def call_through_host(
     voice: Voice, answers: Input, name: str, arguments: Mapping[str, Any] | None, timeout: float | None
 ) -> Any:
     """Have the host call a tool. To be awaited where an event loop runs; else it waits, and gives the outcome."""
+    # As `service.call` does: a wrong value is the caller's mistake, wherever the function runs.
+    if not isinstance(name, str):
+        raise BadUsage(f"a tool is called by its name, not by {name!r}")
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise BadUsage(f"arguments are a dict of names and values, not a `{type(arguments).__name__}`")
+    given = to_json(dict(arguments or {}))
     number, future = answers.expect()
-    voice.message(
-        {"call": {"id": number, "tool": name, "arguments": to_json(dict(arguments or {})), "timeout": timeout}}
-    )
+    voice.message({"call": {"id": number, "tool": name, "arguments": given, "timeout": timeout}})
     try:
         asyncio.get_running_loop()
     except RuntimeError:
