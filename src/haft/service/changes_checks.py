@@ -54,7 +54,8 @@ def store_checks(home: StateHome, env: Mapping[str, str]) -> list[Check]:
 
 
 def _used(usage: Usage) -> Check:
-    words = f"{in_words(usage.used)} of {in_words(usage.budget)} used; {usage.undoable} runs can be undone"
+    runs = "1 run" if usage.undoable == 1 else f"{usage.undoable:_} runs"
+    words = f"{in_words(usage.used)} of {in_words(usage.budget)} used; {runs} can be undone"
     if usage.used > usage.budget:
         hint = "`haft store prune` gives room back, and says which runs can then no longer be undone"
         return Check("store", "warn", words, f"{hint}; or raise `changes.store_bytes`")
