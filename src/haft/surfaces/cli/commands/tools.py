@@ -274,6 +274,8 @@ def _described(listing: Listing, withheld: tuple[str, ...], said: Globals) -> It
         yield ""
         yield "One process answers all calls, and lives between them. It reads the workspace."
         yield f"Granted besides: {grant_words(spec.grants)}."
+        if not spec.keeps_state:
+            yield "It keeps no state: a call that is granted something is answered by a process of its own."
     held = _held(spec)
     if held is None or not held["files"]:
         return
