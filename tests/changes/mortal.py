@@ -21,13 +21,14 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from haft.changes import ledger, tools
+from haft.changes import tools
 from haft.changes.committing import area, commit, places
 from haft.changes.engines import declared, overlay, snapshotting
 from haft.contracts import StorageFailed
 from haft.service import ToolService, recover_dead_hosts
 from haft.service import changes as service_changes
 from haft.storage import StateHome
+from haft.storage.sqlite.change_sets import SqliteLedger
 
 DONE_TO_THE_DISK = (
     "rename", "mkdir", "rmdir", "unlink", "chmod", "chown", "fchmod", "fchown", "symlink", "link", "mknod", "utime",
@@ -105,7 +106,7 @@ class Meter:
         if call is not None:
             places._found[0] = self.step("renameat2", call)
         for method in ("put", "set_state"):
-            setattr(ledger.Ledger, method, self.step(f"ledger.{method}", getattr(ledger.Ledger, method)))
+            setattr(SqliteLedger, method, self.step(f"ledger.{method}", getattr(SqliteLedger, method)))
         for kind in (overlay.OverlayTransaction, declared.DeclaredTransaction, snapshotting.SnapshotTransaction):
             kind.finish = self.around(kind.finish)  # type: ignore[method-assign]
         for name in ("reverse", "apply", "drop"):
@@ -120,7 +121,7 @@ def _refuse(name: str, number: int) -> int:
         ctypes.set_errno(number)
         return -1
     if name.startswith("ledger."):
-        raise StorageFailed(os.strerror(number))
+        raise StorageFailed("the database cannot be written", OSError(number, os.strerror(number)))
     raise OSError(number, os.strerror(number))
 
 

@@ -329,6 +329,7 @@ def both(lives, case):
 def _both(lives, case):
     complete = lives(case)
     assert complete.done is not None
+    assert any(step.startswith("ledger.") for step in complete.done["seen"]), "the list is not under the meter"
     after = complete.tree()
     before = complete.at_first
     if case.get("first"):
