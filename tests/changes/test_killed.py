@@ -20,10 +20,12 @@ import pytest
 from haft.audit import verify
 from haft.changes import transactions
 from haft.changes.committing import commit
+from haft.changes.store.bounds import Bounds
+from haft.changes.store.keeping import Store
 from haft.contracts import TERMINAL
 from haft.runs import Filter, History
 from haft.service import ToolService, open_changes, recover_dead_hosts
-from haft.storage import StateHome
+from haft.storage import StateHome, open_stores
 from haft.storage.sqlite.audit_log import FileLog
 from sampling import IS_AGAIN, IS_WHOLE, steps
 
@@ -475,6 +477,32 @@ def test_an_apply_that_the_disk_stopped_half_way_says_that_it_is_committed_and_n
     assert "changes: committed" in shown.stdout
     assert "the disk failed in the middle of the commit" in shown.stdout
     assert f"haft undo {life.run}" not in shown.stdout  # It has no change set of its own.
+
+
+@pytest.mark.parametrize("how", ["kill", "failing"])
+def test_what_is_dropped_stays_dropped_and_is_held_until_then(how, lives):
+    case = {"first": [["shell", HOOK]], "do": ["drop", 0]}
+    _before, after, _ops = both(lives, CASES["apply"])
+    seen = set()
+    for at in range(1, MANY):
+        life = lives(case, at, how=how)
+        if life.survived and not life.done["struck"]:
+            break
+        life.recover()
+        run, place = life.runs[0], life.home.changes
+        state = life.states()[run]
+        seen.add(state)
+        if life.survived:
+            assert state == ("discarded" if life.done["status"] == "done" else "held"), life.done
+        assert difference(life.at_first, life.tree()) == []
+        outcome = life.use(lambda service, run=run: service.apply(run))
+        assert (outcome.status == "done") == (state == "held"), outcome.error
+        assert difference(after if state == "held" else life.at_first, life.tree()) == []
+        with contextlib.closing(Store(place, open_stores(life.home), life.home.blobs, Bounds(10**9, 90))) as store:
+            store.prune()
+        assert [*Path(place).glob("*/held/*")] == []
+        life.erase()
+    assert seen == {"held", "discarded"}
 
 
 def test_what_the_power_took_before_it_was_written_out_is_taken_back(lives, caplog):

@@ -20,12 +20,8 @@ def apply(transactions: Transactions, run: str, *, spared: Sequence[str] | None 
     """Commit what a run holds. Where its files changed again since anyone looked, nothing is touched, and the change
     set is from then on one against what is there now. With `spared`, what was granted, it is judged as if it had not
     been held: a yes to a diff is no grant."""
-    area = transactions.area
     with transactions.locked():
-        held = os.path.join(area.held, run)
-        manifest = Manifest.read(held)
-        if manifest is None:
-            raise BadUsage(f"{run} holds no changes", hint="`haft log` shows what became of it")
+        held, manifest = _held(transactions, run)
         try:
             return _apply(transactions, run, held, manifest, spared)
         except OSError as failure:
@@ -86,12 +82,18 @@ def _refreshed(transactions: Transactions, manifest: Manifest) -> tuple[Manifest
 
 def drop(transactions: Transactions, run: str) -> Changes:
     """Throw away what a run holds."""
-    area = transactions.area
     with transactions.locked():
-        held = os.path.join(area.held, run)
-        manifest = Manifest.read(held)
-        if manifest is None:
-            raise BadUsage(f"{run} holds no changes", hint="`haft log` shows what became of it")
+        held, manifest = _held(transactions, run)
         transactions.ledger.set_state(run, "discarded")
-        transactions.sweep_up(held)
+        with contextlib.suppress(OSError):  # From here on it is dropped: `haft store prune` removes what is left of it.
+            transactions.sweep_up(held)
     return manifest.changes("discarded")
+
+
+def _held(transactions: Transactions, run: str) -> tuple[str, Manifest]:
+    """Where the changes of a run wait, and what they are. Files that are left of dropped ones are nobody's."""
+    held = os.path.join(transactions.area.held, run)
+    manifest, row = Manifest.read(held), transactions.ledger.get(run)
+    if manifest is None or (row is not None and row.state == "discarded"):
+        raise BadUsage(f"{run} holds no changes", hint="`haft log` shows what became of it")
+    return held, manifest

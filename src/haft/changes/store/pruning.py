@@ -16,7 +16,7 @@ from typing import Final
 from haft.changes.committing.area import Area
 from haft.changes.ledger import Row
 from haft.changes.snapshots.index import Index
-from haft.changes.store.measuring import in_words, originals_of
+from haft.changes.store.measuring import in_words, originals_of, taken
 from haft.changes.store.needs import Needs, is_kept
 
 DAY: Final = 86_400.0
@@ -118,11 +118,15 @@ def plan_for(
 
 
 def _leftovers(rows: Iterable[Row]) -> list[tuple[str, int]]:
+    """What should be gone already, and its bytes: who was to remove it was killed, or found a disk that failed."""
     found = []
     for row in rows:
         place = os.path.join(row.area, "kept", row.run, "out")
         if not row.kept and os.path.isdir(place):
             found.append((place, originals_of(row.area, row.run)))
+        dropped = os.path.join(row.area, "held", row.run)
+        if row.state == "discarded" and os.path.isdir(dropped):
+            found.append((dropped, taken(dropped)))
     return found
 
 
