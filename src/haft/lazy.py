@@ -6,7 +6,6 @@ holds the two against each other.
 """
 
 import re
-import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,9 +19,7 @@ def face(room: str, offered: Mapping[str, str]) -> Callable[[str], Any]:
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        found = getattr(import_module(home if home.startswith("haft.") else f"{room}.{home}"), name)
-        setattr(sys.modules[room], name, found)
-        return found
+        return getattr(import_module(home if home.startswith("haft.") else f"{room}.{home}"), name)
 
     return fetch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import HaftError, HostId, Principal, RunId, ThreadId
+from haft.contracts import HaftError, HostId, RunId, ThreadId
 from haft.storage.encoding import decode, encode
 from haft.storage.ports.approvals import Answered, ApprovalStore, Waiting
 
@@ -105,7 +105,8 @@ def _read(row: tuple[Any, ...]) -> Waiting:
 def _answered(text: str) -> Answered:
     """The answer in a row. One that haft did not write is a no, to something else than what was asked."""
     with contextlib.suppress(ValueError, TypeError, HaftError):
-        found = Answered(**decode(text))
-        if isinstance(found.approved, bool) and isinstance(found.principal, Principal):
+        facts = decode(text)
+        found = Answered(**facts)
+        if isinstance(facts["approved"], bool) and isinstance(found.principal.who, str):
             return found
     return Answered(approved=False, who="?", seen="", at=0.0)
