@@ -120,3 +120,22 @@ def calls_wrongly(context: ToolContext) -> list[str]:
         except BadUsage as error:
             said.append(str(error))
     return said
+
+
+def inner(context: ToolContext) -> list[str]:
+    """Change files, and have the same ones changed."""
+    with open("a", "w") as file:
+        file.write("inner")
+    made = context.call("shell", {"command": "echo innermost > new; echo innermost >> a"})
+    with open("c", "w") as file:
+        file.write("inner")
+    return [made.run_id]
+
+
+def outer(context: ToolContext) -> list[str]:
+    """Have files changed at two depths; the runs that did, the last one first."""
+    made = context.call("inner")
+    with open("own", "w") as file:
+        file.write("outer")
+    last = context.call("shell", {"command": "rm new"})
+    return [last.run_id, *made.result, made.run_id]

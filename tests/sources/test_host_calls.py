@@ -330,3 +330,29 @@ def test_built_in_tools_change_files_in_a_layer_that_were_there_before(places):
     outcome = called(places, nested_tools.has_files_changed)
     assert outcome.result == ["done", "done", "written", "edited"]
     assert files(places["workspace"]) == {"a": "written", "b": "edited"}
+
+
+@every_user
+@pytest.mark.parametrize("first", [(0,), (0, 1), (0, 2), (0, 1, 2)], ids=str)
+def test_a_caller_is_undone_and_redone_whole_whichever_of_its_calls_were_undone_before(places, first):
+    root = places["workspace"]
+    tools = [tool(isolated=True)(each) for each in (nested_tools.inner, nested_tools.outer)]
+
+    async def main():
+        async with ToolService.open(**places, tools=tools, approver=lambda _request: True) as service:
+            before = files(root)
+            outcome = await service.call("outer")
+            after = files(root)
+            assert after == {"a": "innerinnermost\n", "b": "b", "c": "inner", "own": "outer"}
+            for number in first:
+                undone = await service.undo(outcome.result[number])
+                assert undone.ok, undone.error
+            for _ in range(2):
+                undone = await service.undo(outcome.run_id)
+                assert undone.ok, undone.error
+                assert files(root) == before
+                redone = await service.redo(outcome.run_id)
+                assert redone.ok, redone.error
+                assert files(root) == after
+
+    asyncio.run(asyncio.wait_for(main(), 60))

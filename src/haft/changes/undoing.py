@@ -76,7 +76,12 @@ def reversal(
         if manifest is None:
             plan.lost.append(row.run)
             continue
-        steps = _steps_of(direction, row, area, manifest)
+        if direction == "undo":
+            undoing = [each.reversed() for each in manifest.entries]
+            steps = _less_what_was_undone(undoing, manifest, area, ledger, workspace)
+        else:
+            within = [inner for run in manifest.notes.get("contains", ()) if (inner := manifests.get(run)) is not None]
+            steps = _to_redo(row, area, manifest, within)
         plan.together.update(linked_in(manifest, "before" if direction == "undo" else "after"))
         plan.apart = {**linked_in(manifest, "after" if direction == "undo" else "before"), **plan.apart}
         for each in steps:
@@ -104,13 +109,50 @@ def linked_in(manifest: Manifest, side: Literal["before", "after"]) -> dict[str,
     return {name: group for group in groups for name in group}
 
 
-def _steps_of(direction: Direction, row: Row, area: Area, manifest: Manifest) -> list[Altered]:
-    """What reversing one run means for each of its paths."""
-    if direction == "undo":
-        return [each.reversed() for each in manifest.entries]
+def _to_redo(row: Row, area: Area, manifest: Manifest, within: Sequence[Manifest]) -> list[Altered]:
+    """What redoing one run means for each of its paths. `within` are calls that it contains and that are redone with
+    it: they may have been undone before it."""
     touched = _touched(area, row)
+    if touched is None:
+        return [*manifest.entries]
     # What the undo left alone need not be brought back.
-    return [each for each in manifest.entries if touched is None or each.path in touched]
+    touched = {*touched, *(each.path for inner in within for each in inner.entries)}
+    return [each for each in manifest.entries if each.path in touched]
+
+
+def _less_what_was_undone(
+    steps: list[Altered], manifest: Manifest, area: Area, ledger: Ledger, workspace: Tree
+) -> list[Altered]:
+    """The same where some of the calls that a run contains were undone before it: their paths are as they were before
+    these calls, unless the run was redone since."""
+    contained = [row for run in manifest.notes.get("contains", ()) if (row := ledger.get(run)) is not None]
+    if not any(row.state == "undone" for row in contained):
+        return steps
+    manifests = {row.run: Manifest.read(os.path.join(area.path, "kept", row.run)) for row in contained}
+    undone = [inner for row in contained if row.state == "undone" if (inner := manifests[row.run]) is not None]
+    with_another = {run for inner in undone for run in inner.notes.get("contains", ())}
+    own = {each.path: each for each in steps}
+    found = dict(own)
+    counting: set[str] = set()
+    """Paths of which the newest call that was not undone is known."""
+    for row in sorted(contained, key=lambda row: row.seq, reverse=True):
+        inner = manifests[row.run]
+        for each in () if inner is None or row.run in with_another else inner.entries:
+            if each.path in counting:
+                continue
+            # What all of them together left as it was is not among the run's own changes.
+            step = found.get(each.path, Altered(each.path, each.after, each.after))
+            if row.state == "undone" and _same(step.before, each.after):
+                found[each.path] = Altered(each.path, each.before, step.after)
+            else:
+                counting.add(each.path)
+    for path, step in [*found.items()]:
+        if step is not own.get(path) and not _same(look(workspace, path, forced=True), step.before):
+            if path in own:
+                found[path] = own[path]
+            else:
+                del found[path]
+    return [*found.values()]
 
 
 def _look_at_each(

@@ -189,7 +189,9 @@ class OverlayTransaction(EndsByItself):
             return Capture(workspace, upper, self._stamp, digests=digests, known=known, stopped=stopped).read()
 
     def _manifest(self, found: Captured) -> Manifest:
-        contained = self._scope.write_contained() if self._above is None else []
+        contained = self._scope.contained()
+        if self._above is None:
+            self._scope.write_contained()
         reasons = [] if self._doubt is None else [self._doubt]
         if found.parted:
             named = ", ".join(map(shown, found.parted[:3])) + ("" if len(found.parted) <= 3 else ", …")

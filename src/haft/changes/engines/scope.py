@@ -191,13 +191,16 @@ class Scope:
             if each.path in self._granted and _is_the_same(each.after, self._granted[each.path])
         )
 
-    def write_contained(self) -> list[str]:
-        """Put the change sets of the calls that it made beside its own. Their runs."""
+    def contained(self) -> list[str]:
+        """The runs whose changes are among its own."""
+        return [each.owner.run for each in self._taken]
+
+    def write_contained(self) -> None:
+        """Put the change sets of the calls that it made beside its own."""
         for each in self._taken:
             place = os.path.join(self._transactions.live, self.run, CONTAINED, each.owner.run)
             os.makedirs(place, mode=0o700, exist_ok=True)
             write_journal(place, each.manifest)
-        return [each.owner.run for each in self._taken]
 
     def pass_on(self, above: Scope) -> None:
         """The call is itself within another: what it took in belongs to that one too."""
