@@ -10,7 +10,7 @@ from haft.storage.encoding import decode, encode
 from haft.storage.ports.approvals import Answered, ApprovalStore, Waiting
 
 if TYPE_CHECKING:
-    from haft.storage.sqlite.line import Line
+    from haft.storage.sqlite.connection import SqliteConnection
 
 _COLUMNS: Final = (
     "id, run, host, workspace, who, thread, created_at, expires_at, tried, fingerprint, shown, state, answer"
@@ -18,7 +18,7 @@ _COLUMNS: Final = (
 
 
 class SqliteApprovals(ApprovalStore):
-    def __init__(self, connection: Line) -> None:
+    def __init__(self, connection: SqliteConnection) -> None:
         self._connection = connection
 
     def put(self, waiting: Waiting, forget_before: float) -> None:
@@ -105,8 +105,9 @@ def _read(row: tuple[Any, ...]) -> Waiting:
 def _answered(text: str) -> Answered:
     """The answer in a row. One that haft did not write is a no, to something else than what was asked."""
     with contextlib.suppress(ValueError, TypeError, HaftError):
-        facts = decode(text)
-        found = Answered(**facts)
-        if isinstance(facts["approved"], bool) and isinstance(found.principal.who, str):
+        told = decode(text)
+        found = Answered(**told)
+        _ = found.principal  # Whoever that is must be able to exist.
+        if isinstance(told["approved"], bool):
             return found
     return Answered(approved=False, who="?", seen="", at=0.0)
