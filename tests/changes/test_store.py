@@ -638,3 +638,34 @@ def test_a_large_store_is_measured_once_and_then_only_what_came_since(tmp_path, 
     facade.prune()
     assert facade.measure().at is None
     facade.close()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"kept": [[1, 2, 3]]}',
+        b'{"seq": "x", "blobs": 0, "contents": 0, "outputs": 0, "at": 1.0, "kept": []}',
+        b'{"seq": 1, "blobs": 0, "contents": -5, "outputs": 0, "at": 1.0, "kept": []}',
+        b'{"seq": 1, "blobs": 0, "contents": 0, "outputs": 0, "at": "then", "kept": []}',
+        b'{"seq": 1, "blobs": 0, "contents": 0, "outputs": 0, "at": 1.0, "kept": [["a", "b", 0]]}',
+    ],
+)
+def test_a_size_that_cannot_be_so_is_not_remembered(tmp_path, words):
+    (tmp_path / "measured").write_bytes(words)
+    assert remembered.recall(str(tmp_path)) is None
+
+
+def test_a_size_that_finds_no_room_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(_one, _other):
+        raise OSError(28, "No space left on device")
+
+    found = remembered.Measured(1, {"/area": (1, 2)})
+    monkeypatch.setattr(os, "rename", full)
+    remembered.remember(str(tmp_path), found)
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == []
+    remembered.remember(str(tmp_path), found)
+    assert remembered.recall(str(tmp_path)) == found

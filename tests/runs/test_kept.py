@@ -1,6 +1,7 @@
 """Kept output against the simplest model of it: the head, the tail, and how much is missing between."""
 
 import os
+import struct
 import tempfile
 from pathlib import Path
 
@@ -205,3 +206,49 @@ def test_marks_that_are_torn_or_point_beyond_the_end_change_nothing(tmp_path):
     assert lines_from(tmp_path, 30_000) == whole
     marks.unlink()
     assert lines_from(tmp_path, 30_000) == whole
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda position, size, lines: (position - 5, size, lines),
+        lambda position, size, lines: (lines, position, size),
+        lambda _position, _size, _lines: (0, 0, 0),
+    ],
+    ids=["within a frame", "turned", "zeros"],
+)
+def test_marks_that_cannot_be_true_are_not_believed(tmp_path, forge):
+    kept = KeptOutput(str(tmp_path), RUN, 1 << 26)
+    for seq in range(128):
+        kept.append(seq, 0.0, "stdout", b"%063d\n" % seq * 512)
+    kept.close()
+    [marks] = tmp_path.rglob("*.lines")
+    whole = lines_from(tmp_path, 60_000)
+    forged = [forge(*mark) for mark in struct.iter_unpack(">QQQ", marks.read_bytes())]
+    marks.write_bytes(b"".join(struct.pack(">QQQ", *mark) for mark in forged))
+    assert lines_from(tmp_path, 60_000) == whole
+    marks.unlink()
+    marks.mkdir()
+    assert lines_from(tmp_path, 60_000) == whole
+
+
+def test_marks_that_find_no_room_end_themselves_and_not_the_output(tmp_path, monkeypatch):
+    write = os.write
+
+    def full(descriptor, data):
+        return write(descriptor, data if len(data) != 24 else data[:16])
+
+    kept = KeptOutput(str(tmp_path), RUN, 1 << 26)
+    kept.append(0, 0.0, "stdout", b"%063d\n" % 0 * 512)
+    monkeypatch.setattr(os, "write", full)
+    for seq in range(1, 80):
+        kept.append(seq, 0.0, "stdout", b"%063d\n" % seq * 512)
+    monkeypatch.undo()
+    for seq in range(80, 160):
+        kept.append(seq, 0.0, "stdout", b"%063d\n" % seq * 512)
+    kept.close()
+    assert kept.failure is None
+    [marks] = tmp_path.rglob("*.lines")
+    found = lines_from(tmp_path, 60_000)
+    marks.unlink()
+    assert lines_from(tmp_path, 60_000) == found

@@ -12,6 +12,7 @@ a large output begins near them. Marks are hints. Without them the same is read 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -124,39 +125,60 @@ class _Marks:
         self._marked = 0
 
     def add(self, written: int, size: int, lines: int) -> None:
-        """What was just written to the file, of which so much is output."""
+        """What was just written to the file, of which so much is output. Where no mark can be made, there are no more:
+        the output itself is kept."""
         self._position += written
         self._bytes += size
         self._lines += lines
-        if self._position - self._marked >= _MARK_EVERY:
-            self._put()
+        if self._path and self._position - self._marked >= _MARK_EVERY:
+            try:
+                self._put()
+            except OSError:
+                self._path = ""
 
     def _put(self) -> None:
         if self._descriptor < 0:
             flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
             self._descriptor = os.open(self._path, flags, 0o600)
-        os.write(self._descriptor, _MARK.pack(self._position, self._bytes, self._lines))
+        if os.write(self._descriptor, _MARK.pack(self._position, self._bytes, self._lines)) < _MARK.size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._marked = self._position
 
     def close(self) -> None:
         """With a last mark at the end, so that the whole file can be passed over."""
         if self._descriptor >= 0:
             with contextlib.suppress(OSError):
-                self._put()
+                if self._path:
+                    self._put()
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 def _mark_before(path: str, size: int, lines: int) -> tuple[int, int, int] | None:
-    """The last mark of a file of `size` bytes with at most so many ends of lines before it."""
+    """The last mark of a file of `size` bytes with at most so many ends of lines before it. Of marks that cannot be
+    true none is believed."""
     try:
         with open(_marks_of(path), "rb") as file:
             words = file.read()
-    except FileNotFoundError:
+    except OSError:
         return None
     whole = len(words) - len(words) % _MARK.size
-    fits = (mark for mark in _MARK.iter_unpack(words[:whole]) if mark[2] <= lines and mark[0] <= size)
+    marks = list(_MARK.iter_unpack(words[:whole]))
+    if not all(map(_can_be, marks)) or any(map(_goes_back, marks, marks[1:])):
+        return None
+    fits = (mark for mark in marks if mark[2] <= lines and mark[0] <= size)
     return max(fits, default=None)
+
+
+def _can_be(mark: tuple[int, int, int]) -> bool:
+    """Whether it stands at the end of a frame, for all that can be told: what is not output are heads of frames."""
+    position, size, lines = mark
+    heads = position - _START.size - size
+    return heads > 0 and heads % _FRAME.size == 0 and lines <= size
+
+
+def _goes_back(one: tuple[int, int, int], next_one: tuple[int, int, int]) -> bool:
+    return any(later < earlier for earlier, later in zip(one, next_one, strict=True))
 
 
 def _files(outputs: str, run: RunId) -> list[tuple[int, str]]:

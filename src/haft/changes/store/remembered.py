@@ -10,6 +10,7 @@ import contextlib
 import os
 import time
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from haft.storage import decode, encode
@@ -33,11 +34,15 @@ class Measured:
 
 
 def recall(home: str) -> Measured | None:
-    """What is remembered; None where nothing is, or nothing that can be read."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError), open(os.path.join(home, _NAME), "rb") as file:
+    """What is remembered; None where nothing is, or nothing that can be so."""
+    wrong = (OSError, ValueError, TypeError, KeyError, AttributeError)
+    with contextlib.suppress(*wrong), open(os.path.join(home, _NAME), "rb") as file:
         words = decode(file.read())
         kept = {os.fsdecode(area.encode("latin-1")): (one, other) for area, one, other in words.pop("kept")}
-        return Measured(**words, kept=kept)
+        found = Measured(**words, kept=kept)
+        counts = (found.seq, found.blobs, found.contents, found.outputs, *chain.from_iterable(kept.values()))
+        if all(isinstance(count, int) and count >= 0 for count in counts) and 0 <= found.at <= time.time():
+            return found
     return None
 
 
@@ -46,10 +51,13 @@ def remember(home: str, found: Measured) -> None:
     kept = [[os.fsencode(area).decode("latin-1"), *sizes] for area, sizes in found.kept.items()]
     words = {"seq": found.seq, "blobs": found.blobs, "contents": found.contents, "outputs": found.outputs}
     fresh = os.path.join(home, f"{_NAME}.{os.urandom(8).hex()}")
-    with contextlib.suppress(OSError):
+    try:
         with open(fresh, "wb") as file:
             file.write(encode({**words, "at": found.at, "kept": kept}))
         os.rename(fresh, os.path.join(home, _NAME))
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
 
 
 def forget(home: str) -> None:
