@@ -85,3 +85,16 @@ async def test_facades_and_plain_forms_say_the_same(places):
         assert await service.runs.cancel(made.run_id) is False
         with pytest.raises(HaftError):
             await service.approvals.approve("a_nothing_at_all")
+
+
+def test_no_entry_is_lost_where_they_are_read_some_at_a_time(places, monkeypatch):
+    monkeypatch.setattr("haft.service.facades.audit._AT_ONCE", 2)
+
+    async def main():
+        async with ToolService.open(**places, approver=lambda _request: True) as service:
+            await written(service)
+            await written(service, "b.txt")
+            found = [entry["seq"] async for entry in service.audit.entries()]
+            assert found == [entry["seq"] for entry in service.record.entries()] == [1, 2, 3, 4, 5, 6]
+
+    asyncio.run(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import islice
 from typing import Any, Final
 
 from haft.audit import Verdict
@@ -30,10 +31,6 @@ class HostAudit:
     async def entries(self) -> AsyncIterator[dict[str, Any]]:
         """All entries, oldest first."""
         entries = self._record.entries()
-
-        def some() -> list[dict[str, Any]]:
-            return [entry for entry, _ in zip(entries, range(_AT_ONCE), strict=False)]
-
-        while found := await asyncio.to_thread(some):
+        while found := await asyncio.to_thread(lambda: list(islice(entries, _AT_ONCE))):
             for entry in found:
                 yield entry
