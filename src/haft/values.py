@@ -103,7 +103,9 @@ else:
 
     def _init_of(cls, *, frozen):
         """Written as a person would write it."""
-        words, lines, space = [], [], {"_none": _NONE, "_put": object.__setattr__}
+        slots = any("__slots__" in base.__dict__ for base in cls.__mro__[:-1])
+        words, space = [], {"_none": _NONE, "_put": object.__setattr__}
+        lines = ["_own = self.__dict__"] if frozen and not slots else []
         for name, each in cls._FIELDS.items():
             given = name
             if each.default is not _NONE:
@@ -115,7 +117,10 @@ else:
                 given = f"_of_{name}() if {name} is _none else {name}"
             else:
                 words.append(name)
-            lines.append(f"_put(self, {name!r}, {given})" if frozen else f"self.{name} = {given}")
+            if frozen and not slots:
+                lines.append(f"_own[{name!r}] = {given}")  # A third of the cost of `_put`.
+            else:
+                lines.append(f"_put(self, {name!r}, {given})" if frozen else f"self.{name} = {given}")
         if hasattr(cls, "__post_init__"):
             lines.append("self.__post_init__()")
         exec(f"def __init__(self, {', '.join(words)}):\n " + "\n ".join(lines or ["pass"]), space)  # noqa: S102  names of fields

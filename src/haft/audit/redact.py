@@ -39,8 +39,8 @@ class Redactor:
 
     def __call__(self, text: bytes, more: Secrets = NO_SECRETS) -> bytes:
         """A document without what is known, and without `more`."""
-        secrets = self._known | more
-        if not secrets.are_in(text):
+        secrets = self._known | more if more.values else self._known
+        if not secrets.values or not secrets.are_in(text):
             return text
         # Replacing in the text itself would break numbers, and fields that happen to be called like a secret.
         document = {name: value if name in OURS else _clean(value, secrets) for name, value in decode(text).items()}

@@ -33,7 +33,7 @@ def own_copy(value: Any) -> Any:
 def _copied(value: Any) -> Any:
     if type(value) in _SCALARS:
         return value
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         return {
             key if type(key) is str else str(key): item if type(item) in _SCALARS else _copied(item)
             for key, item in value.items()

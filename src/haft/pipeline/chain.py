@@ -16,6 +16,9 @@ class Stage(Protocol):
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome: ...
 
+    # A stage that has nothing to do with many calls may have `passes(run) -> bool`: where that says yes, the call goes
+    # on as if the stage were not there.
+
 
 async def _nowhere(run: Run) -> Outcome:
     raise AssertionError(f"no stage ended the call of {run.call.name}")
@@ -32,4 +35,7 @@ def fold(stages: Sequence[Stage]) -> Proceed:
 def _before(way: Proceed, stage: Stage) -> Proceed:
     """One more stage in front of a way."""
     enter = stage.__call__
-    return lambda run: enter(run, way)
+    passes: Callable[[Run], bool] | None = getattr(stage, "passes", None)
+    if passes is None:
+        return lambda run: enter(run, way)
+    return lambda run: way(run) if passes(run) else enter(run, way)

@@ -64,7 +64,8 @@ def is_alone(run: Run) -> bool:
 
 def hosting_of(run: Run) -> Hosting:
     """Where the work of a call is done."""
-    return "per-call" if is_alone(run) else run.tool.spec.hosting
+    hosting = run.tool.spec.hosting
+    return "per-call" if hosting == "session" and is_alone(run) else hosting
 
 
 def thread_of(call: Call) -> str | None:

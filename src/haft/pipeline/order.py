@@ -11,7 +11,7 @@
 Every call of every tool takes this way, whatever format the tool came in and whichever surface it was called from. A
 stage is a function of the run and of the rest of the way (`proceed`). It may stop the call, change it, or watch it. The
 call stands in one place, `run.call`: a stage that changes it puts a changed copy there (`run.revise`), and nothing else
-carries one.
+carries one. A stage that has nothing to do with a call is passed by (`passes`): nothing to ask, to try, to prepare.
 
 The order carries the safety argument:
 

@@ -40,8 +40,11 @@ class Pipeline:
 
     def call(self, call: Call) -> Run:
         """Start a run. It goes on whether or not anyone watches; one that another made, as long as that one does."""
-        run = Run(call, self._record, None if call.parent is None else self.caller(call.parent))
-        nesting.adopt(run)
+        if call.parent is None:
+            run = Run(call, self._record)
+        else:
+            run = Run(call, self._record, self.caller(call.parent))
+            nesting.adopt(run)
         self._live[call.run] = run
         # The loop holds tasks weakly; the run holds its own, and stays in `live` until it has ended.
         run.begin(asyncio.get_running_loop().create_task(self._carry(run)))
@@ -71,8 +74,9 @@ class Pipeline:
             if run.children:
                 with contextlib.suppress(asyncio.CancelledError):
                     await nesting.children_ended(run, cancel=True)
-            del self._live[run.id]
-            nesting.part(run)
+            del self._live[run.call.run]
+            if run.parent is not None:
+                nesting.part(run)
         run.finish(outcome)
         if self._after_each is not None:
             self._after_each()

@@ -58,6 +58,7 @@ class _Nobody:
 
 
 _NOBODY: Final = _Nobody()
+_new: Final = object.__new__
 
 
 class Run:
@@ -199,7 +200,11 @@ class Run:
 
     def revise(self, **changes: Any) -> None:
         """Change fields of the call."""
-        self.call = revised(self.call, **changes)
+        copy = _new(Call)  # As `revised` does, without a second call of a function.
+        fields = copy.__dict__
+        fields.update(self.call.__dict__)
+        fields.update(changes)
+        self.call = copy
 
     def draft(self, **changes: Any) -> Run:
         """A run of the same call with other fields, to be judged beside this one: nobody watches it or keeps it."""
@@ -214,13 +219,12 @@ class Run:
         self._next_seq = seq + 1
         self.states.append((seq, at, status))
         self._facts = self.call.secrets.masked(facts) if facts else {}
-        event = Event(self.id, seq, at, "status", status, self._facts)
         if facts:
-            self._keeper.heard(self, event)
+            self._keeper.heard(self, Event(self.call.run, seq, at, "status", status, self._facts))
         if status not in TERMINAL:
             self._keeper.turned(self)
         if self._observers:
-            self._publish(event)
+            self._publish(Event(self.call.run, seq, at, "status", status, self._facts))
 
     def signs_of_life(self, alive: Callable[[], None]) -> None:
         """Who wants to know that the tool still works."""

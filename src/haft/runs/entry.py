@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-from haft.contracts import KEPT_APART, OUTCOME_FORM, TERMINAL, Event, HostId, RunId, Status, iso_time
+from haft.contracts import KEPT_APART, OUTCOME_FORM, TERMINAL, Event, HostId, RunId, Secrets, Status, iso_time
 from haft.storage import decode, encode
 from haft.values import dataclass
 
@@ -27,11 +27,11 @@ class Entry(NamedTuple):
     line: bytes
 
 
-def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes) -> Entry:
-    """The entry of a run: `record` as it is, `rest` encoded and cleaned. `rest` has `host`, `startedAt`, `endedAt`,
-    `output`, `stderr`, `result`, `truncated`, `notes`, `states` (number, time, status), `noted` (other events that were
-    not written before) and `recorded`."""
-    line = b'{"record":%s,"rest":%s}\n' % (record, clean(encode(rest)))
+def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes, *more: Secrets) -> Entry:
+    """The entry of a run: `record` as it is, `rest` encoded and cleaned, of `more` too. `rest` has `host`, `startedAt`,
+    `endedAt`, `output`, `stderr`, `result`, `truncated`, `notes`, `states` (number, time, status), `noted` (other
+    events that were not written before) and `recorded`."""
+    line = b'{"record":%s,"rest":%s}\n' % (record, clean(encode(rest), *more))
     return Entry(run, rest["endedAt"] is None, rest["recorded"], record, line)
 
 

@@ -26,8 +26,8 @@ class Place:
         """Whether it is one more than the host has: see `resume_at_once`."""
         self._borrowed_from: Place | None = None
         self._lent_to: Place | None = None
-        self._asking: deque[asyncio.Future[bool]] = deque()
-        """Calls that wait until this one can be borrowed."""
+        self._asking: deque[asyncio.Future[bool]] | None = None
+        """Calls that wait until this one can be borrowed, once there were any."""
         self._pauses = 0
 
     @property
@@ -47,13 +47,17 @@ class Place:
             self._borrow(caller)
         elif self._admission.take():
             self._is_own = True
-        return self.is_held
+        else:
+            return False
+        return True
 
     async def wait(self, caller: Place | None) -> None:
         """Take a place when there is one: the caller's, or one of the host's, whichever is free first."""
         while not self.take(caller):
             turn = self._admission.line_up()
             if caller is not None:
+                if caller._asking is None:
+                    caller._asking = deque()
                 caller._asking.append(turn)
             try:
                 is_own = await turn
@@ -73,7 +77,7 @@ class Place:
     def _leave(self, turn: asyncio.Future[bool], caller: Place | None) -> None:
         """Wait nowhere any more."""
         self._admission.leave(turn)
-        if caller is not None:
+        if caller is not None and caller._asking is not None:
             with contextlib.suppress(ValueError):
                 caller._asking.remove(turn)
 

@@ -270,7 +270,7 @@ class Host:
 
     def known(self, *given: Mapping[str, Any]) -> Secrets:
         """What is masked in all that is said of a call: what configuration and templates hold, and what is given."""
-        known = self._secrets | self.discovery.secrets
+        known = self._secrets | found if (found := self.discovery.secrets).values else self._secrets
         return known | Secrets(value for table in given for value in named_secrets(table)) if any(given) else known
 
     def cancel_live(self, run: RunId, principal: Principal) -> bool:

@@ -14,7 +14,7 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
     """`BadUsage` where a value of `service.call` is not of its kind. Whether the tool takes it is not asked here."""
     if not isinstance(name, str):
         raise BadUsage(f"a tool is called by its name, not by {name!r}")
-    if arguments is not None and not isinstance(arguments, Mapping):
+    if arguments is not None and type(arguments) is not dict and not isinstance(arguments, Mapping):
         raise BadUsage(f"arguments are a dict of names and values, not {_kind(arguments)}")
     if timeout is not None:
         number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
@@ -28,6 +28,8 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
         raise BadUsage("`env` is a dict of variable names and their text")
     if config is not None and not (isinstance(config, Mapping) and all(isinstance(key, str) for key in config)):
         raise BadUsage("`config` is a dict of names and values")
+    if grants is None:
+        return
     try:
         # Those that are made already are looked at too: their fields may hold anything.
         grants_from({name: getattr(grants, name) for name in GRANTS} if isinstance(grants, Grants) else grants)

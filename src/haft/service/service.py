@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from haft.audit import secret_values
 from haft.contracts import (
+    NO_GRANTS,
     Approver,
     Call,
     Grants,
@@ -224,36 +225,36 @@ class ToolService:
         `trial` it runs first, and its changes are committed once someone has seen and approved them. `cwd` is in the
         workspace; without one it is what `working_directory` says. `parent` is the live run that makes the call, and
         whose scope the call joins; without one it is the run whose tool calls this, if one does."""
-        cwd = self._host.directory if cwd is None else cwd
+        host = self._host
+        cwd = host.directory if cwd is None else cwd
         check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
-        if self.config.never_network is not None and grants_from(grants).network:
-            raise never_granted(self.config.never_network)
+        granted = NO_GRANTS if grants is None else grants_from(grants)
+        if granted.network and host.config.never_network is not None:
+            raise never_granted(host.config.never_network)
         check_text("parent", parent)
-        pipeline = self._host.running()
-        redactor = self._host.trail.redactor
+        pipeline = host.running()
         if env:
-            redactor.learn(secret_values(env))
-        given = (arguments or {}).get("env")
-        if isinstance(given, Mapping):
-            redactor.learn(secret_values({str(key): str(value) for key, value in given.items()}))
+            host.trail.redactor.learn(secret_values(env))
+        if arguments and isinstance(given := arguments.get("env"), Mapping):
+            host.trail.redactor.learn(secret_values({str(key): str(value) for key, value in given.items()}))
         if config:
-            redactor.learn(value for value in config.values() if isinstance(value, str))
+            host.trail.redactor.learn(value for value in config.values() if isinstance(value, str))
         caller = pipeline.within() if parent is None else pipeline.caller(parent)
-        principal = self._host.acting(who, thread, caller)
+        is_plain = caller is None and not who and not thread
         return pipeline.call(
             Call(
                 run=new_run_id(),
                 name=ToolName(str.__str__(name)),
                 arguments=own_copy(arguments or {}),
-                principal=principal,
+                principal=host.principal if is_plain else host.acting(who, thread, caller),
                 parent=None if caller is None else caller.id,
                 timeout=timeout,
                 cwd=cwd,
                 env=dict(env or {}),
                 config=dict(config or {}),
-                grants=grants_from(grants),
+                grants=granted,
                 trial=trial,
-                secrets=self._host.known(env or {}, config or {}),
+                secrets=host.known(env or {}, config or {}) if env or config else host.known(),
             )
         )
 

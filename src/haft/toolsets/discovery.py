@@ -97,7 +97,11 @@ class Discovery:
     @property
     def secrets(self) -> Secrets:
         """What is secret of any tool, whoever calls it."""
-        return functools.reduce(Secrets.__or__, (source.secrets for source in self._sources.values()), NO_SECRETS)
+        found = NO_SECRETS
+        for source in self._sources.values():
+            if (own := source.secrets).values:
+                found |= own
+        return found
 
     def closed_to_calls(self) -> list[str]:
         """What calls may not write in the workspace, since it would be run without being looked at."""

@@ -68,6 +68,12 @@ class Approve:
         self._validate = validate
         self._decide = decide
 
+    @staticmethod
+    def passes(run: Run) -> bool:
+        """Whether there is nothing to ask, to say or to keep: most calls only read."""
+        decision = run.decision
+        return decision.action == "allow" and decision.unasked and not run.tool.spec.previews
+
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if run.decision.action != "reject" and await self._may_preview(run):
             await self._preview(run)

@@ -26,12 +26,13 @@ from haft.contracts import (
     MaskedStream,
     Outcome,
     Stream,
+    ToolSpec,
 )
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.policy import Question, prepare_analysis
-from haft.sandbox import Sandbox
+from haft.sandbox import Abilities, Sandbox
 from haft.values import replace
 
 DELEGATE_SECONDS: Final = 10.0
@@ -60,7 +61,19 @@ class Decide:
     async def judge(self, run: Run) -> None:
         """Write the decision on the call. What no sandbox holds to its word may need approval."""
         call, spec = run.call, run.tool.spec
-        decision = self._decide(await self.question(run))
+        walled = spec.has_processes and (await self._ready(spec)).namespaces
+        decision = self._decide(
+            Question(
+                spec,
+                call.arguments,
+                cwd=call.cwd,
+                env=call.env,
+                thread=call.thread,
+                subagent=call.subagent,
+                walled=walled,
+                grants=call.grants,
+            )
+        )
         if decision.action == "delegate":
             decision = await self.delegated(call, decision)
         if (call.trial or decision.action == "try") and not spec.effects.readonly and decision.action != "reject":
@@ -73,22 +86,10 @@ class Decide:
             decision = replace(decision, to_allow=offered)
         run.revise(decision=decision, secrets=secrets)
 
-    async def question(self, run: Run) -> Question:
-        """What policy is asked about a call."""
-        call, spec = run.call, run.tool.spec
+    async def _ready(self, spec: ToolSpec) -> Abilities:
         if spec.commands:
             prepare_analysis()  # While the helper starts.
-        walled = spec.has_processes and (await self._sandbox.ready()).namespaces
-        return Question(
-            spec,
-            call.arguments,
-            cwd=call.cwd,
-            env=call.env,
-            thread=call.thread,
-            subagent=call.subagent,
-            walled=walled,
-            grants=call.grants,
-        )
+        return await self._sandbox.ready()
 
     async def delegated(self, call: Call, decision: Decision) -> Decision:
         """What the programs say that rules leave it to; the strictest counts, and what else was decided stays."""

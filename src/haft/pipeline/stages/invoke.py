@@ -50,7 +50,9 @@ class Invoke:
             raise
         finally:
             nesting.CURRENT.reset(within)
-        await nesting.children_ended(run, cancel=answer.failure is not None)
+        run.is_closed = True
+        if run.children:
+            await nesting.children_ended(run, cancel=answer.failure is not None)
         return self._outcome(run, answer)
 
     @staticmethod
@@ -79,8 +81,8 @@ class Invoke:
             run_id=call.run,
             tool=call.name,
             status="done" if answer.failure is None else "error",
-            who=call.who,
-            thread=call.thread,
+            who=call.principal.who,
+            thread=call.principal.thread or "",
             parent=call.parent,
             output=answer.text or "",
             exit_code=answer.exit_code,

@@ -17,8 +17,11 @@ class Prepare:
     def __init__(self, context: Callable[[Run], CallContext]) -> None:
         self._context = context
 
+    @staticmethod
+    def passes(run: Run) -> bool:
+        return not run.tool.spec.prepares
+
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         tool: Any = run.tool
-        if tool.spec.prepares:
-            await tool.prepare(self._context(run).progress)
+        await tool.prepare(self._context(run).progress)
         return await proceed(run)

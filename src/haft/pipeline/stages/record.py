@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import time
 from collections.abc import Mapping
 from typing import Literal
@@ -131,7 +130,8 @@ class Record:
             ended_children=tuple(run.ended_children),
             notes=tuple(run.notes),
         )
-        outcome = masked_outcome(outcome, run.call.secrets)
+        if run.call.secrets.values:
+            outcome = masked_outcome(outcome, run.call.secrets)
         try:
             self._put_down(run, outcome, record_now=_may_change_something(run))
         except StorageFailed as error:
@@ -156,11 +156,12 @@ class Record:
             "endedAt": None if outcome is None else at,
             **apart,
             "states": run.states,
-            "noted": [(event.seq, event.at, event.type, event.status, event.facts) for event in run.noted],
+            "noted": [(event.seq, event.at, event.type, event.status, event.facts) for event in run.noted]
+            if run.noted
+            else (),
             "recorded": record_now,
         }
-        clean = functools.partial(self._trail.redactor, more=run.call.secrets)
-        self._scribe.write(entry_of(run.id, record, rest, clean))
+        self._scribe.write(entry_of(run.id, record, rest, self._trail.redactor, run.call.secrets))
         run.is_put_down = True
         run.noted.clear()
         if record_now and outcome is not None:

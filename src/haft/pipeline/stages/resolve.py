@@ -28,8 +28,9 @@ class Resolve:
                 if tool is None or (tool.spec.hosting != "in-process" and tool.spec.files):
                     await self._renew(call.name)
             tool = configured(self._catalogue.get(call.name, call.thread), call.config)
-            if tool.spec.has_processes:
+            spec = tool.spec
+            if spec.has_processes:
                 self._sandbox.begin()  # It gets ready while the call is validated and judged.
-            found = with_parents(tool.spec.files) if tool.spec.hosting == "per-call" else ()
+            found = with_parents(spec.files) if spec.hosting == "per-call" else ()
             run.revise(tool=tool, found=found, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))
         return await proceed(run)

@@ -35,11 +35,14 @@ class Settle:
         self._desk = desk
         self._coverage = coverage
 
+    @staticmethod
+    def passes(run: Run) -> bool:
+        """Whether it was not tried."""
+        return run.decision.action != "try"
+
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         outcome = await proceed(run)
-        if run.decision.action != "try" or outcome.changes.state != "held":
-            return outcome
-        if not await self._desk.has_someone():
+        if outcome.changes.state != "held" or not await self._desk.has_someone():
             return outcome
         try:
             given = await self._ask(run, outcome)

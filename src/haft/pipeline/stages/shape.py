@@ -18,6 +18,7 @@ from haft.contracts import (
     RunId,
     TimedOut,
     ToolContext,
+    ToolSpec,
     revised,
 )
 from haft.pipeline.chain import Proceed
@@ -60,9 +61,9 @@ class Shape:
         self._nothing_is_set = not tool_seconds and not cap_is_set
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        seconds = self._seconds(run)
-        idle = self._limits.max_idle_seconds
         spec = run.tool.spec
+        seconds = self._seconds(run, spec)
+        idle = self._limits.max_idle_seconds
         run.revise(limits=self._applied(seconds, in_process=not spec.has_processes))
         run.show = self._show
         run.turn("in-progress")
@@ -82,7 +83,9 @@ class Shape:
             outcome = self._timed_out(run, deadline.passed, late)
         else:
             late = 0.0
-            outcome = _told(self._shaped(run, outcome))
+            outcome = self._shaped(run, outcome)
+            if outcome.error is not None:
+                outcome = _told(outcome)
         finally:
             self._clocks.stop(deadline)
         if outcome.error is None or not spec.explains:
@@ -125,8 +128,7 @@ class Shape:
         applying = [(seconds, source) for seconds, source in found if seconds is not None]
         return applying or [(self._limits.max_seconds, f"limits.max_seconds, or tools.timeout.{call.name}")]
 
-    def _seconds(self, run: Run) -> float:
-        spec = run.tool.spec
+    def _seconds(self, run: Run, spec: ToolSpec) -> float:
         if self._nothing_is_set and run.call.timeout is None and spec.timeout is None and not spec.meta:
             return self._limits.max_seconds  # As for most calls.
         return float(min(min(self._deadlines(run))[0], LONGEST_SECONDS))
@@ -144,10 +146,11 @@ class Shape:
     def _shaped(self, run: Run, outcome: Outcome) -> Outcome:
         """The outcome with its output bounded; what does not fit is kept whole."""
         if outcome.output:
-            outcome = revised(outcome, output=run.call.secrets.masked_text(outcome.output))
-            data = outcome.output.encode("utf-8", "surrogateescape")
+            output = run.call.secrets.masked_text(outcome.output)
+            data = output.encode("utf-8", "surrogateescape")
             if run.shown is None and len(data) <= self._limits.max_output_bytes:
-                return revised(outcome, output_bytes=len(data))
+                return revised(outcome, output=output, output_bytes=len(data))
+            outcome = revised(outcome, output=output)
             run.output("stdout", data)
         run.end_output()
         shown = run.shown

@@ -46,6 +46,8 @@ class Transact:
         self._workspace = workspace
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        if run.parent is None:
+            return await self._carried(run, proceed)
         caller = next((each for each in nesting.callers(run) if each.transaction is not None), None)
         if caller is None:
             return await self._carried(run, proceed)
@@ -87,7 +89,11 @@ class Transact:
         """To its end, in the scope of its caller where that works above a layer; what a call that is cancelled had done
         by others is taken back."""
         try:
-            outcome = await self._covered(run, proceed, scope)
+            spec = run.tool.spec
+            if scope is None and spec.effects.readonly and spec.hosting == "in-process":
+                outcome = await proceed(run)  # Nothing to cover, as in `_covered`.
+            else:
+                outcome = await self._covered(run, proceed, scope)
         except asyncio.CancelledError:
             await self._take_back(run)
             raise
@@ -106,12 +112,15 @@ class Transact:
             run.add_note(f"it was cancelled, and what it had changed by its calls could not be taken back: {why_not}")
 
     async def _covered(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
-        spec = replace(run.tool.spec, hosting=hosting_of(run))
-        if spec.hosting == "remote":
+        tool = run.tool
+        spec, hosting = tool.spec, hosting_of(run)
+        if hosting == "remote":
             return revised(await proceed(run), changes=REMOTE)
-        if spec.effects.readonly or isinstance(run.tool, ChangesTool):
+        if spec.effects.readonly or isinstance(tool, ChangesTool):
             # Nothing to cover, or undo and its like: transactions themselves.
-            return await self._reading(run, proceed, scope)
+            return await (proceed(run) if scope is None else self._reading(run, proceed, scope))
+        if spec.hosting != hosting:
+            spec = replace(spec, hosting=hosting)
         if await self._cannot_write(run):
             return revised(await self._reading(run, proceed, scope), changes=NO_CHANGES)
         owner = _owner(run)

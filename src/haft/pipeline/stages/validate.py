@@ -22,7 +22,10 @@ class Validate:
         self._foreign = foreign
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        await self.judge(run)
+        if run.tool.spec.preprocesses:
+            await self.judge(run)
+        else:
+            self._check(run)
         return await proceed(run)
 
     async def judge(self, run: Run) -> None:
@@ -31,9 +34,14 @@ class Validate:
         if tool.spec.preprocesses:
             given = await self._foreign.held(tool.preprocess(own_copy(run.call.arguments), self._context(run)))
             run.revise(arguments=own_copy(given))
-        arguments = run.call.arguments
-        validator = validator_for(tool.spec.input_schema)
+        self._check(run)
+
+    @staticmethod
+    def _check(run: Run) -> None:
+        call = run.call
+        arguments = call.arguments
+        validator = validator_for(run.tool.spec.input_schema)
         if not validator.is_valid(arguments):
-            raise InvalidArguments(run.call.name, validator.problems(arguments))
+            raise InvalidArguments(call.name, validator.problems(arguments))
         if (problem := why_not_json(arguments)) is not None:
-            raise InvalidArguments(run.call.name, [problem], hint="name the file or the text in another way")
+            raise InvalidArguments(call.name, [problem], hint="name the file or the text in another way")

@@ -69,12 +69,12 @@ class PythonTool(Generic[Parameters, Returned]):
         self._pace = Pace()
         self._signature = signature
         self._home: Home | None = None
-        self._spec: ToolSpec | None = None
         if not callable(self._function):
             raise BadConfig(f"a tool is made of a function, not of a `{type(function).__name__}`")
         functools.update_wrapper(self, self._function, updated=())
         self._on_loop = _is_asynchronous(self._function)
         self._yields = inspect.isgeneratorfunction(self._function)
+        self._is_coroutine = inspect.iscoroutinefunction(self._function)
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         returned: Returned = self._function(*args, **kwargs)
@@ -103,12 +103,10 @@ class PythonTool(Generic[Parameters, Returned]):
         """Whether the function can notice its cancellation."""
         return self._on_loop or self._yields or self._read().takes_context
 
-    @property
+    @functools.cached_property
     def spec(self) -> ToolSpec:
-        if self._spec is None:
-            described = describe(self._function, self._claims, self._read())
-            self._spec = replace(described, preprocesses=self._preprocess is not None)
-        return self._spec
+        described = describe(self._function, self._claims, self._read())
+        return replace(described, preprocesses=self._preprocess is not None)
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         if self._preprocess is None:
@@ -140,6 +138,9 @@ class PythonTool(Generic[Parameters, Returned]):
             if self._on_loop:
                 positional, named = self._bind(signature, arguments, context)
                 returned = self._function(*positional, **named)
+                if self._is_coroutine:  # As in `_finished`.
+                    result = _result(signature, await returned)
+                    return Answer(text=to_text(result), result=result)
             else:
                 if signature.takes_context or self._yields:
                     returned = await _with_channel(context, functools.partial(self._work, signature, arguments))
