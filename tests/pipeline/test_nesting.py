@@ -8,6 +8,7 @@ import pytest
 
 from haft import Context, ToolService, tool
 from haft.contracts import BadUsage
+from haft.schedule import Admission, Place
 
 
 @pytest.fixture
@@ -406,5 +407,25 @@ def test_a_child_sees_what_its_parent_wrote_through_its_workspace(places):
             assert {each.path for each in outcome.changes.files} == {"a", "b"}
             assert (await service.undo(outcome.run_id)).ok
             assert {path.name: path.read_text() for path in root.iterdir()} == {"a": "zero"}
+
+    asyncio.run(main())
+
+
+def test_a_caller_keeps_a_place_when_the_call_that_a_person_answered_is_cancelled_before_it_goes_on():
+    async def main():
+        admission = Admission(1)
+        caller, other, call = Place(admission), Place(admission), Place(admission)
+        assert caller.take(None)
+        caller.pause()
+        assert other.take(None)
+        back = asyncio.create_task(caller.resume(None))
+        await asyncio.sleep(0)
+        back.cancel()
+        await asyncio.gather(back, return_exceptions=True)
+        assert caller.is_held
+        assert call.take(caller)
+        for place in (call, caller, other):
+            place.release()
+        assert (admission.free, admission.waiting) == (1, 0)
 
     asyncio.run(main())

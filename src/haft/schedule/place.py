@@ -114,10 +114,16 @@ class Place:
             self.release()
 
     async def resume(self, caller: Place | None) -> None:
-        """The person has answered: have a place again."""
+        """The person has answered: have a place again. Who gives up waiting has it all the same: only the call that was
+        asked about was cancelled, and its caller goes on."""
         self._pauses -= 1
         if not self._pauses and not self.is_held:
-            await self.wait(caller)
+            try:
+                await self.wait(caller)
+            except asyncio.CancelledError:
+                self._is_extra = not self.take(caller)
+                self._offer()
+                raise
         self._offer()
 
     def resume_at_once(self, caller: Place | None) -> None:
