@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from haft.changes.ledger import Ledger, Row
     from haft.changes.reading import ChangeSet, KeptChanges
     from haft.changes.recovering import recover, recover_left
-    from haft.changes.reversing import Reversed, look_ahead
+    from haft.changes.reversing import Reversed, look_ahead, reverse
+    from haft.changes.settling import apply, drop
     from haft.changes.store.blobs import Blobs
     from haft.changes.store.bounds import Bounds, is_due
     from haft.changes.store.keeping import Pruned, Store
@@ -51,7 +52,8 @@ __getattr__ = face(
         "ledger": "Ledger Row",
         "reading": "ChangeSet KeptChanges",
         "recovering": "recover recover_left",
-        "reversing": "Reversed look_ahead",
+        "reversing": "Reversed look_ahead reverse",
+        "settling": "apply drop",
         "store.blobs": "Blobs",
         "store.bounds": "Bounds is_due",
         "store.keeping": "Pruned Store",

@@ -9,21 +9,14 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from haft import changes
+from haft.changes import engines
 from haft.changes.between import Left, Watched, unaccounted
 from haft.changes.committing.area import UNFIT, filesystem, identity, mounts_inside
 from haft.changes.committing.looking import Stopped
-from haft.changes.diff.difference import FileDifference, differences
-from haft.changes.engines.declared import DeclaredTransaction
-from haft.changes.engines.overlay import OverlayTransaction, layer_options
-from haft.changes.engines.scope import Scope
-from haft.changes.engines.session import SessionCalls, SessionOver, SessionTransaction, WrittenBetween
-from haft.changes.engines.snapshotting import SnapshotTransaction, snapshots_of
 from haft.changes.joining import Lock, committed_below
-from haft.changes.reading import KeptChanges
-from haft.changes.reversing import reverse
-from haft.changes.settling import apply, drop
 from haft.changes.threads import to_the_end
 from haft.changes.transactions import Fate, Owner, Settled, Transactions, boot
 from haft.contracts import (
@@ -43,6 +36,12 @@ from haft.contracts import (
 )
 from haft.files import shown
 from haft.values import replace
+
+if TYPE_CHECKING:
+    from haft.changes.diff.difference import FileDifference
+    from haft.changes.engines import SessionCalls
+    from haft.changes.engines.scope import Scope
+    from haft.changes.engines.session import SessionTransaction, WrittenBetween
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
 
@@ -169,7 +168,7 @@ class Coverage:
         if spec.hosting == "in-process" and (self._setting != "snapshot" or spec.provenance == "builtin"):
             seen = workspace if within is None else workspace.seen_at(within.path)
             is_complete = spec.provenance == "builtin"
-            return DeclaredTransaction(transactions, owner, seen, complete=is_complete, scope=within)
+            return engines.DeclaredTransaction(transactions, owner, seen, complete=is_complete, scope=within)
         if within is not None and spec.hosting == "session":
             raise self._not_within(spec.name, within, session())
         if started is not None and (layered := await self._of_session(started, owner)) is not None:
@@ -178,14 +177,15 @@ class Coverage:
         if why is None:
             makes_calls = spec.kind != "agent-studio"  # What is kept loaded hands over no view.
             if within is None:
-                return OverlayTransaction(transactions, owner, makes_calls=makes_calls)
+                return engines.OverlayTransaction(transactions, owner, makes_calls=makes_calls)
             # It copies what its caller has changed.
-            return await to_the_end(lambda: OverlayTransaction(transactions, owner, within, makes_calls=makes_calls))
+            overlay = engines.OverlayTransaction
+            return await to_the_end(lambda: overlay(transactions, owner, within, makes_calls=makes_calls))
         if self._setting == "overlay" and spec.hosting != "session":
             raise BadConfig(f"`changes.engine` is `overlay`, and it cannot be had: {why}", hint="set it to `auto`")
         watched = Watched(session, self._left) if spec.hosting == "session" else None
         why = why if self._setting == "auto" else None
-        transaction = SnapshotTransaction(transactions, owner, self._budget, why, watched)
+        transaction = engines.SnapshotTransaction(transactions, owner, self._budget, why, watched)
         stop: list[bool] = []
         try:
             await to_the_end(lambda: transaction.begin(lambda: bool(stop), tell), lambda: stop.append(True))
@@ -204,7 +204,7 @@ class Coverage:
         os.mkdir(place, 0o700)
         try:
             lowers = await to_the_end(lambda: scope.finished(place, name))
-            yield Layer(name, layer_options(), (0, 0), lowers, is_readonly=True)
+            yield Layer(name, engines.layer_options(), (0, 0), lowers, is_readonly=True)
         finally:
             self.transactions.sweep(place)
 
@@ -228,7 +228,7 @@ class Coverage:
         while (calls := self._calls.get(session := await started())) is not None:
             try:
                 return await calls.begin(owner)
-            except SessionOver:
+            except engines.SessionOver:
                 await asyncio.gather(session.ended(), return_exceptions=True)
         return None
 
@@ -237,7 +237,7 @@ class Coverage:
         workspace itself."""
         if self._setting == "off" or await self._no_layer() is not None:
             return None
-        return SessionCalls(self.transactions, spared, told)
+        return engines.SessionCalls(self.transactions, spared, told)
 
     def begun(self, calls: SessionCalls, session: LayeredSession, key: Session) -> None:
         """The process was started; `key` is how tools know it."""
@@ -257,7 +257,7 @@ class Coverage:
         if left is None:
             return "", []
         with self.transactions.locked(stopped):
-            found = snapshots_of(self.transactions).examine(
+            found = engines.snapshots_of(self.transactions).examine(
                 left.snapshot, self.transactions.workspace, 0, lambda: False
             )
             return left.run, unaccounted(self.transactions, left, found.altered)
@@ -273,11 +273,11 @@ class Coverage:
 
     def apply(self, run: str, spared: Sequence[str]) -> Settled:
         """Commit what a run of this host holds, unless it may not be committed unasked but for what is `spared`."""
-        return apply(self.transactions, run, spared=spared)
+        return changes.apply(self.transactions, run, spared=spared)
 
     def drop(self, run: str) -> Changes:
         """Throw it away."""
-        return drop(self.transactions, run)
+        return changes.drop(self.transactions, run)
 
     def take_back(self, caller: Owner, made: Sequence[str]) -> tuple[list[str], str | None]:
         """Undo what a call that was cancelled had committed by the calls that it `made`: these, or why that could not
@@ -286,7 +286,7 @@ class Coverage:
         if not rows:
             return [], None
         try:
-            reverse(self.transactions, "undo", rows, replace(caller, run=new_run_id(), parent=caller.run))
+            changes.reverse(self.transactions, "undo", rows, replace(caller, run=new_run_id(), parent=caller.run))
         except HaftError as error:
             return [], error.message
         return [row.run for row in rows if row.run in made], None
@@ -298,12 +298,12 @@ class Coverage:
 
     def diff_text(self, run: str) -> str:
         """What it would change, to be shown to a person."""
-        kept = KeptChanges(self.transactions.ledger, self.transactions.blobs)
+        kept = changes.KeptChanges(self.transactions.ledger, self.transactions.blobs)
         try:
             found = kept.find(run)
             pieces: list[str] = []
             size = 0
-            for each in differences(found.entries, lambda each, side: kept.read(found, each, side)):
+            for each in changes.differences(found.entries, lambda each, side: kept.read(found, each, side)):
                 if each.renamed_to is None:
                     pieces.append(_shown(each))
                     size += len(pieces[-1])
@@ -334,7 +334,7 @@ class Coverage:
             "kernel": os.uname().release, "boot": boot(), "process": _confinement(),
             "filesystems": [kind, filesystem(workspace)],
             "places": [area.path, *identity(area.path), *identity(workspace)],
-            "moves": area.moves, "options": layer_options(), "sandbox": await self._trial.layer_basis(),
+            "moves": area.moves, "options": engines.layer_options(), "sandbox": await self._trial.layer_basis(),
         }  # fmt: skip
         noted = os.path.join(os.path.dirname(area.lock), "overlay")
         try:
@@ -346,7 +346,7 @@ class Coverage:
             pass
         owner = Owner("trial-" + os.urandom(6).hex(), "", "")
         try:
-            transaction = OverlayTransaction(transactions, owner)
+            transaction = engines.OverlayTransaction(transactions, owner)
         except OSError as error:
             return str(error)
         try:

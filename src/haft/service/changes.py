@@ -8,25 +8,18 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from haft import changes
 from haft.changes import (
     Altered,
     Blobs,
-    ChangeSet,
-    Direction,
-    FileDifference,
     Guard,
-    KeptChanges,
     Ledger,
     Manifest,
     Row,
     Side,
     Transactions,
-    differences,
-    offences,
-    recover,
-    recover_left,
 )
 from haft.contracts import BadUsage, HaftError, Limits, Walled
 from haft.files import elsewhere, shown
@@ -34,6 +27,9 @@ from haft.runs import RunRecord
 from haft.sandbox import OWN_PLACES
 from haft.storage import Lease, StateHome, open_stores
 from haft.values import replace
+
+if TYPE_CHECKING:
+    from haft.changes import ChangeSet, Direction, FileDifference
 
 _log = logging.getLogger("haft")
 
@@ -57,7 +53,7 @@ def transactions_of(
     transactions = Transactions(
         home.changes, stores, home.blobs, workspace, host, limits, guard, lease=lease, synced=synced
     )
-    transactions.mend = lambda left: recover_left(left, _tell)
+    transactions.mend = lambda left: changes.recover_left(left, _tell)
     return transactions
 
 
@@ -75,7 +71,7 @@ def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Gua
     ) -> HaftError | None:
         free = [path.removeprefix(inside) for path in spared if path.startswith(inside)]
         places = [*own, *closed(), *elsewhere(workspace)]
-        found = offences(entries, read, workspace=workspace, spared=free, own=places)
+        found = changes.offences(entries, read, workspace=workspace, spared=free, own=places)
         found = [each for each in found if each.enlivens or each.path not in passed_over]
         if not found:
             return None
@@ -101,7 +97,7 @@ def recover_changes(home: StateHome, lease: Lease) -> None:
     def make(workspace: str, host: str) -> Transactions:
         return transactions_of(home, workspace, host, Limits(), lease=lease)
 
-    recover(make, home.changes, lease.host, _tell)
+    changes.recover(make, home.changes, lease.host, _tell)
 
 
 class ChangesFacade:
@@ -109,7 +105,7 @@ class ChangesFacade:
 
     def __init__(self, home: StateHome) -> None:
         self.ledger = open_stores(home).connect().ledger
-        self._kept = KeptChanges(self.ledger, Blobs(home.blobs))
+        self._kept = changes.KeptChanges(self.ledger, Blobs(home.blobs))
 
     def find(self, run: str) -> ChangeSet:
         """By the run's name, or the beginning of it that only one has."""
@@ -121,7 +117,7 @@ class ChangesFacade:
 
     def differences(self, found: ChangeSet) -> Iterator[FileDifference]:
         """What each file of a change set was and became."""
-        return differences(found.entries, lambda altered, side: self.read(found, altered, side))
+        return changes.differences(found.entries, lambda altered, side: self.read(found, altered, side))
 
     def told_of_calls(self, made: Iterable[str]) -> str | None:
         """Where to look for changes of the calls that a run made, where they have change sets of their own."""

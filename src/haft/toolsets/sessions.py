@@ -11,10 +11,10 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from haft.audit import Trail
-from haft.changes import Coverage, Stopped, WrittenBetween, listed
+from haft.changes import Coverage, Stopped, listed
 from haft.contracts import (
     NO_GRANTS,
     Command,
@@ -27,6 +27,9 @@ from haft.contracts import (
 )
 from haft.sandbox import Sandbox
 from haft.sources import Owned
+
+if TYPE_CHECKING:
+    from haft.changes import WrittenBetween
 
 PATIENCE_SECONDS: Final = 10.0
 """How long the end waits for whoever else has the workspace."""

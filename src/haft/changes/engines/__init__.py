@@ -1,1 +1,32 @@
-"""The engines: how the changes of one call are taken in. All end in the same list of paths, before and after."""
+"""The engines: how the changes of one call are taken in. All end in the same list of paths, before and after. Each is
+loaded with the first call that it covers."""
+
+from typing import TYPE_CHECKING
+
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.changes.engines.declared import DeclaredTransaction
+    from haft.changes.engines.overlay import OverlayTransaction, layer_options
+    from haft.changes.engines.session import SessionCalls, SessionOver
+    from haft.changes.engines.snapshotting import SnapshotTransaction, snapshots_of
+
+__getattr__ = face(
+    __name__,
+    {
+        "declared": "DeclaredTransaction",
+        "overlay": "OverlayTransaction layer_options",
+        "session": "SessionCalls SessionOver",
+        "snapshotting": "SnapshotTransaction snapshots_of",
+    },
+)
+
+__all__ = [
+    "DeclaredTransaction",
+    "OverlayTransaction",
+    "SessionCalls",
+    "SessionOver",
+    "SnapshotTransaction",
+    "layer_options",
+    "snapshots_of",
+]

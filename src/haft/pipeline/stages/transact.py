@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
+from haft import changes as changing
 from haft.changes import (
-    ChangesTool,
     Coverage,
     Fate,
     Owner,
-    Scope,
-    SessionTransaction,
     Settled,
     Stopped,
     Transaction,
@@ -30,6 +29,9 @@ from haft.pipeline.confinement import Confinements, granted, hosting_of
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
 from haft.values import replace
+
+if TYPE_CHECKING:
+    from haft.changes import Scope
 
 REMOTE = Changes(complete=False, reason="it runs elsewhere: what it changes is not tracked")
 OUTSIDE = "a command of it ran outside of the layer that was to take in its changes"
@@ -116,7 +118,7 @@ class Transact:
         spec, hosting = tool.spec, hosting_of(run)
         if hosting == "remote":
             return revised(await proceed(run), changes=REMOTE)
-        if spec.effects.readonly or isinstance(tool, ChangesTool):
+        if spec.effects.readonly or isinstance(tool, changing.ChangesTool):
             # Nothing to cover, or undo and its like: transactions themselves.
             return await (proceed(run) if scope is None else self._reading(run, proceed, scope))
         if spec.hosting != hosting:
@@ -135,7 +137,7 @@ class Transact:
             outcome = await proceed(run)
             return revised(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
         run.workspace = transaction.workspace
-        if isinstance(transaction, SessionTransaction):
+        if isinstance(transaction, changing.SessionTransaction):
             if transaction.written is not None:
                 run.add_note(transaction.written.words())
         else:
@@ -153,7 +155,7 @@ class Transact:
 
     async def _reading(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
         """A call that changes nothing itself, and sees what its caller has changed."""
-        if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, ChangesTool):
+        if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, changing.ChangesTool):
             return await proceed(run)
         run.workspace = self._workspace.seen_at(scope.path)
         async with self._coverage.reading(run.id, scope) as layer:
