@@ -1,16 +1,19 @@
 """The entry of the command `haft` and of `python -m haft`. It imports nothing before it knows that haft runs here."""
 
+import gc
 import sys
-
-from haft.surfaces.cli.main import main as run_and_exit
 
 
 def main() -> None:
     """Run the command line and exit."""
     if sys.platform == "win32":
         sys.exit("error: haft needs Linux or macOS; on Windows it runs in WSL")
+    from haft.surfaces.cli.main import main as run_and_exit
 
-    run_and_exit()
+    try:
+        run_and_exit()
+    finally:
+        gc.freeze()  # All of it goes with the process: looking for circles first is a tenth of a short command.
 
 
 if __name__ == "__main__":
