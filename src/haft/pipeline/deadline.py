@@ -7,6 +7,7 @@ all of them many times a second: a timer for each would cost every call more tha
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 
 LOOK_SECONDS = 0.025
 
@@ -14,18 +15,17 @@ LOOK_SECONDS = 0.025
 class Deadline:
     """The clock of one call, running from when it is made until it is taken off its `Clocks`."""
 
-    __slots__ = ("_above", "_idle", "_idle_at", "_loop", "_paused_at", "_pauses", "_task", "_total_at", "passed")
+    __slots__ = ("_above", "_idle", "_idle_at", "_paused_at", "_pauses", "_task", "_total_at", "passed")
 
     def __init__(self, total: float, idle: float, above: Deadline | None = None) -> None:
         """`above` is the clock of the run that made this one."""
         self._above = above
         self._pauses = 0
         self._paused_at = 0.0
-        self._loop = asyncio.get_running_loop()
         task = asyncio.current_task()
         assert task is not None
         self._task = task
-        now = self._loop.time()
+        now = monotonic()
         self._total_at = now + total
         self._idle = idle
         self._idle_at = now + idle
@@ -34,21 +34,21 @@ class Deadline:
 
     def alive(self) -> None:
         """A sign of life: the idle clock begins again, and that of whoever waits for this call."""
-        self._idle_at = self._loop.time() + self._idle
+        self._idle_at = monotonic() + self._idle
         if self._above is not None:
             self._above.alive()
 
     def pause(self) -> None:
         """Stand still: a call that this one made waits for a person."""
         if not self._pauses:
-            self._paused_at = self._loop.time()
+            self._paused_at = monotonic()
         self._pauses += 1
 
     def resume(self) -> None:
         """Go on; the time between does not count."""
         self._pauses -= 1
         if not self._pauses:
-            stood = self._loop.time() - self._paused_at
+            stood = monotonic() - self._paused_at
             self._total_at += stood
             self._idle_at += stood
 
@@ -86,8 +86,7 @@ class Clocks:
     def _look(self) -> None:
         self._timer = None
         if self._running:
-            loop = asyncio.get_running_loop()
-            now = loop.time()
+            now = monotonic()
             for deadline in self._running:
                 deadline.look(now)
-            self._timer = loop.call_later(LOOK_SECONDS, self._look)
+            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)

@@ -281,15 +281,19 @@ class Host:
     @property
     def abandoned(self) -> int:
         """Tools and threads that ignored their cancellation and are still at work in this process."""
+        return self._abandoned_by(self.running())
+
+    @staticmethod
+    def _abandoned_by(pipeline: Pipeline) -> int:
         # Nobody abandons a thread of a room that was never entered.
         threads = sys.modules.get("haft.sources.python.workers")
-        return self.running().abandoned + (0 if threads is None else threads.abandoned())
+        return pipeline.abandoned + (0 if threads is None else threads.abandoned())
 
     def _tell_abandoned(self) -> None:
         """Let others know how many functions this process could not stop; again, until they ended by themselves."""
         if self.pipeline is None or self._abandoned_timer is not None:
             return
-        count = self.abandoned
+        count = self._abandoned_by(self.pipeline)
         if count != self._abandoned_told:
             self._abandoned_told = count
             with contextlib.suppress(OSError):
