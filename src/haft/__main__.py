@@ -8,9 +8,9 @@ def main() -> None:
     """Run the command line and exit."""
     if sys.platform == "win32":
         sys.exit("error: haft needs Linux or macOS; on Windows it runs in WSL")
-    from haft.surfaces.cli.main import main as run_and_exit
-
     try:
+        from haft.surfaces.cli.main import main as run_and_exit
+
         run_and_exit()
     finally:
         gc.freeze()  # All of it goes with the process: looking for circles first is a tenth of a short command.
