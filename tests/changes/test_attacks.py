@@ -12,7 +12,7 @@ import pytest
 from haft import ToolService
 from haft.changes.committing.area import remove
 from haft.changes.committing.places import Tree
-from haft.contracts import ApprovalAnswer
+from haft.contracts import ApprovalAnswer, Principal
 
 every_user = pytest.mark.every_user
 
@@ -341,6 +341,8 @@ def test_an_undo_brings_nothing_to_life_that_was_left_lying(opened, place):
             assert (halved.status, lying.status) == ("done", "done"), (halved.error, lying.error)
             undone = await service.undo(halved.run_id)
             assert undone.error.code == "walled"
+            forced = await service.undo(halved.run_id, force=True, who=Principal("bot", kind="agent"))
+            assert forced.error.code == "walled", "an agent does not get around the guard"
             assert not (place / "e" / "refs").exists()
             assert (await service.undo(halved.run_id, force=True)).status == "done"
 

@@ -92,9 +92,11 @@ def reverse(
     owner: Owner,
     *,
     force: bool = False,
+    by_person: bool = True,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Reversed:
-    """Do it, as the run `owner`. `Conflict` where someone stands in the way; nothing was touched then."""
+    """Do it, as the run `owner`. `Conflict` where someone stands in the way; nothing was touched then. `force` brings
+    in what could run later only where a person says so."""
     check(direction, rows)
     with transactions.locked(stopped), transactions.tree() as workspace:
         rows = [transactions.ledger.get(row.run) or row for row in rows]
@@ -102,7 +104,7 @@ def reverse(
         plan = reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
         if plan.conflicts:
             raise InTheWay(direction, _told(plan))
-        return _reverse(transactions, plan, owner, workspace, force=force)
+        return _reverse(transactions, plan, owner, workspace, is_guarded=not (force and by_person))
 
 
 class InTheWay(Conflict):
@@ -129,7 +131,9 @@ class HalfDone(ToolFailed):
         self.changes = replace(manifest, complete=False).changes("committed", reason=self.message)
 
 
-def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace: Tree, *, force: bool) -> Reversed:
+def _reverse(
+    transactions: Transactions, plan: Reversal, owner: Owner, workspace: Tree, *, is_guarded: bool
+) -> Reversed:
     run, area = owner.run, transactions.area
     if plan.lost:
         raise ToolFailed(f"{', '.join(plan.lost)} can no longer be reversed: what it changed is no longer kept")
@@ -168,7 +172,7 @@ def _reverse(transactions: Transactions, plan: Reversal, owner: Owner, workspace
             raise ToolFailed(
                 f"what {named} held is no longer kept, or was changed where it was kept; nothing was touched"
             )
-        if not force and (error := _objection(transactions, plan, images, workspace, candidates)) is not None:
+        if is_guarded and (error := _objection(transactions, plan, images, workspace, candidates)) is not None:
             raise error
         manifest = transactions.commit(run, manifest, sources)
         if missing := [*_unset(stage), *_parted(plan, workspace)]:
@@ -235,7 +239,9 @@ def _objection(
     if error is None:
         return None
     return Walled(
-        f"this {plan.direction} would bring in what could run later on this machine", error.message, "`--force` does it"
+        f"this {plan.direction} would bring in what could run later on this machine",
+        error.message,
+        "a person's `--force` does it",
     )
 
 

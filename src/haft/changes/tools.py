@@ -37,7 +37,9 @@ _SCHEMA = {
 class ChangesTool:
     """One of the four."""
 
-    def __init__(self, verb: Verb, transactions: Transactions) -> None:
+    def __init__(self, verb: Verb, transactions: Transactions, *, by_person: bool = True) -> None:
+        """`by_person`: whether a person asked for it, and no agent."""
+        self._by_person = by_person
         self._verb = verb
         self._transactions = transactions
         self.spec = ToolSpec(
@@ -76,7 +78,15 @@ class ChangesTool:
             force = bool(arguments.get("force"))
             try:
                 done = await to_the_end(
-                    lambda: reverse(transactions, direction, rows, owner, force=force, stopped=lambda: bool(stop)),
+                    lambda: reverse(
+                        transactions,
+                        direction,
+                        rows,
+                        owner,
+                        force=force,
+                        by_person=self._by_person,
+                        stopped=lambda: bool(stop),
+                    ),
                     lambda: stop.append(True),
                 )
             except Stopped:

@@ -123,7 +123,7 @@ class HostChanges:
                 arguments=arguments,
                 principal=principal,
                 parent=None if caller is None else caller.id,
-                tool=ChangesTool(verb, self._host.transactions),
+                tool=ChangesTool(verb, self._host.transactions, by_person=principal.kind == "person"),
                 decision=BY_NAME,
                 secrets=self._host.known(),
             )
