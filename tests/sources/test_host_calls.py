@@ -356,3 +356,45 @@ def test_a_caller_is_undone_and_redone_whole_whichever_of_its_calls_were_undone_
                 assert files(root) == after
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+EACH_OTHER = """
+import os
+
+class Plugin:
+    def get_tool_schemas(self, state):
+        schema = {"type": "object", "properties": {"tool": {"type": "string"}}}
+        return [{"name": "NAME", "description": "Call a tool.", "parameters": schema}]
+
+    def execute_tool(self, name, arguments, state, context):
+        if not arguments.get("tool"):
+            return "called"
+        context.progress("answering")
+        while not os.path.exists("go"):
+            pass
+        outcome = context.call(arguments["tool"], {})
+        return outcome.status if outcome.error is None else outcome.error.code
+"""
+
+
+def test_two_plugins_that_call_each_other_at_once_do_not_wait_for_each_other(places, tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.py").write_text(EACH_OTHER.replace("NAME", name))
+    settings = {"plugins": [f"path:{tmp_path}/{name}/{name}.py" for name in ("one", "other")]}
+
+    async def answering(run):
+        async for event in run:
+            if event.type in ("progress", "outcome"):
+                return
+
+    async def main():
+        async with ToolService.open(**places, approver=lambda _request: True, settings=settings) as service:
+            runs = [service.call("one", {"tool": "other"}), service.call("other", {"tool": "one"})]
+            await asyncio.gather(*map(answering, runs))
+            (places["workspace"] / "go").touch()
+            outcomes = [await run for run in runs]
+            assert [each.error for each in outcomes] == [None, None]
+            assert sorted(each.output for each in outcomes) == ["deadlock", "done"]
+
+    asyncio.run(asyncio.wait_for(main(), 60))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextvars import ContextVar
 from typing import Final
 
-from haft.contracts import BadUsage
+from haft.contracts import BadUsage, RunId
 from haft.pipeline.run import Run
 
 CURRENT: Final[ContextVar[Run | None]] = ContextVar("haft-current-run", default=None)
@@ -48,6 +48,29 @@ def why_no_caller(run: Run) -> str | None:
     if within is not None and within is not run and run in callers(within):
         # It would wait for its own caller's turn.
         return f"{within.id}, which makes the call, was itself made by {run.id}: name {within.id}, or none"
+    return None
+
+
+def busy_with(run: Run) -> RunId | None:
+    """The run that keeps a call waiting: its tool answers one call after another, and answers that one now."""
+    answered: RunId | None = getattr(run.tool, "busy_with", None)
+    return None if answered == run.id else answered
+
+
+def closes_circle(run: Run, waiting: Collection[Run]) -> RunId | None:
+    """The caller of a run that would wait for itself, if one would: the run waits for a call that waits, by calls of
+    its own, for that caller. `waiting` are those that wait for their tools, and some that do so no longer."""
+    above = {run.id, *(each.id for each in callers(run))}
+    seen: set[RunId] = set()
+    held_up = [busy_with(run)]
+    while held_up:
+        answered = held_up.pop()
+        if answered is None or answered in seen:
+            continue
+        if answered in above:
+            return answered
+        seen.add(answered)
+        held_up += [busy_with(each) for each in waiting if any(one.id == answered for one in callers(each))]
     return None
 
 

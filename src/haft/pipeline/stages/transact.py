@@ -22,7 +22,18 @@ from haft.changes import (
     sharing,
     to_the_end,
 )
-from haft.contracts import NO_CHANGES, Changes, Failure, Outcome, RunId, Session, ToolFailed, Workspace, revised
+from haft.contracts import (
+    NO_CHANGES,
+    Changes,
+    Deadlock,
+    Failure,
+    Outcome,
+    RunId,
+    Session,
+    ToolFailed,
+    Workspace,
+    revised,
+)
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements, granted, hosting_of
@@ -46,8 +57,26 @@ class Transact:
         self._confinements = confinements
         self._coverage = coverage
         self._workspace = workspace
+        self._with_sessions: set[Run] = set()
+        """The calls whose tools answer one after another."""
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        if hosting_of(run) != "session":
+            return await self._joined(run, proceed)
+        circle = nesting.closes_circle(run, self._with_sessions)
+        if circle is not None and circle != nesting.busy_with(run):  # A plugin that calls itself is told so by its own.
+            raise Deadlock(
+                f"`{run.call.name}` was not called: its plugin answers one call after another, and the one that it"
+                f" answers now waits for {circle}, which waits for this one"
+            )
+        self._with_sessions.add(run)
+        try:
+            return await self._joined(run, proceed)
+        finally:
+            self._with_sessions.discard(run)
+
+    async def _joined(self, run: Run, proceed: Proceed) -> Outcome:
+        """In the scope of its caller, where it has one."""
         if run.parent is None:
             return await self._carried(run, proceed)
         caller = next((each for each in nesting.callers(run) if each.transaction is not None), None)

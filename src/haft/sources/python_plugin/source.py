@@ -18,6 +18,7 @@ from haft.contracts import (
     Definitions,
     Effects,
     Found,
+    RunId,
     Secrets,
     Session,
     SessionLauncher,
@@ -50,6 +51,11 @@ class PluginTool:
     @property
     def session(self) -> Session | None:
         return self.worker.session
+
+    @property
+    def busy_with(self) -> RunId | None:
+        """The run of the call that the process answers now."""
+        return self.worker.busy_with
 
     async def started(self) -> Session:
         """The process, started where there is none."""

@@ -18,6 +18,7 @@ from haft.contracts import (
     EndedChild,
     Failure,
     HaftError,
+    RunId,
     Session,
     SessionLauncher,
     Stream,
@@ -200,6 +201,11 @@ class PluginWorker:
     def session(self) -> Session | None:
         """The process, where there is one or was one until just now."""
         return self._session
+
+    @property
+    def busy_with(self) -> RunId | None:
+        """The run of the call that it answers now."""
+        return None if self._hearing is None or self._hearing.context is None else self._hearing.context.run
 
     @property
     def is_busy(self) -> bool:
