@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from haft.sources import Told, ToolSource
 
 UNSET: Final = "unset"
-_log = logging.getLogger("haft")
 
 
 class Discovery:
@@ -268,7 +266,11 @@ def _tolerating(source: ToolSource, doing: str, *told: type[Exception]) -> Itera
     except Exception as error:
         if isinstance(error, HaftError | OSError) and not isinstance(error, told):
             raise
-        _log.warning("the source `%s` could not %s: %s: %s", source.name, doing, type(error).__name__, error)
+        import logging
+
+        logging.getLogger("haft").warning(
+            "the source `%s` could not %s: %s: %s", source.name, doing, type(error).__name__, error
+        )
 
 
 def _elsewhere(
