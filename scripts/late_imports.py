@@ -1,8 +1,8 @@
 """Does every import inside a function pay? `python scripts/late_imports.py`; exit 1 where one does not.
 
 An import stands in a function only where a command that must be quick loads the file and not what it imports there:
-listing tools, showing one, the help of any command, and two calls. What each of these loads is measured here, by
-running it. Everywhere else imports stand at the top.
+listing tools or templates, showing one, the help of any command, and two calls. What each of these loads is measured
+here, by running it. Everywhere else imports stand at the top.
 """
 
 import ast
@@ -39,6 +39,7 @@ QUICK = (
     ["tools", "list"],
     ["tools", "show", "shell"],
     ["tools", "search", "read"],
+    ["templates", "list"],
     ["tools", "use", "list_directory"],
     ["tools", "use", "shell", "--command", "true", "--approve"],
 )

@@ -8,7 +8,6 @@ is in `making`, which is imported when that has to be done.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from haft.contracts import Environment, ToolFailed
 from haft.sources.agent_studio import NAME, read_requirements
-from haft.toolsets.environments.making import Making
 from haft.toolsets.environments.places import (
     Told,
     allowed_builds,
@@ -29,6 +27,8 @@ from haft.toolsets.environments.places import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
     from haft.config import Config
 
 TRIES: Final = 3
@@ -81,6 +81,8 @@ class TemplateEnvironments:
         raise ToolFailed(f"the environment of `{name_of(real)}` is outdated as soon as it is made: its {NAME} changes")
 
     async def _made(self, real: str, told: Told, may_build: bool) -> None:
+        import asyncio
+
         key = (asyncio.get_running_loop(), real)
         shared = self._shared.get(key)
         if shared is None:
@@ -98,6 +100,10 @@ class TemplateEnvironments:
                 _ = shared.task.cancelled() or shared.task.exception()
 
     def _begun(self, real: str, may_build: bool) -> _Shared:
+        import asyncio
+
+        from haft.toolsets.environments.making import Making
+
         told: list[Told] = []
 
         def tell(line: str) -> None:
