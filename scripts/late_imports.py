@@ -1,8 +1,8 @@
 """Does every import inside a function pay? `python scripts/late_imports.py`; exit 1 where one does not.
 
 An import stands in a function only where a command that must be quick loads the file and not what it imports there:
-listing tools or templates, showing one, the help of any command, and two calls. What each of these loads is measured
-here, by running it. Everywhere else imports stand at the top.
+listing tools or templates, showing one, the help of any command, two calls, and the first lines of programs that embed
+haft. What each of these loads is measured here, by running it. Everywhere else imports stand at the top.
 """
 
 import ast
@@ -44,10 +44,17 @@ QUICK = (
     ["tools", "use", "shell", "--command", "true", "--approve"],
 )
 
+LIGHT = (
+    "import haft",
+    "import haft.builtin",
+    "import haft.sources.python.worker",
+    "import haft.toolsets.environments",
+    "from haft import tool; tool(lambda: None)",
+)
+"""What programs that embed haft, and workers, begin with."""
+
 MEASURE = """
 import os, sys
-import haft
-print(*sys.modules, file=sys.stderr)
 from haft.surfaces.cli.main import run
 words = WORDS
 if words != ["--help"]:
@@ -100,6 +107,12 @@ def loaded_by(words: list[str]) -> list[set[str]]:
     return [set(line.split()) for line in done.stderr.splitlines() if line.startswith("sys builtins ")]
 
 
+def loaded_after(statement: str) -> set[str]:
+    """What a program that begins so has loaded."""
+    words = [sys.executable, "-c", f"{statement}; import sys; print(*sys.modules)"]
+    return set(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.split())
+
+
 def home_of(module: str, name: str) -> str:
     """The module that is loaded when this name is imported: a face fetches it from there."""
     place = ROOT.joinpath(*module.split("."))
@@ -130,6 +143,7 @@ def late(file: Path) -> Iterator[tuple[int, set[str]]]:
 
 def main() -> int:
     quick = [modules for words in (*QUICK, ["--help"]) for modules in loaded_by(words)]
+    quick += [loaded_after(statement) for statement in LIGHT]
     found = []
     for file in sorted((ROOT / "haft").rglob("*.py")):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")

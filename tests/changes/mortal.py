@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from haft.changes import tools
+from haft.changes import recovering, tools
 from haft.changes.committing import area, commit, places
 from haft.changes.engines import declared, overlay, snapshotting
 from haft.contracts import StorageFailed
@@ -111,7 +111,7 @@ class Meter:
             kind.finish = self.around(kind.finish)  # type: ignore[method-assign]
         for name in ("reverse", "apply", "drop"):
             setattr(tools, name, self.around(getattr(tools, name)))
-        service_changes.recover = self.around(service_changes.recover)
+        recovering.recover = self.around(recovering.recover)
         service_changes.recover_changes = self.around(service_changes.recover_changes)
 
 

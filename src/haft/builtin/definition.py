@@ -6,7 +6,6 @@ Each tool is a class in a file of its own that says its name, description, schem
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -57,6 +56,8 @@ class Builtin:
 
 
 def _digest(name: str, description: str, schema: dict[str, Any], effects: Effects) -> str:
+    import json
+
     definition = {"name": name, "description": description, "inputSchema": schema, "effects": effects.to_json()}
     return digest_of(json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
 

@@ -11,7 +11,6 @@ import random
 import re
 import threading
 import time
-import uuid
 from typing import NewType
 
 from haft.lazy import regex
@@ -72,4 +71,6 @@ def new_host_id() -> HostId:
 
 def new_thread_id() -> ThreadId:
     """A fresh thread's name, `T-<uuid>`: the shape that published tools expect."""
+    import uuid
+
     return ThreadId(f"T-{uuid.uuid4()}")

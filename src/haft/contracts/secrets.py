@@ -7,7 +7,6 @@ masked: encoded forms (base64, URL escapes), and values that a program changed, 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, AnyStr, Final, Generic
@@ -141,6 +140,8 @@ class Secrets:
 
     def _forms(self) -> set[str]:
         """The values, also as they stand inside a JSON string, written either way."""
+        import json
+
         return {
             form
             for value in self.values

@@ -15,12 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
-from pydantic.errors import PydanticUserError
-from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticUndefined
-
 from haft.contracts import BadConfig, ToolContext
 from haft.schema.docstring import read_docstring
 from haft.schema.text import named, place, quoted, shortened
@@ -88,6 +82,8 @@ def read_signature(function: Callable[..., Any], *, injected: type = ToolContext
 
 def problems_of(error: ValueError) -> list[str]:
     """What `bind` complained of, as sentences like those of `explain`."""
+    from pydantic import ValidationError
+
     if not isinstance(error, ValidationError):
         return [shortened(str(error), 300)]
     return [
@@ -146,6 +142,10 @@ def _code_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _model(label: str, plain: list[Parameter], extra: Parameter | None, annotations: _Annotations) -> Any:
+    from pydantic import BaseModel, ConfigDict, Field, create_model
+    from pydantic.errors import PydanticUserError
+    from pydantic.fields import FieldInfo
+
     fields: dict[str, Any] = {}
     for index, parameter in enumerate(plain):
         name, annotation = parameter.name, annotations.of(parameter)
@@ -175,6 +175,8 @@ _FACTORY: Final = object()
 
 def _default_of(field: Any) -> Any:
     """The default in `x: int = Field(3)`, or that pydantic must find it in the annotation."""
+    from pydantic_core import PydanticUndefined
+
     if field.default_factory is not None:
         return _FACTORY
     return ... if field.default is PydanticUndefined else field.default
@@ -213,6 +215,8 @@ def _binder(
 
 @functools.cache
 def _json_schema_generator() -> Any:
+    from pydantic.json_schema import GenerateJsonSchema
+
     class WithoutTitles(GenerateJsonSchema):
         """Titles that repeat the parameter's name cost a model's attention and say nothing."""
 
@@ -225,6 +229,8 @@ def _json_schema_generator() -> Any:
 
 
 def _input_schema(label: str, model: Any, descriptions: Mapping[str, str]) -> dict[str, Any]:
+    from pydantic.errors import PydanticUserError
+
     try:
         schema: dict[str, Any] = model.model_json_schema(by_alias=True, schema_generator=_json_schema_generator())
     except PydanticUserError as error:
@@ -249,6 +255,7 @@ def _output(
     origin = typing.get_origin(annotation) or annotation
     if annotation in (Any, type(None), typing.NoReturn, typing.Never) or getattr(origin, "__name__", "") in _STREAMS:
         return None, None
+    from pydantic import TypeAdapter
 
     try:
         adapter: Any = TypeAdapter(annotation)

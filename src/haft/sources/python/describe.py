@@ -6,7 +6,6 @@ tool would want to read again when it changes: its words, its schemas, its claim
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import os
@@ -43,6 +42,8 @@ def function_name(function: Callable[..., Any]) -> str:
 
 def describe(function: Callable[..., Any], claims: Claims, signature: Signature) -> ToolSpec:
     """The spec of a function. A name that no tool can have is a `BadConfig`."""
+    import hashlib
+
     name = claims.name if claims.name is not None else function_name(function)
     if not is_tool_name(name):
         raise BadConfig(

@@ -7,8 +7,6 @@ that a tool raises may end the event loop.
 
 from __future__ import annotations
 
-import asyncio
-import traceback
 import types
 from typing import Final
 
@@ -42,6 +40,8 @@ def sentence_of(error: BaseException) -> str:
 
 def traceback_of(error: BaseException) -> str:
     """The traceback without the frames of haft that lead to the tool."""
+    import traceback
+
     frames = error.__traceback__
     while frames is not None and _is_ours(frames):
         frames = frames.tb_next
@@ -57,6 +57,8 @@ def _is_ours(frames: types.TracebackType) -> bool:
 
 def _is_stop(error: BaseException) -> bool:
     """Whether the call is being stopped. A cancellation nobody asked for is the tool's own exception."""
+    import asyncio
+
     if isinstance(error, GeneratorExit):
         return True
     if not isinstance(error, asyncio.CancelledError):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import io
 import os
 import sys
@@ -129,6 +128,8 @@ def _from_file(path: str) -> tuple[types.ModuleType, types.CodeType]:
 
 
 def _from_spec(home: Home) -> tuple[types.ModuleType, types.CodeType]:
+    import importlib.util
+
     if home.how == "program":
         spec = importlib.util.find_spec(home.place)
     else:

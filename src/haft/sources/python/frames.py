@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import threading
 from collections.abc import Callable
 from typing import Any, Final
@@ -83,6 +82,8 @@ class Voice:
     """Writes messages. Safe to use from any thread."""
 
     def __init__(self, marker: bytes, descriptor: int) -> None:
+        import select
+
         self._marker = marker
         self._descriptor = descriptor
         self._lock = threading.Lock()
@@ -112,4 +113,6 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         try:
             rest = rest[os.write(descriptor, rest) :]
         except BlockingIOError:
+            import select
+
             select.select([], [descriptor], [])

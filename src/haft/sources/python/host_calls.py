@@ -7,18 +7,19 @@ from requests, since a function that waits for an outcome may hold the main thre
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
-from queue import SimpleQueue
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from haft.contracts import BadUsage, Outcome, ToolFailed, outcome_from
 from haft.sources.python.frames import Voice
 from haft.sources.python.results import to_json
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from queue import SimpleQueue
 
 
 def own_input() -> BinaryIO:
@@ -46,6 +47,9 @@ class Input:
 
     def expect(self) -> tuple[int, Future[Outcome]]:
         """A number for a call, and its outcome."""
+        from concurrent.futures import Future
+        from queue import SimpleQueue
+
         with self._lock:
             if self._requests is None:
                 self._requests = SimpleQueue()
@@ -81,6 +85,8 @@ def call_through_host(
     voice: Voice, answers: Input, name: str, arguments: Mapping[str, Any] | None, timeout: float | None
 ) -> Any:
     """Have the host call a tool. To be awaited where an event loop runs; else it waits, and gives the outcome."""
+    import asyncio
+
     # As `service.call` does: a wrong value is the caller's mistake, wherever the function runs.
     if not isinstance(name, str):
         raise BadUsage(f"a tool is called by its name, not by {name!r}")

@@ -9,7 +9,6 @@ no walls around it: whoever hands over a function vouches for it. Functions that
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import sys
@@ -17,7 +16,7 @@ import types
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 from haft.contracts import (
     Answer,
@@ -30,13 +29,14 @@ from haft.contracts import (
     ToolSpec,
 )
 from haft.schema import Signature, problems_of, read_signature
-from haft.sources.python.channel import Channel, ThreadContext
 from haft.sources.python.describe import NO_CLAIMS, Claims, describe, refuse_unbound_method
 from haft.sources.python.failures import answer_of, sentence_of
 from haft.sources.python.found import Home, attribute, home_of
-from haft.sources.python.isolated import invoke_isolated
 from haft.sources.python.results import to_bytes, to_json, to_text
 from haft.sources.python.workers import Pace, run_in_thread
+
+if TYPE_CHECKING:
+    from haft.sources.python.channel import ThreadContext
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
@@ -133,6 +133,8 @@ class PythonTool(Generic[Parameters, Returned]):
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         signature = self._signature or self._read()
         if self._home is not None:
+            from haft.sources.python.isolated import invoke_isolated
+
             return await invoke_isolated(self.spec.name, self._function, self._home, signature, arguments, context)
         try:
             if self._on_loop:
@@ -211,6 +213,10 @@ class PythonTool(Generic[Parameters, Returned]):
 
 async def _with_channel(context: ToolContext, work: Callable[[ThreadContext], Any]) -> Any:
     """Have `work` done in a thread with a context that is safe to use there."""
+    import asyncio
+
+    from haft.sources.python.channel import Channel, ThreadContext
+
     channel = Channel(asyncio.get_running_loop())
     try:
         done = await run_in_thread(work, ThreadContext(context, channel))
@@ -264,6 +270,8 @@ async def _finished_or_failed(signature: Signature, returned: Any, context: Tool
 
 
 async def _stream(generator: AsyncGenerator[Any, Any], context: ToolContext) -> Answer:
+    import asyncio
+
     count = 0
     async with aclosing(generator):
         async for item in generator:

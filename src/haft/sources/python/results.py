@@ -10,8 +10,6 @@ import json
 from math import isfinite
 from typing import Any
 
-import pydantic_core
-
 from haft.contracts import ToolFailed
 
 # Made once: `json.dumps` builds an encoder for each call with options, which takes longer than encoding.
@@ -79,6 +77,8 @@ def _plain(value: Any) -> Any:
 
 def _by_pydantic(value: Any) -> Any:
     """Through JSON text and back: what comes out is plain for certain, whatever subclasses and models went in."""
+    import pydantic_core
+
     try:
         try:
             written = pydantic_core.to_json(value, fallback=str, inf_nan_mode="null")
