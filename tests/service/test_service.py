@@ -3,12 +3,15 @@
 import asyncio
 import subprocess
 import sys
+import time
 
 import pytest
 
 import haft
 from haft import Context, ToolService, tool
 from haft.contracts import BadConfig, BadUsage, Grants, UnknownRun, UnknownTool
+from haft.runs import scribe
+from haft.service.record import RecordFacade
 
 
 @tool(readonly=True)
@@ -171,6 +174,28 @@ def test_misuse_is_said_before_there_is_a_run_and_the_state_home_stays_usable(pl
             assert len(service.runs()) == 1
 
     asyncio.run(main())
+
+
+def test_a_first_run_that_ends_while_the_audit_log_is_verified_is_no_loss(places, monkeypatch):
+    with ToolService.open_sync(**places, tools=[add]) as service:
+        look = RecordFacade._has_ended_runs
+
+        def a_run_ends_first(record):
+            service.call("add", {"a": 2, "b": 3}).wait()
+            while not look(record):
+                time.sleep(0.01)
+            return True
+
+        monkeypatch.setattr(RecordFacade, "_has_ended_runs", a_run_ends_first)
+        assert service.record.verify().intact
+
+
+def test_a_run_that_only_a_journal_has_yet_is_no_loss(places, monkeypatch):
+    monkeypatch.setattr(scribe, "GROUP_SECONDS", 3600)
+    with ToolService.open_sync(**places, tools=[add]) as service:
+        service.call("add", {"a": 2, "b": 3}).wait()
+        assert len(service.runs()) == 1
+        assert service.record.verify().intact
 
 
 def test_without_an_event_loop_the_same_methods_block(places):

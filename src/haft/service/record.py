@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from haft.audit import Verdict, entries, last_entries, verify
-from haft.runs import Filter, History
-from haft.storage import StateHome, open_stores
+from haft.runs import RunRecord
+from haft.storage import Filter, StateHome, open_stores
 
 
 class RecordFacade:
@@ -21,21 +21,26 @@ class RecordFacade:
     def verify(self, *, since_checkpoint: bool = False) -> Verdict:
         """Check every entry and the head, and that there are entries at all where there were runs. With
         `since_checkpoint`, only the entries behind the last one that an earlier check found intact."""
-        with contextlib.closing(open_stores(self._home).audit_log()) as log:
-            verdict = verify(log, since_checkpoint=since_checkpoint)
+        verdict = self._verify(since_checkpoint)
         if verdict.intact and verdict.records == 0 and self._has_ended_runs():
-            problem = "the record is empty, although runs have ended: it was removed or replaced"
-            return dataclasses.replace(verdict, intact=False, problem=problem)
+            # Once more: the log learns of a run before the table does, but both may have since the first look.
+            verdict = self._verify(since_checkpoint)
+            if verdict.intact and verdict.records == 0:
+                problem = "the record is empty, although runs have ended: it was removed or replaced"
+                return dataclasses.replace(verdict, intact=False, problem=problem)
         return verdict
 
+    def _verify(self, since_checkpoint: bool) -> Verdict:
+        with contextlib.closing(open_stores(self._home).audit_log()) as log:
+            return verify(log, since_checkpoint=since_checkpoint)
+
     def _has_ended_runs(self) -> bool:
-        if not open_stores(self._home).exists():
+        """Whether the table has some. What only a journal has, the log may not have been told of yet."""
+        stores = open_stores(self._home)
+        if not stores.exists():
             return False
-        history = History(self._home)
-        try:
-            return any(not run.is_open for run in history.runs(Filter(limit=20)))
-        finally:
-            history.close()
+        with contextlib.closing(stores.connect()) as connection:
+            return any(not RunRecord.from_text(text).is_open for text in connection.runs.select(Filter(limit=20)))
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """All entries, oldest first."""
