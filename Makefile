@@ -9,6 +9,9 @@ STAMP := $(VENV)/.installed
 # One more than there are processors: tests that wait leave room for others.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
 
+# Compiled modules are kept, also where the environment says otherwise: tests start thousands of programs.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup tour toolbox test test-more mutations check bench bench-growth docs wrappers lock format clean
 
@@ -23,7 +26,7 @@ $(STAMP): pyproject.toml cdd/pyproject.toml requirements.lock
 	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
 	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
 	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --no-deps --editable . --editable ./cdd
-	@$(BIN)/python -m compileall -q src
+	@$(BIN)/python -m compileall -q src cdd/src
 	@touch $@
 
 tour: setup  ## see haft at work, on a temporary workspace: after setup, in about a minute
@@ -34,7 +37,7 @@ toolbox: setup  ## put CDD's executables into TOOLBOX_DIR, for AMP_TOOLBOX
 	@$(BIN)/cdd-toolbox --pin --to "$(TOOLBOX_DIR)"
 
 test: setup  ## run all tests; of jail runs and kill points those of the day
-	@$(BIN)/python -m compileall -q src
+	@$(BIN)/python -m compileall -q src cdd/src
 	@scripts/test-programs
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 

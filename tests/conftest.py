@@ -61,7 +61,7 @@ def _by_test(items):
 def _again(items):
     """What is tried once more today of one test: nothing, where a share was given for it that was not drawn."""
     drawn, mark = sampling.chance(items[0].nodeid.partition("[")[0]), items[0].get_closest_marker("every_user")
-    if mark is not None and drawn.random() >= mark.kwargs.get("share", 1):
+    if mark is not None and drawn.random() >= mark.kwargs.get("share", sampling.OFTEN):
         return []
     return _covering(drawn.sample(items, len(items)))
 

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="names and sockets are made as Linux has them"),
 ]
 
-CHAINS = 18 * MORE if IS_WHOLE else 2 if IS_AGAIN else 3
+CHAINS = 18 * MORE if IS_WHOLE else 1 if IS_AGAIN else 2
 """Of each kind: there are three kinds, and ten runs in each chain."""
 AT_ONCE = 6 if IS_WHOLE else 1
 IS_ROOT = os.geteuid() == 0
@@ -70,8 +70,8 @@ def without_namespaces(first: int, count: int, base: Path, capabilities: str) ->
 @pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="no filter is known for this machine")
 @pytest.mark.parametrize("number", range(CHAINS // AT_ONCE))
 def test_where_namespaces_are_forbidden_the_snapshot_engine_carries_it(number, tmp_path):
-    # Every third time, root has no capabilities at all: then modes bind it like everybody.
-    capabilities = "0" if number % 3 == 2 else DOCKERS
+    # Every second time, root has no capabilities at all: then modes bind it like everybody.
+    capabilities = "0" if number % 2 else DOCKERS
     chains = without_namespaces(1000 + number * 6, AT_ONCE, tmp_path, capabilities)
     assert len(chains) == AT_ONCE
     for proven in chains:

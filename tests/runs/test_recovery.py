@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from haft.audit import entries, verify
+from haft.audit import entries, last_entries, verify
 from haft.audit.chain import Chain
 from haft.contracts import TERMINAL
 from haft.runs import Filter, History, recover
@@ -131,9 +131,9 @@ def test_recovery_reads_only_the_end_of_a_long_audit_log(long_log, host):
     host.wait()
     said = subprocess.run([sys.executable, "-c", COUNTING, host.home.path], capture_output=True, text=True, check=True)
     assert int(said.stdout) < 30_000_000, "modules and a few lines, not the log"
-    ends = [entry["run"] for entry in entries(FileLog(host.home.audit)) if entry["run"] != "r_0"]
-    assert sorted(set(ends)) == sorted(host.runs)
-    assert verify(FileLog(host.home.audit)).intact
+    last = last_entries(FileLog(host.home.audit), 10)
+    assert {entry["run"] for entry in last} == {"r_0", *host.runs}
+    assert verify(FileLog(host.home.audit), most=1_000_000).intact
 
 
 def test_the_next_service_recovers_when_it_opens(host, tmp_path):

@@ -22,7 +22,7 @@ from haft.files import machine_secrets
 from haft.service import ToolService
 
 pytestmark = [
-    pytest.mark.every_user,
+    pytest.mark.every_user(share=1),
     pytest.mark.skipif(sys.platform != "linux", reason="walls are made of Linux"),
 ]
 

@@ -45,6 +45,7 @@ def toolchains(
     is_seen = is_seen or (lambda place: not is_below(place, hidden))
     found: dict[str, None] = {}
     files: dict[str, None] = {}
+    looked: set[str] = set()
     for entry in path.split(os.pathsep):
         if not os.path.isabs(entry) or not os.path.isdir(entry):
             continue
@@ -53,11 +54,12 @@ def toolchains(
             if not is_seen(place):
                 found.update(dict.fromkeys(_around(place, homes)))
             found.update(dict.fromkeys(_sources_of(os.path.dirname(place), is_seen, (*hidden, *homes, "/"))))
-        for target in _targets_of_links(real):
+        for target in () if real in looked else _targets_of_links(real):
             if not is_seen(target) and os.path.isfile(target):
                 taken = _beside(target, hidden, homes)
                 files.update(dict.fromkeys([] if taken else [target]))
                 found.update(dict.fromkeys(taken))
+        looked.add(real)
     kept: list[str] = []
     for are_hidden in (True, False):
         some = [each for each in files if is_below(each, hidden) == are_hidden][:MOST_FILES]
@@ -112,17 +114,25 @@ def _is_prefix(directory: str) -> bool:
 
 
 def _targets_of_links(directory: str) -> Iterator[str]:
-    """Where the links in a directory of programs lead, but for those to another name beside them."""
+    """Where the links in a directory of programs lead, but for those to another name beside them: that is looked at for
+    itself."""
     try:
         with os.scandir(directory) as found:
-            links = [entry.path for entry in found if entry.is_symlink()][:MOST_LINKS]
+            links = [entry.path for entry in found if entry.is_symlink() and _leads_elsewhere(entry.path)]
     except OSError:
         return
     places = {directory: directory}
-    for link in links:
+    for link in links[:MOST_LINKS]:
         target = _end_of(link, places)
         if os.path.dirname(target) != directory:
             yield target
+
+
+def _leads_elsewhere(link: str) -> bool:
+    try:
+        return "/" in os.readlink(link)
+    except OSError:
+        return False
 
 
 def _end_of(link: str, places: dict[str, str]) -> str:

@@ -53,7 +53,7 @@ def _text(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
-_LONG_NUMBER = regex(rb"\d{20}|-\d{19}")
+_LONG_NUMBER = regex(rb"[0-9-][0-9]{19}")
 """What may be beyond 64 bits. Times in nanoseconds have 19 digits, and are in every list of changes."""
 DEEPEST = 200
 MOST_BITS = 10_000
