@@ -25,12 +25,22 @@ if os.environ.get({variable!r}) != {value!r}:
 """
 """Starts a thread when it is imported, as numpy's library does, unless it is told to do with one."""
 DUCKDB = """
-import threading
+import threading, time
+class _Slow(threading.Thread):
+    def __init__(self, end):
+        super().__init__(daemon=True)
+        self._ends, self._over = end, threading.Event()
+    def run(self):
+        self._ends.wait()
+        self._over.set()
+        time.sleep(0.05)
+    def join(self):
+        self._over.wait()
 _count, _wanted = 3, threading.Event()
 def _begin():
     global _end
     _end = [threading.Event() for _ in range(_count - 1)]
-    _threads[:] = [threading.Thread(target=each.wait, daemon=True) for each in _end]
+    _threads[:] = [_Slow(each) for each in _end]
     for each in _threads:
         each.start()
 _threads = []
@@ -49,7 +59,8 @@ def execute(words):
         _begin()
     return _Rows()
 """
-"""Has a connection of its own when it is imported, with threads that can be ended, as duckdb 1 has."""
+"""Has a connection of its own when it is imported, with threads that can be ended, as duckdb 1 has: they
+are still there for a moment when it says that they have ended."""
 
 
 @pytest.fixture

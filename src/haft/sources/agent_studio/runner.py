@@ -355,6 +355,7 @@ def _has_threads() -> bool:
     return len(os.listdir("/proc/self/task")) > 1
 
 
+MOST_SECONDS_ENDING = 1.0
 _duckdb_threads = 0
 """What to give back to duckdb's own connection in each call."""
 
@@ -367,6 +368,14 @@ def _end_threads() -> None:
         with contextlib.suppress(Exception):
             _duckdb_threads = int(duckdb.execute("SELECT current_setting('threads')").fetchone()[0])
             duckdb.execute("SET threads = 1")
+        _wait_for_one_thread()
+
+
+def _wait_for_one_thread() -> None:
+    """The kernel shows a thread for a moment after it was joined."""
+    end = time.monotonic() + MOST_SECONDS_ENDING
+    while _has_threads() and time.monotonic() < end:
+        time.sleep(0.001)
 
 
 MODELS = """
