@@ -10,13 +10,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from haft.contracts import EndedChild, Launcher, Limits, RunId, Stream, ThreadId, ToolContext, ToolFailed, Workspace
-import asyncio
-
-if TYPE_CHECKING:
-    pass
 
 MOST_WAITING: Final = 256 * 1024
 """Bytes that may wait for the loop; the one that goes over it is let in, the next one waits."""
