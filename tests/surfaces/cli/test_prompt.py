@@ -70,6 +70,7 @@ tricky = st.text(st.sampled_from("\t\n ax\u4f60\uff21\u0301\u200b\u1160\u00ad\U0
 @example("x", SPOOF, "x")
 @example("x", "x", "\u4f60" * 25)
 @example("x", "x", "a" * 28 + "\u0301")
+@example("", "", "a\x1b\x1b\xad\uffa0\u1160")
 @example("\u0301" * 50, "\u0301", "a" + "\u0301" * 500)
 def test_no_text_of_a_call_leaves_its_frame(monkeypatch, value, name, reason):
     monkeypatch.setenv("COLUMNS", str(WIDTH))
@@ -80,7 +81,7 @@ def test_no_text_of_a_call_leaves_its_frame(monkeypatch, value, name, reason):
         chain=(value,),
     )  # fmt: skip
     first, *rest = shown_call(request, request.arguments, "/w")
-    assert first.startswith("shell asks: ")
+    assert first.startswith("shell asks:")
     for line in (first, *rest):
         assert drawn_columns(line) <= WIDTH, "the terminal would break it, and its end would stand where haft speaks"
         assert "\n" not in line and "\t" not in line
