@@ -31,7 +31,7 @@ LACKING = () if shutil.which("git") else ("make_repository", "make_repository_wi
 HEAVY = ("make_ten_thousand_files",)
 SIZES = (1, 3, 8, 20)
 """How many mutations a run makes."""
-LENGTH = 10
+LENGTH = 10 if "HAFT_MORE" in os.environ else 7
 """How many runs a chain has."""
 PR_CAPBSET_DROP = 24
 

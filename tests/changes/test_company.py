@@ -540,8 +540,8 @@ def test_two_processes_write_the_same_and_different_files(place, others):
         other.ask("shell", f"echo {name} >> {name}; until grep -q now go; do sleep 0.01; done")
     let_on(place)
     assert [one.answer()[3], two.answer()[3]] == ["committed"] * 2
-    for other in (one, two):
-        other.ask("shell", "echo x >> c; until grep -q now go2; do sleep 0.01; done")
+    for other, name in ((one, "a"), (two, "b")):
+        other.ask("shell", f"echo {name} >> c; until grep -q now go2; do sleep 0.01; done")
     let_on(place, "go2")
     ends = sorted([one.answer()[1:], two.answer()[1:]])
     # Whether the second had begun when the first was committed is not told by anything here.

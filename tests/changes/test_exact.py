@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 CHAINS = 18 * MORE if IS_WHOLE else 1 if IS_AGAIN else 2
-"""Of each kind: there are three kinds, and ten runs in each chain."""
+"""Of each kind: there are three kinds, and `LENGTH` runs in each chain."""
 AT_ONCE = 6 if IS_WHOLE else 1
 IS_ROOT = os.geteuid() == 0
 HERE = Path(__file__).parent

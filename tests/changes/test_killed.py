@@ -107,8 +107,8 @@ def every(name, few):
     if IS_WHOLE:
         return 1
     if name in CORE and few == 9:
-        return 25 if IS_AGAIN else 13
-    return few * (18 if IS_AGAIN else 13)
+        return 25 if IS_AGAIN else 17
+    return few * 18
 
 
 @pytest.fixture(scope="module")

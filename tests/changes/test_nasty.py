@@ -38,7 +38,7 @@ def tree(tmp_path):
 
 
 def seeds(count):
-    return range(count * 2 if IS_WHOLE else count // 5 if IS_AGAIN else count)
+    return range(count * 2 if IS_WHOLE else count // 5 if IS_AGAIN else count // 2)
 
 
 def emptied(tree):

@@ -12,7 +12,7 @@ from corpora import lines, project, tables, trying
 from corpora.jail import Cannot, Jail
 from corpora.mutating import Mutator
 
-COUNT, OPTIONS = (800 * MORE, 150 * MORE) if IS_WHOLE else (500, 80)
+COUNT, OPTIONS = (800 * MORE, 150 * MORE) if IS_WHOLE else (400, 60)
 
 
 @pytest.fixture
