@@ -38,7 +38,7 @@ def tree(tmp_path):
 
 
 def seeds(count):
-    return range(count * 2 if IS_WHOLE else count // 5 if IS_AGAIN else count // 2)
+    return range(count * 2 if IS_WHOLE else count // 5 if IS_AGAIN else count)
 
 
 def emptied(tree):
@@ -68,7 +68,7 @@ def test_every_kind_of_mutation_happens_and_changes_the_tree(tree):
 
 def test_the_tree_before_a_script_is_nasty_already(tree):
     kinds, names, modes = set(), 0, set()
-    for seed in seeds(60):
+    for seed in seeds(60 if IS_WHOLE else 30):
         nasty.sequence(seed, 0).populate(tree)
         found = fingerprint(tree, links=True)
         kinds |= {each.kind for each in found.values()}
@@ -135,7 +135,7 @@ def test_nothing_outside_the_tree_is_touched(tree):
     outside = tree.parent / "outside"
     (outside / "d0").mkdir()
     before = fingerprint(outside)
-    for seed in seeds(40):
+    for seed in seeds(40 if IS_WHOLE else 20):
         script = nasty.sequence(seed, 40, without=HEAVY)
         script.populate(tree)
         for name in ("plain", "other.txt", "keep", "-rf", ".hidden", "con"):
