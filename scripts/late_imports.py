@@ -2,7 +2,8 @@
 
 An import stands in a function only where a command that must be quick loads the file and not what it imports there:
 listing tools or templates, showing one, the help of any command, two calls, and the first lines of programs that embed
-haft. What each of these loads is measured here, by running it. Everywhere else imports stand at the top.
+haft. What each of these loads is measured here, by running it, with tools of every format and with none. Everywhere
+else imports stand at the top.
 """
 
 import ast
@@ -81,18 +82,22 @@ for command in [(), *commands(HAFT)]:
 """
 
 
-def loaded_by(words: list[str]) -> list[set[str]]:
+def furnish(home: str) -> None:
+    """A configuration, and a tool and a skill in the workspace."""
+    Path(home, "config/haft/haft.toml").write_text(SETTINGS)
+    Path(home, "workspace/.agents/skills/reading/SKILL.md").write_text("---\nname: reading\ndescription: Reads.\n---\n")
+    tool = Path(home, "workspace/.agents/tools/hello")
+    tool.write_text("#!/bin/sh\necho 'name: hello'\necho 'description: Says hello.'\n")
+    tool.chmod(0o755)
+
+
+def loaded_by(words: list[str], *, is_empty: bool = False) -> list[set[str]]:
     """What each process of this command had loaded at its end."""
     with tempfile.TemporaryDirectory() as home:
         for directory in ("workspace/.agents/tools", "workspace/.agents/skills/reading", "config/haft"):
             os.makedirs(f"{home}/{directory}")
-        Path(home, "config/haft/haft.toml").write_text(SETTINGS)
-        Path(home, "workspace/.agents/skills/reading/SKILL.md").write_text(
-            "---\nname: reading\ndescription: Reads.\n---\n"
-        )
-        tool = Path(home, "workspace/.agents/tools/hello")
-        tool.write_text("#!/bin/sh\necho 'name: hello'\necho 'description: Says hello.'\n")
-        tool.chmod(0o755)
+        if not is_empty:
+            furnish(home)
         env = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": f"{home}/config", "HAFT_HOME": f"{home}/state"}
         for _ in range(2):  # The first asks what the tools are; the second knows.
             done = subprocess.run(
@@ -143,6 +148,7 @@ def late(file: Path) -> Iterator[tuple[int, set[str]]]:
 
 def main() -> int:
     quick = [modules for words in (*QUICK, ["--help"]) for modules in loaded_by(words)]
+    quick += [modules for words in QUICK for modules in loaded_by(words, is_empty=True)]
     quick += [loaded_after(statement) for statement in LIGHT]
     found = []
     for file in sorted((ROOT / "haft").rglob("*.py")):

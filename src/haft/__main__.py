@@ -8,6 +8,7 @@ def main() -> None:
     """Run the command line and exit."""
     if sys.platform == "win32":
         sys.exit("error: haft needs Linux or macOS; on Windows it runs in WSL")
+    gc.set_threshold(100_000, 50, 100)  # Loading makes tens of thousands of objects, and they all stay.
     try:
         from haft.surfaces.cli.main import main as run_and_exit
 

@@ -8,18 +8,26 @@ holds the two against each other.
 import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from sys import modules
 from typing import TYPE_CHECKING, Any
 
 
 def face(room: str, offered: Mapping[str, str]) -> Callable[[str], Any]:
     """A module's `__getattr__`. `offered` has the modules of the room and, of each, the names that it gives."""
-    homes = {name: module for module, names in offered.items() for name in names.split()}
+    homes = {
+        name: module if module.startswith("haft.") else f"{room}.{module}"
+        for module, names in offered.items()
+        for name in names.split()
+    }
 
     def fetch(name: str) -> Any:
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        return getattr(import_module(home if home.startswith("haft.") else f"{room}.{home}"), name)
+        try:
+            return getattr(modules[home], name)
+        except (KeyError, AttributeError):
+            return getattr(import_module(home), name)  # It is not loaded, or another thread is still loading it.
 
     return fetch
 

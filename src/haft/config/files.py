@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -35,6 +34,8 @@ class ConfigFile:
         """Its settings by name, as they were decoded, unchecked."""
         if not self.is_json and _DEEP_KEY.search(self.data):
             raise BadConfig(f"{self.path} cannot be understood: a key has too many dots")  # It would take minutes.
+        import tomllib
+
         try:
             tables = json.loads(self.data) if self.is_json else tomllib.loads(self.data.decode())
         except (ValueError, UnicodeDecodeError, RecursionError) as error:

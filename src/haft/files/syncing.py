@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 
 
@@ -11,6 +10,8 @@ def sync_filesystem(descriptor: int) -> None:
 
     Where the system can sync only everything (macOS), everything is synced.
     """
+    import ctypes
+
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     if syncfs is None:
         os.sync()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from typing import Final
 
@@ -56,6 +55,8 @@ def _names(directory: int) -> list[str]:
 def remove(path: str) -> None:
     """A directory of ours with everything in it, whatever modes the call gave it, however deep."""
     with contextlib.suppress(RecursionError):
+        import shutil
+
         shutil.rmtree(path, ignore_errors=True)
     if os.path.lexists(path):
         with contextlib.suppress(OSError):

@@ -1,6 +1,7 @@
 """Checks values against one JSON Schema, compiled once.
 
-The pipeline asks `is_valid` on every call, so that is one call into jsonschema-rs; only a value that failed is looked
+The pipeline asks `is_valid` on every call, so that is one call into jsonschema-rs, which is not even loaded for the
+first value of a plain schema; only a value that failed is looked
 at again, by `explain`. Schemas come from strangers: a reference is never fetched, from no network and no file, and a
 regular expression that cannot be matched in linear time runs under a limit.
 """
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from haft.contracts import BadConfig
 from haft.schema.bounds import checks_of
+from haft.schema.plain import fits, is_plain
 from haft.schema.text import shortened
 
 BACKTRACK_LIMIT: Final = 20_000
@@ -31,38 +33,38 @@ _compiled: dict[int, tuple[Mapping[str, Any], Validator]] = {}
 class Validator:
     """One schema, ready to check values. A schema that makes no sense is a `BadConfig`."""
 
-    __slots__ = ("_compiled", "schema")
+    __slots__ = ("_compiled", "_is_untouched", "schema")
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        import jsonschema_rs
-
         self.schema = schema
-        try:
-            self._compiled = jsonschema_rs.validator_for(
-                dict(schema),
-                offline=True,
-                pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT),
-            )
-        except jsonschema_rs.ValidationError as error:
-            raise BadConfig(f"this JSON Schema does not hold: {_complaint(error)}") from error
-        except (ValueError, TypeError, RecursionError) as error:
-            raise BadConfig(f"this JSON Schema is not JSON: {shortened(str(error), 200)}") from error
+        self._is_untouched = is_plain(schema)
+        """Whether nothing was checked yet, so that the first value may be by `fits`."""
+        self._compiled = None if self._is_untouched else _compile(schema)
 
     def is_valid(self, value: Any) -> bool:
         """Whether the value fits. What is no JSON at all does not."""
+        if self._is_untouched:
+            self._is_untouched = False
+            if fits(self.schema, value):
+                return True
         try:
-            return self._compiled.is_valid(value)
+            return bool(self._ready().is_valid(value))
         except ValueError:
             return False
+
+    def _ready(self) -> Any:
+        if self._compiled is None:
+            self._compiled = _compile(self.schema)
+        return self._compiled
 
     def _errors(self, value: Any) -> Iterable[Any]:
         """What is wrong: all of it, or where that could take forever, the first."""
         import jsonschema_rs
 
         if checks_of(self.schema, value) <= MOST_CHECKED:
-            return itertools.islice(self._compiled.iter_errors(value), MOST_ERRORS)
+            return itertools.islice(self._ready().iter_errors(value), MOST_ERRORS)
         try:
-            self._compiled.validate(value)
+            self._ready().validate(value)
         except jsonschema_rs.ValidationError as error:
             return (error,)
         return ()
@@ -79,6 +81,21 @@ class Validator:
             found = foreign_values(value)
         # Never empty: whoever asks here and not `is_valid` must not take a failure without words for none.
         return found or ["the arguments do not fit the schema"]
+
+
+def _compile(schema: Mapping[str, Any]) -> Any:
+    import jsonschema_rs
+
+    try:
+        return jsonschema_rs.validator_for(
+            dict(schema),
+            offline=True,
+            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT),
+        )
+    except jsonschema_rs.ValidationError as error:
+        raise BadConfig(f"this JSON Schema does not hold: {_complaint(error)}") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BadConfig(f"this JSON Schema is not JSON: {shortened(str(error), 200)}") from error
 
 
 def why_not_json(value: Any) -> str | None:

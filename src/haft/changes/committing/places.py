@@ -7,7 +7,6 @@ lands in the directory that was looked at. All that a commit does to a workspace
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import functools
 import os
@@ -213,7 +212,7 @@ def move_in(source: Tree, path: str, target: Tree, onto: str) -> None:
         if call is not None:
             if call(from_place, os.fsencode(from_name), to_place, os.fsencode(to_name), _RENAME_NOREPLACE) == 0:
                 return
-            number = ctypes.get_errno()
+            number = _errno()
             if number not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
                 raise OSError(number, os.strerror(number), onto)
         if target.status(onto) is not None:
@@ -235,10 +234,16 @@ def exchange(source: Tree, path: str, target: Tree, onto: str) -> bool:
     with two_places(source, path, target, onto) as (from_place, from_name, to_place, to_name):
         if call(from_place, os.fsencode(from_name), to_place, os.fsencode(to_name), _RENAME_EXCHANGE) == 0:
             return True
-        number = ctypes.get_errno()
+        number = _errno()
     if number in (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP, errno.EPERM):
         return False
     raise OSError(number, os.strerror(number), onto)
+
+
+def _errno() -> int:
+    import ctypes
+
+    return ctypes.get_errno()
 
 
 _found: list[Callable[..., int] | None] = []
@@ -246,6 +251,8 @@ _found: list[Callable[..., int] | None] = []
 
 def _renameat2() -> Callable[..., int] | None:
     if not _found:
+        import ctypes
+
         try:
             function = ctypes.CDLL(None, use_errno=True).renameat2
             function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]

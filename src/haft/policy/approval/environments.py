@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -127,6 +126,8 @@ class Environments:
 
     def _shadowing(self, current: Activated) -> str:
         """Those that stand before others of their name, but for Python itself."""
+        import shutil
+
         path = self._path()
         found = [name for name in current.programs if not name.startswith(_PYTHONS) and shutil.which(name, path=path)]
         more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
@@ -141,6 +142,8 @@ class Environments:
         known = {
             os.path.basename(path): path for path in agreed.definition["files"] if os.path.dirname(path) == programs
         }
+        import shutil
+
         outside = dict(agreed.definition.get("outside", {}))
         for name in sorted(ruled & set(known)):
             now = shutil.which(name, path=self._path())

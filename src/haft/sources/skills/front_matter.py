@@ -8,19 +8,20 @@ nothing else: no tag, no merged key and no alias makes anything of them.
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
+
+from haft.lazy import regex
 
 MOST_BYTES: Final = 65_536
 """Front matter ends within these, or is none."""
 LONGEST_NAME: Final = 64
 LONGEST_DESCRIPTION: Final = 1024
 
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
-_WANTED: Final = re.compile(r"[\"']?(?:name|description)[\"']?\s*:")
-_LINE: Final = re.compile(r"[\"']?(?P<key>name|description)[\"']?\s*:(?P<rest>.*)")
-_SIMPLE: Final = re.compile(r"(?:name|description): +[A-Za-z0-9][^\x00-\x1f:#\x7f\x85\u2028\u2029]*")
+_NAME: Final = regex(r"[a-z0-9][a-z0-9-]{0,63}")
+_WANTED: Final = regex(r"[\"']?(?:name|description)[\"']?\s*:")
+_LINE: Final = regex(r"[\"']?(?P<key>name|description)[\"']?\s*:(?P<rest>.*)")
+_SIMPLE: Final = regex(r"(?:name|description): +[A-Za-z0-9][^\x00-\x1f:#\x7f\x85\u2028\u2029]*")
 _MOST_YAML: Final = 8_000
 _MOST_BRACKETS: Final = 50
 
