@@ -39,7 +39,7 @@ toolbox: setup  ## put CDD's executables into TOOLBOX_DIR, for AMP_TOOLBOX
 test: setup  ## run all tests; of jail runs and kill points those of the day
 	@$(BIN)/python -m compileall -q src cdd/src
 	@scripts/test-programs
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	@HAFT_DAILY=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-more: setup  ## run every step, every size, and many times over what uses chance (long)
 	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto --dist worksteal -q tests

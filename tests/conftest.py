@@ -39,12 +39,18 @@ def pytest_report_header():
 
 
 def pytest_collection_modifyitems(config, items):
-    """What takes longest begins first, so that others run beside it. With HAFT_FEWER, where tests run a second time as
-    another user, today's of them are kept, each with some of its parameters."""
+    """What takes longest begins first, so that others run beside it. With HAFT_DAILY, half of many jail runs are kept.
+    With HAFT_FEWER, where tests run a second time as another user, today's of them are kept, each with some of its
+    parameters."""
     if sampling.IS_AGAIN:
         kept = {id(item) for group in _by_test(items) for item in _again(group)}
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
         items[:] = [item for item in items if id(item) in kept]
+    elif sampling.IS_DAILY:
+        left_out = [item for group in _by_test(items) if _is_jailed(group) for item in _not_today(group)]
+        config.hook.pytest_deselected(items=left_out)
+        ids = {*map(id, left_out)}
+        items[:] = [item for item in items if id(item) not in ids]
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
 
 
@@ -63,6 +69,20 @@ def _by_test(items):
     for item in items:
         groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
     return groups.values()
+
+
+JAILS = {"sandbox", "changes"}
+FEWEST_DRAWN = 4
+"""Of so many parameters and more, half are drawn."""
+
+
+def _is_jailed(items):
+    return len(items) >= FEWEST_DRAWN and items[0].path.parent.name in JAILS
+
+
+def _not_today(items):
+    kept = sampling.some(items, -(-len(items) // 2), items[0].nodeid.partition("[")[0])
+    return [item for item in items if item not in kept]
 
 
 def _again(items):

@@ -336,7 +336,7 @@ def both():
             shutil.rmtree(base, ignore_errors=True)
 
 
-@pytest.mark.parametrize("name", sampling.some([*ODD], 30, "odd templates"))
+@pytest.mark.parametrize("name", sampling.some([*ODD], 60, "odd templates"))
 def test_a_fork_answers_as_a_fresh_process_does(both, name):
     async def compare():
         for number, x in enumerate(("first", "second", "third")):
