@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from benchmarks.changes import PLACE, timed, yes
+from benchmarks.growth_idle import LEAST_SECONDS, idle_seconds
+from benchmarks.growth_sessions import FEW, MANY, MOST, session_call_seconds
 from benchmarks.measure import shown
 from haft import ToolService, tool
 from haft.audit.chain import Chain
@@ -30,7 +31,6 @@ CHANGE_SETS = (1_000, 100_000)
 RUNS = (10_000, 1_000_000)
 TOOLS = 3_000
 GROUP = 2_000
-IDLE_SECONDS = 10.0
 COMMANDS = {"log": ["log"], "doctor": ["doctor"], "store show": ["store", "show"], "audit list": ["audit", "list"]}
 
 
@@ -181,33 +181,28 @@ async def log(scale: float) -> list[Growth]:
         ]
 
 
-# Many tools.
-
-
-async def rested(tools: int) -> float:
-    """Processor time of an idle service that has so many templates, in seconds."""
-    with tempfile.TemporaryDirectory(dir=PLACE) as base:
-        example = os.path.join(os.path.dirname(__file__), "..", "examples", "json-reader")
-        for number in range(tools):
-            folder = os.path.join(base, "workspace", "templates", f"reader{number}")
-            os.makedirs(folder)
-            shutil.copy(os.path.join(example, "tool.py"), folder)
-        async with opened(base, **{"templates.paths": ["templates"]}) as service:
-            assert len(service.tools()) >= tools
-            await asyncio.sleep(2)
-            before = sum(os.times()[:4])
-            await asyncio.sleep(IDLE_SECONDS)
-            return sum(os.times()[:4]) - before
+# Many tools, and a session in a workspace of many files.
 
 
 async def idle(scale: float) -> list[Growth]:
     many = int(TOOLS * scale)
-    none, some = await rested(0), await rested(many)
-    floor = 0.02  # The system counts in hundredths of a second.
-    return [Growth(f"{IDLE_SECONDS:g} s of rest with {many:_} tools", max(none, floor), max(some, floor), "none", 2)]
+    none, some = [max(await asyncio.to_thread(idle_seconds, tools), LEAST_SECONDS) for tools in (0, many)]
+    return [Growth(f"a minute of rest with {many:_} tools", none, some, "with none", 2)]
 
 
-PARTS: dict[str, Callable[[float], object]] = {"undo": undo, "conflict": conflict, "log": log, "idle": idle}
+async def session(scale: float) -> list[Growth]:
+    many = int(MANY * scale)
+    small, large = await asyncio.to_thread(session_call_seconds, many=many)
+    return [Growth(f"a writing session call beside {many:_} files", small, large, f"beside {FEW}", MOST)]
+
+
+PARTS: dict[str, Callable[[float], object]] = {
+    "undo": undo,
+    "conflict": conflict,
+    "log": log,
+    "idle": idle,
+    "session": session,
+}
 
 
 def lines(names: list[str], scale: float) -> Iterator[Growth]:
