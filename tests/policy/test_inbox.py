@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from haft.contracts import BadUsage, HostId, RunId, ThreadId, UnknownRequest, new_run_id
-from haft.policy.approval import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
+from haft.policy import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
 from haft.storage import StateHome, open_stores
 
 

@@ -10,8 +10,6 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from haft.builtin.blocking import in_thread
 from haft.builtin.definition import PATH, Builtin
-from haft.builtin.differences import short_diff
-from haft.builtin.mismatch import why_not_found
 from haft.builtin.writing import UNCHANGED, WHY_NO_MARK, declared, refuse_mark, require_size
 from haft.contracts import MARK, Answer, InvalidArguments, LimitExceeded, ToolContext, ToolFailed
 from haft.files import digest_of, shown
@@ -114,6 +112,8 @@ def _problem(old: str, new: str) -> str | None:
 
 
 def _edit(path: str, edits: list[_Edit], context: ToolContext) -> Answer:
+    from haft.builtin.differences import short_diff
+
     workspace = context.workspace
     # Taken before the content is read: whatever happens to the file after this is a conflict.
     identity = workspace.identity(path)
@@ -140,6 +140,8 @@ def _edit(path: str, edits: list[_Edit], context: ToolContext) -> Answer:
 def _apply(path: str, content: bytes, edit: _Edit) -> tuple[bytes, int]:
     first = content.find(edit.old)
     if first < 0:
+        from haft.builtin.mismatch import why_not_found
+
         raise ToolFailed(
             f"{edit.label}old_string was not found in `{shown(path)}`; nothing was changed",
             hint=WHY_NO_MARK if MARK.encode() in edit.old else why_not_found(content, edit.old),

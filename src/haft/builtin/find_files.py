@@ -11,8 +11,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from haft.builtin.definition import PATH, Builtin
-from haft.builtin.globs import matcher
-from haft.builtin.ripgrep import Listener, aim
 from haft.contracts import Answer, Effects, InvalidArguments, ToolContext
 from haft.files import shown
 
@@ -38,6 +36,9 @@ class FindFiles(Builtin):
     hosting = "per-call"
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        from haft.builtin.globs import matcher
+        from haft.builtin.ripgrep import Listener, aim
+
         pattern: str = arguments["pattern"]
         path: str = arguments.get("path", ".")
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -44,8 +45,6 @@ def find_ripgrep() -> str:
 
 def _directories() -> Iterator[str]:
     yield os.path.dirname(sys.executable)
-    import sysconfig
-
     yield sysconfig.get_path("scripts")
     # Relative entries would find whatever program a workspace calls `rg`.
     yield from (entry for entry in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(entry))

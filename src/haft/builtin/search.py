@@ -9,7 +9,6 @@ import os
 from typing import Any, ClassVar
 
 from haft.builtin.definition import PATH, Builtin
-from haft.builtin.ripgrep import Listener, aim
 from haft.contracts import Answer, Effects, InvalidArguments, ToolContext
 from haft.files import shown
 
@@ -39,6 +38,8 @@ class Search(Builtin):
     hosting = "per-call"
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        from haft.builtin.ripgrep import Listener, aim
+
         pattern: str = arguments["pattern"]
         path: str = arguments.get("path", ".")
         glob: str | None = arguments.get("glob")

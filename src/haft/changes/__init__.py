@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from haft.changes.committing.images import Side
     from haft.changes.committing.looking import Stopped
     from haft.changes.committing.manifest import Altered, Manifest
-    from haft.changes.coverage import Coverage, Transaction, place_of_layers
+    from haft.changes.coverage import Coverage, Transaction
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
     from haft.changes.engines.scope import Scope
@@ -42,7 +42,7 @@ __getattr__ = face(
         "committing.images": "Side",
         "committing.looking": "Stopped",
         "committing.manifest": "Altered Manifest",
-        "coverage": "Coverage Transaction place_of_layers",
+        "coverage": "Coverage Transaction",
         "diff.difference": "FileDifference difference differences",
         "diff.diffstat": "stat_lines",
         "engines.scope": "Scope",

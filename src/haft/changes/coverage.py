@@ -118,13 +118,6 @@ class Transaction(Protocol):
         ...
 
 
-def place_of_layers(transactions: Transactions, setting: Setting) -> str | None:
-    """Where the layers of calls lie, if there may be any."""
-    if sys.platform != "linux" or setting in ("snapshot", "off"):
-        return None
-    return transactions.live
-
-
 class Coverage:
     """The choice of an engine for the calls of one host."""
 
@@ -140,6 +133,12 @@ class Coverage:
         """Those of processes that work above a layer."""
         self._left: dict[Session, Left] = {}
         """The workspace as the last call of each process left it that outlives its calls."""
+
+    def place_of_layers(self) -> str | None:
+        """Where the layers of calls lie, if there may be any."""
+        if sys.platform != "linux" or self._setting in ("snapshot", "off"):
+            return None
+        return self.transactions.live
 
     async def can_try(self, spec: ToolSpec) -> str | None:
         """Why a call of this tool cannot be tried, if it cannot."""

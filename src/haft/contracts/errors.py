@@ -36,7 +36,6 @@ sentence; callers pass facts. `Failure` is the same as a plain value, for outcom
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -341,6 +340,8 @@ EXIT_CODES: Final[dict[str, int]] = {
 
 def near_miss(word: str, known: Iterable[str]) -> str | None:
     """The known word most like `word`, if one is like it at all."""
+    import difflib
+
     lowered = {name.lower(): name for name in known}
     found = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
     return lowered[found[0]] if found else None

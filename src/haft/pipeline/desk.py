@@ -13,8 +13,9 @@ import contextlib
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from haft import policy
 from haft.contracts import (
     ApprovalAnswer,
     ApprovalRequest,
@@ -32,8 +33,10 @@ from haft.pipeline import nesting
 from haft.pipeline.foreign import Foreign
 from haft.pipeline.masking import as_shown
 from haft.pipeline.run import Run
-from haft.policy import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
 from haft.values import dataclass, replace
+
+if TYPE_CHECKING:
+    from haft.policy import Answered, Inbox, Waiting
 
 T = TypeVar("T")
 Tell = Callable[[Call, Principal, str | None, ApprovalAnswer], None]
@@ -149,8 +152,8 @@ class Desk:
         now = time.time()
         lasts = max(self._wait_seconds, LEAST_SECONDS) if self._approver is not None else self._wait_seconds
         shown = shown_of(request)
-        waiting = Waiting(
-            id=request.id or new_request_id(),
+        waiting = policy.Waiting(
+            id=request.id or policy.new_request_id(),
             run=call.run,
             host=self._host,
             workspace=self._workspace,
@@ -172,7 +175,7 @@ class Desk:
 
     async def _first_answer(self, waiting: Waiting, asking: _Asking, questions: Questions, lasts: float) -> Given:
         expires_at = waiting.expires_at
-        seen = digest_of(waiting.shown)
+        seen = policy.digest_of(waiting.shown)
         while True:
             given = await asking.wait(LOOK_SECONDS)
             if given is not None and await questions.use(lambda inbox: inbox.end(waiting.id)):
@@ -193,7 +196,7 @@ class Desk:
         decision = call.decision
         # A yes to building is none to the call.
         build = {} if request is None or request.build is None else {"build": request.pin}
-        return fingerprint_of(
+        return policy.fingerprint_of(
             {
                 **build,
                 "workspace": self._workspace,
@@ -364,7 +367,7 @@ def request_of(
         pin=decision.pin,
         chain=tuple(each.id for each in chain),
         chain_tools=tuple(each.call.name for each in chain),
-        id=new_request_id(),
+        id=policy.new_request_id(),
     )
 
 

@@ -39,9 +39,9 @@ turns these into outcomes too: every run ends in exactly one terminal status.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
 
 from haft.audit import Trail
-from haft.changes import Coverage
 from haft.contracts import (
     ApprovalAnswer,
     Approver,
@@ -86,6 +86,9 @@ from haft.sandbox import Sandbox
 from haft.schedule import Admission
 from haft.values import dataclass
 
+if TYPE_CHECKING:
+    from haft.changes import Coverage
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -94,7 +97,7 @@ class Parts:
     host: HostId
     workspace: Workspace
     sandbox: Sandbox
-    coverage: Coverage
+    coverage: Callable[[], Coverage]
     limits: Limits
     tool_seconds: Mapping[str, float]
     """Deadlines of single tools, from the configuration."""

@@ -14,10 +14,11 @@ import shlex
 from collections.abc import Callable
 from typing import Final
 
-from haft.contracts import HaftError, LimitExceeded, Limits, Walled, Walls
+from haft.contracts import HaftError, LimitExceeded, Limits, Walled, Walls, without_progress
 from haft.files import first_line
 from haft.lazy import regex
 from haft.sandbox.credentials import holds_private_keys, looked_for
+from haft.sandbox.granting import OWN_TO_EACH
 from haft.sandbox.network_signs import CURL_UNRESOLVED, NO_NETWORK, missed_network, sign_in
 from haft.sandbox.protected import protected_names
 from haft.sandbox.site import SYSTEM
@@ -43,7 +44,6 @@ SYSTEM_PLACES: Final = (*SYSTEM, "/var")
 CURL_FAILED: Final = "curl exited 6, which means that it could not resolve a host"
 ON_ENTRY: Final = " on the plugin's entry in `plugins`: its process outlives its calls"
 NO_KEYS: Final = "private keys lie there, and haft helps no tool to those"
-OWN_TO_EACH: Final = ("/dev", "/proc", "/sys")
 NEVER: Final = "`sandbox.network` is `never`, and nothing opens it"
 MOST_LINES: Final = 400
 MOST_CANDIDATES: Final = 20
@@ -117,8 +117,6 @@ def _how_to_show(path: str, walls: Walls) -> str:
 
 def _last(output: str) -> list[str]:
     """The last lines of what was said, each of a bearable length."""
-    from haft.contracts import without_progress  # Most calls need none of it.
-
     return [
         without_progress(line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE // 2] + line[-LONGEST_LINE // 2 :])
         for line in output.splitlines()[-MOST_LINES:]

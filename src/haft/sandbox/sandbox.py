@@ -50,7 +50,6 @@ from haft.files import activated_in, state_of
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter, replaced
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
-from haft.sandbox.evidence import NEVER, Ground, judge, looked_for_credentials, swallowed, waited_for_network
 from haft.sandbox.granting import Granting
 from haft.sandbox.identities import Identity, identities, identity
 from haft.sandbox.network_signs import CURL_UNRESOLVED
@@ -61,6 +60,7 @@ from haft.sandbox.toolchains import is_below
 from haft.values import replace
 
 if TYPE_CHECKING:
+    from haft.sandbox.evidence import Ground
     from haft.sandbox.layer_witness import LayerWitness
     from haft.sandbox.nursery import Nursery
 
@@ -602,6 +602,8 @@ class Sandbox:
     def explain(self, call: Call, output: str, walls: Walls, exit_code: int | None) -> HaftError | None:
         """Why a call failed, where a wall or a limit was in its way."""
         assert call.tool is not None
+        from haft.sandbox.evidence import judge
+
         if exit_code == CURL_UNRESOLVED:
             from haft.files import texts_of
 
@@ -610,6 +612,8 @@ class Sandbox:
         return judge(output, walls, self._limits, self._ground(), exit_code)
 
     def _ground(self) -> Ground:
+        from haft.sandbox.evidence import Ground
+
         site = self.site
         shown = tuple(target for _source, target in site.show)
         return Ground(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""), site.is_in_view)
@@ -619,6 +623,7 @@ class Sandbox:
         if walls.unasked:
             return  # What only reads prints the words of others.
         from haft.files import missed_by, note
+        from haft.sandbox.evidence import looked_for_credentials, swallowed
 
         if not failed and (found := swallowed(output, walls)) is not None:
             yield f"{found.message}; {found.hint}"
@@ -647,6 +652,8 @@ class Sandbox:
 
     def without_network(self, output: str, walls: Walls) -> str | None:
         """What to add to the hint of a call that ran out of time, where it may have waited for an answer."""
+        from haft.sandbox.evidence import NEVER, waited_for_network
+
         if "namespaces" not in walls.layers or walls.network or not waited_for_network(output):
             return None
         return f"it has no network, and may have waited for it: {NEVER if walls.never_network else '`--network`'}"

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.contracts import PROCESS_LIMITS, Command, Limits, Walls
-from haft.sandbox.evidence import OWN_TO_EACH
-from haft.sandbox.granting import OWN_CODE
+from haft.sandbox.granting import OWN_CODE, OWN_TO_EACH
 from haft.sandbox.identities import identity
 from haft.sandbox.protected import protected_names
 from haft.sandbox.site import Site

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from haft import policy
 from haft.contracts import Call, Conflict, HostId
-from haft.policy import ENVIRONMENT, Inbox, Memory, Pin, Pins, Rule, pin_of
+from haft.policy import ENVIRONMENT, Memory, Pin, Pins, Rule, pin_of
 from haft.storage import Connection, Lease, Stores
+
+if TYPE_CHECKING:
+    from haft.policy import Inbox
 
 T = TypeVar("T")
 
@@ -33,7 +37,7 @@ class Answers:
 
     async def use(self, work: Callable[[Inbox], T]) -> T:
         """Do something with the inbox, in a thread."""
-        return await self._written(lambda connection: work(Inbox(connection)))
+        return await self._written(lambda connection: work(policy.Inbox(connection)))
 
     def is_alive(self, host: HostId) -> bool:
         return self._leases.is_alive(host)

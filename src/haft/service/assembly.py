@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from haft.audit import Redactor, Trail, secret_values
-from haft.changes import Coverage, Transactions, place_of_layers
 from haft.config import Config, check_workspace, kept_secret, load_config, working_directory
 from haft.contracts import (
     Approver,
@@ -37,11 +35,14 @@ from haft.runs import History, Journal, KeptOutput, Scribe, journal_paths
 from haft.sandbox import Sandbox, safe_path
 from haft.service.acting import from_text, this_user
 from haft.service.answers import Answers
-from haft.service.changes import transactions_of
-from haft.service.housekeeping import Housekeeping, bounds_of
 from haft.service.recovering import recover_into
+from haft.service.tracking import Tracking
 from haft.storage import StateHome, default_home, open_stores
 from haft.toolsets import Discovery, KeepingUp, Sessions, ToolLike, fill_catalogue
+from haft.values import replace
+
+if TYPE_CHECKING:
+    from haft.changes import Transactions
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ class Host:
         self.workspace = check_workspace(os.fspath(workspace), self.home.path)
         self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
         enablement = self.config.enablement
-        sessions = Sessions(lambda: self.sandbox, lambda: self.coverage, lambda: self.trail)
+        sessions = Sessions(lambda: self.sandbox, lambda: self.tracking.coverage(), lambda: self.trail)
         but = () if installed else ("python",)
         self.discovery = Discovery(self.workspace, self.home, os.environ, sessions, but=but)
         self.discovery.configure(self.config)
@@ -83,7 +84,7 @@ class Host:
         self.principal = this_user().acting(who or None, thread)
         self._is_named = bool(self.principal.thread)
         if not self._is_named:
-            self.principal = dataclasses.replace(self.principal, thread=new_thread_id())
+            self.principal = replace(self.principal, thread=new_thread_id())
         self._approver = approver
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
         self._unrecorded = {*declared, *secret_values(os.environ), *kept_secret(self.config)}
@@ -126,16 +127,9 @@ class Host:
         ending.push_async_callback(asyncio.to_thread, scribe.close)
         self.root = root = Root(self.workspace, masked=secrets_of_root())
         limits = self.config.limits
-        transactions = transactions_of(
-            home,
-            root.root,
-            lease.host,
-            limits,
-            lease=lease,
-            synced=self.config.durability == "full",
-            closed=self.discovery.closed_to_calls,
-        )
-        ending.push_async_callback(asyncio.to_thread, transactions.close)
+        tracking = Tracking(home, root.root, lease, self.config, self.discovery.closed_to_calls, lambda: self.sandbox)
+        self.tracking = tracking
+        ending.push_async_callback(asyncio.to_thread, tracking.close)
         sandbox = Sandbox(
             self.workspace,
             home.path,
@@ -144,7 +138,7 @@ class Host:
             limits,
             self.config.sandbox_mode,
             Grants(network=self.config.sandbox_network),
-            functools.partial(place_of_layers, transactions, self.config.changes_engine),
+            tracking.place_of_layers,
             never_network=self.config.never_network is not None,
             keeps_scratch=self.config.keeps_scratch,
             on_unfit=functools.partial(_note_cold, home.path),
@@ -152,11 +146,9 @@ class Host:
         if sandbox.scratch is not None and not self._is_named:  # Nobody can come back to it.
             ending.push_async_callback(asyncio.to_thread, sandbox.scratch.forget, self.principal.thread or "")
         ending.callback(sandbox.close)
-        ending.callback(Housekeeping(home, bounds_of(self.config, os.environ), transactions, sandbox.scratch).stop)
-        coverage = Coverage(transactions, self.config.changes_engine, self.config.store_bytes, sandbox)
-        self.coverage = coverage
-        self.transactions = transactions
+        ending.callback(tracking.stop)
         self.sandbox = sandbox
+        tracking.sweep_scratch()
         answers = Answers(stores, root.root, lease)
         ending.callback(answers.close)
         self.judge = self._make_judge(answers, root)
@@ -165,7 +157,7 @@ class Host:
             host=lease.host,
             workspace=root,
             sandbox=sandbox,
-            coverage=coverage,
+            coverage=tracking.coverage,
             limits=limits,
             tool_seconds=self.config.tool_seconds,
             seconds_are_set=self.config.is_set("limits.max_seconds"),
@@ -241,7 +233,7 @@ class Host:
     def changes(self) -> Transactions:
         """The change sets, of a service that is open."""
         self.running()
-        return self.transactions
+        return self.tracking.coverage().transactions
 
     def history(self) -> History:
         """The runs there are, for the thread of the event loop. It is there when the service is closed, too."""

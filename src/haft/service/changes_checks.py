@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 import tempfile
 import time
@@ -22,7 +21,6 @@ from haft.changes import (
     filesystem,
     in_words,
     mounts_inside,
-    place_of_layers,
     remove,
     workspace_key,
 )
@@ -145,7 +143,7 @@ async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[s
         config.limits,
         mode,
         NO_GRANTS,
-        functools.partial(place_of_layers, transactions, "auto"),
+        lambda: coverage.place_of_layers(),
     )
     try:
         coverage = Coverage(transactions, "auto", config.store_bytes, sandbox)

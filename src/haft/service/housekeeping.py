@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from haft.changes import Bounds, Transactions, is_due
 from haft.config import Config, load_config
 from haft.contracts import HaftError
-from haft.sandbox import ThreadScratch, sweep
 from haft.storage import StateHome
 
 if TYPE_CHECKING:
@@ -37,17 +36,13 @@ def bounds_of(config: Config, env: Mapping[str, str]) -> Bounds:
 class Housekeeping:
     """Sees to the store now and then, in the thread that does what nobody waits for."""
 
-    def __init__(
-        self, home: StateHome, bounds: Bounds, transactions: Transactions, scratch: ThreadScratch | None = None
-    ) -> None:
+    def __init__(self, home: StateHome, bounds: Bounds, transactions: Transactions) -> None:
         self._home = home
         self._bounds = bounds
         self._transactions = transactions
         self._commits = 0
         self._end: float | None = None
         transactions.committed = self._committed
-        if scratch is not None and scratch.is_sweep_due():
-            transactions.later(lambda: sweep(scratch.root))
 
     def stop(self) -> None:
         """The host ends: so does what is under way here, soon."""

@@ -175,7 +175,7 @@ async def replayed(service: ToolService, rules: Sequence[Rule] | None, limit: in
         others = [rule for rule in service.config.rules if rule.origin != "user"]
         before, after = service._host.judge, service._host.judge_with([*others, *rules])
     return replay(
-        service._host.history().each(Filter(workspace=service._host.transactions.workspace, limit=limit)),
+        service._host.history().each(Filter(workspace=service._host.root.root, limit=limit)),
         {listing.spec.name: listing.spec for listing in service.tools(all=True)},
         after,
         before,

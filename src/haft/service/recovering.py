@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from haft.audit import Trail
 from haft.runs import recover
-from haft.service.changes import recover_changes
 from haft.storage import Lease, StateHome
 
 
@@ -23,4 +22,6 @@ def recover_into(home: StateHome, lease: Lease | None, trail: Callable[[], Trail
 
 def _recover_changes(home: StateHome, lease: Lease) -> None:
     """Loaded where a host was killed: who only reads runs needs nothing of changes otherwise."""
+    from haft.service.changes import recover_changes
+
     recover_changes(home, lease)

@@ -405,4 +405,4 @@ class ToolService:
 
     @property
     def _transactions(self) -> Transactions:
-        return self._host.transactions
+        return self._host.changes()

@@ -70,7 +70,7 @@ def _written(pattern: Any) -> str:
 async def suggested(service: ToolService, *, since: float | None, limit: int) -> Suggested:
     """From the past calls of a service's workspace. Those that a person rejected all count, however old."""
     namespaces = (await service._host.sandbox.ready()).namespaces
-    workspace = service._host.transactions.workspace
+    workspace = service._host.root.root
     specs: dict[str, ToolSpec] = {listing.spec.name: listing.spec for listing in service.tools(all=True)}
     runs = service.runs(workspace=workspace, since=since, limit=limit)
     rejected = service.runs(workspace=workspace, status="rejected-by-user", limit=MOST_REJECTED)

@@ -13,8 +13,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Final, cast
 
+from haft import changes
 from haft.audit import Trail
-from haft.changes import Coverage, Stopped, listed
 from haft.contracts import (
     NO_GRANTS,
     Command,
@@ -29,7 +29,7 @@ from haft.sandbox import Sandbox
 from haft.sources import Owned
 
 if TYPE_CHECKING:
-    from haft.changes import WrittenBetween
+    from haft.changes import Coverage, WrittenBetween
 
 PATIENCE_SECONDS: Final = 10.0
 """How long the end waits for whoever else has the workspace."""
@@ -88,9 +88,9 @@ class Sessions:
             )
             if not paths:
                 return
-            _log.warning("after %s, the last call of a plugin's process, changed: %s", run, listed(paths))
+            _log.warning("after %s, the last call of a plugin's process, changed: %s", run, changes.listed(paths))
             self._trail().tell_between(run, paths)
-        except (Stopped, HaftError, OSError) as error:
+        except (changes.Stopped, HaftError, OSError) as error:
             _log.warning("what changed after the last call of a plugin's process is not known: %r", error)
 
 

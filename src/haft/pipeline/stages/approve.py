@@ -11,6 +11,7 @@ import functools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_args
 
+from haft import policy
 from haft.contracts import (
     Action,
     ApprovalAnswer,
@@ -34,7 +35,6 @@ from haft.pipeline.masking import as_meant
 from haft.pipeline.run import Run
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
-from haft.policy import with_variables
 from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
 from haft.values import replace
 
@@ -172,7 +172,7 @@ class Approve:
         if answer.scope != "once":
             if not 0 <= answer.allow < len(offered):
                 return f"{said}, this once: nothing like it can be allowed beforehand"
-            kept = with_variables(offered[answer.allow], grants_from(answer.grants).env)
+            kept = policy.with_variables(offered[answer.allow], grants_from(answer.grants).env)
             rule, label = kept.rule, kept.label
         try:
             await self._agree(

@@ -10,9 +10,8 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from haft.changes import Coverage
 from haft.contracts import (
     NO_GRANTS,
     Action,
@@ -35,6 +34,9 @@ from haft.policy import Question, prepare_analysis
 from haft.sandbox import Abilities, Sandbox
 from haft.values import replace
 
+if TYPE_CHECKING:
+    from haft.changes import Coverage
+
 DELEGATE_SECONDS: Final = 10.0
 MOST_SAID: Final = 4_000
 _STRICTER: Final[tuple[Action, ...]] = ("allow", "try", "ask", "reject")
@@ -47,7 +49,7 @@ class Decide:
         self,
         decide: Callable[[Question], Decision],
         sandbox: Sandbox,
-        coverage: Coverage,
+        coverage: Callable[[], Coverage],
     ) -> None:
         self._decide = decide
         self._sandbox = sandbox
@@ -144,7 +146,7 @@ class Decide:
         if above is not None:
             why_not: str | None = f"its changes are part of those of {above.id}, which calls it: try that one"
         else:
-            why_not = await self._coverage.can_try(spec)
+            why_not = await self._coverage().can_try(spec)
         if why_not is None:
             # A person is asked afterwards, and programs that nobody has agreed to have run then.
             is_open = decision.environment is not None or grants != NO_GRANTS

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from haft.changes import Coverage, to_the_end
+from haft.changes import to_the_end
 from haft.contracts import (
     BadUsage,
     ChangesState,
@@ -23,6 +25,9 @@ from haft.pipeline.run import Run
 from haft.pipeline.stages.transact import named
 from haft.values import replace
 
+if TYPE_CHECKING:
+    from haft.changes import Coverage
+
 
 class Settle:
     """After the trial."""
@@ -30,7 +35,7 @@ class Settle:
     def __init__(
         self,
         desk: Desk,
-        coverage: Coverage,
+        coverage: Callable[[], Coverage],
     ) -> None:
         self._desk = desk
         self._coverage = coverage
@@ -48,9 +53,9 @@ class Settle:
             given = await self._ask(run, outcome)
         except asyncio.CancelledError:
             with contextlib.suppress(BadUsage):  # Someone else settled it meanwhile.
-                run.changes = await to_the_end(lambda: self._coverage.drop(run.id))
+                run.changes = await to_the_end(lambda: self._coverage().drop(run.id))
             raise
-        became = self._coverage.state(run.id)
+        became = self._coverage().state(run.id)
         if became != "held":
             return self._settled_elsewhere(run, outcome, became)
         answer = given.answer
@@ -58,13 +63,13 @@ class Settle:
             return self._expired(run, outcome, answer.message or "nobody answered")
         if answer.approved is not True:
             reason = answer.message or "a person said no"
-            changes = await to_the_end(lambda: self._coverage.drop(run.id))
+            changes = await to_the_end(lambda: self._coverage().drop(run.id))
             run.changes = changes
             decision = replace(run.decision, action="reject", layer="approval", by="person", reason=reason)
             failure = Rejected(f"`{run.call.name}` was tried, and its changes were thrown away: {reason}").failure()
             return revised(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
         run.turn("in-progress")
-        settled = await to_the_end(lambda: self._coverage.apply(run.id, outcome.walls.writable))
+        settled = await to_the_end(lambda: self._coverage().apply(run.id, outcome.walls.writable))
         run.changes = settled.changes
         reason = answer.message or "the approver said yes, having seen the changes"
         decision = replace(run.decision, action="allow", layer="approval", by="person", reason=reason)
@@ -98,7 +103,7 @@ class Settle:
         return revised(outcome, status="rejected-by-user", error=failure, decision=decision)
 
     async def _ask(self, run: Run, outcome: Outcome) -> Given:
-        diff = await asyncio.to_thread(self._coverage.diff_text, run.id)
+        diff = await asyncio.to_thread(self._coverage().diff_text, run.id)
         reason = f"it was tried: this is what it changed ({run.decision.reason})"
         request = request_of(run, outcome.walls, reason, diff=diff, output=outcome.output)
         run.turn("blocked-on-user", told_of(request))

@@ -12,16 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from haft import changes as changing
-from haft.changes import (
-    Coverage,
-    Fate,
-    Owner,
-    Settled,
-    Stopped,
-    Transaction,
-    sharing,
-    to_the_end,
-)
+from haft.changes import to_the_end
 from haft.contracts import (
     NO_CHANGES,
     Changes,
@@ -42,7 +33,7 @@ from haft.sandbox import Sandbox
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.changes import Scope
+    from haft.changes import Coverage, Fate, Owner, Scope, Settled, Transaction
 
 REMOTE = Changes(complete=False, reason="it runs elsewhere: what it changes is not tracked")
 OUTSIDE = "a command of it ran outside of the layer that was to take in its changes"
@@ -52,7 +43,9 @@ _STOPPED = ("timed-out", "limit-exceeded")
 class Transact:
     """Under a place of the queue, around the walls."""
 
-    def __init__(self, coverage: Coverage, workspace: Workspace, sandbox: Sandbox, confinements: Confinements) -> None:
+    def __init__(
+        self, coverage: Callable[[], Coverage], workspace: Workspace, sandbox: Sandbox, confinements: Confinements
+    ) -> None:
         self._sandbox = sandbox
         self._confinements = confinements
         self._coverage = coverage
@@ -89,7 +82,7 @@ class Transact:
         scope = None if caller.transaction is None else caller.transaction.scope
         if scope is not None and not await scope.is_shown():
             scope = None
-        with sharing(lock):
+        with changing.sharing(lock):
             if caller.transaction is None or caller.transaction.lock is None:
                 await self._pause(caller, run)
                 return await self._carried(run, proceed, scope)
@@ -136,7 +129,7 @@ class Transact:
         if not run.made:
             return
         owner = _owner(run)
-        back, why_not = await to_the_end(lambda: self._coverage.take_back(owner, run.made))
+        back, why_not = await to_the_end(lambda: self._coverage().take_back(owner, run.made))
         if back:
             run.add_note(f"it was cancelled: what {', '.join(back)} changed was taken back")
         if why_not is not None:
@@ -159,7 +152,7 @@ class Transact:
         def tell(message: str) -> None:
             run.note("progress", {"message": message, "fraction": None})
 
-        transaction = await self._coverage.begin(
+        transaction = await self._coverage().begin(
             spec, owner, self._workspace, tell, lambda: _session(run), scope, _started(run)
         )
         if isinstance(transaction, Changes):
@@ -187,7 +180,7 @@ class Transact:
         if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, changing.ChangesTool):
             return await proceed(run)
         run.workspace = self._workspace.seen_at(scope.path)
-        async with self._coverage.reading(run.id, scope) as layer:
+        async with self._coverage().reading(run.id, scope) as layer:
             run.revise(layer=layer if layer.lowers else None)
             return await proceed(run)
 
@@ -247,7 +240,7 @@ class Transact:
                 return finish()
             try:
                 return await to_the_end(finish, lambda: stop.append(True))
-            except Stopped:
+            except changing.Stopped:
                 run.changes = Changes(reason="cancelled before its changes were taken in", state="discarded")
                 raise asyncio.CancelledError from None
 
@@ -284,7 +277,7 @@ class Transact:
 
 def _owner(run: Run) -> Owner:
     call = run.call
-    return Owner(call.run, call.who, call.thread, call.parent)
+    return changing.Owner(call.run, call.who, call.thread, call.parent)
 
 
 def _session(run: Run) -> Session | None:

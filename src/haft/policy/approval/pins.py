@@ -8,7 +8,6 @@ be told. The text of small ones is kept, to show what changed.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
@@ -140,6 +139,8 @@ def _file_compared(path: str, was: dict[str, Any] | None, now: dict[str, Any] | 
 
 
 def _compared(name: str, before: str, after: str) -> list[str]:
+    import difflib
+
     return list(
         difflib.unified_diff(
             before.split("\n"), after.split("\n"), f"{name} as agreed to", f"{name} as it is now", lineterm=""

@@ -25,7 +25,7 @@ class HostApprovals:
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
         """The calls that wait for a person, in this workspace or in all; any process can answer them."""
         with contextlib.closing(InboxFacade(self._host.home)) as inbox:
-            return inbox.waiting(None if all else self._host.transactions.workspace)
+            return inbox.waiting(None if all else self._host.root.root)
 
     async def waiting(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
         """The same, while the event loop goes on."""

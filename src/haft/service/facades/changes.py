@@ -108,7 +108,7 @@ class HostChanges:
     def _here(self, rows: list[Row]) -> list[Row]:
         """Only change sets of this workspace can be moved from here."""
         for row in rows:
-            if row.workspace != self._host.transactions.workspace:
+            if row.workspace != self._host.root.root:
                 raise BadUsage(f"{row.run} changed {row.workspace}, which is not the workspace of this service")
         return rows
 
@@ -123,7 +123,7 @@ class HostChanges:
                 arguments=arguments,
                 principal=principal,
                 parent=None if caller is None else caller.id,
-                tool=ChangesTool(verb, self._host.transactions, by_person=principal.kind == "person"),
+                tool=ChangesTool(verb, self._host.changes(), by_person=principal.kind == "person"),
                 decision=BY_NAME,
                 secrets=self._host.known(),
             )

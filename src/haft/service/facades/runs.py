@@ -69,7 +69,7 @@ class HostRuns:
     def _up_to_date(self, runs: list[RunRecord]) -> list[RunRecord]:
         if self._host.pipeline is None:
             return runs
-        return [brought_up_to_date(self._host.transactions.ledger, run) for run in runs]
+        return [brought_up_to_date(self._host.changes().ledger, run) for run in runs]
 
 
 def _filter(wanted: dict[str, Any]) -> Filter:

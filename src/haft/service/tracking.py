@@ -1,0 +1,85 @@
+"""How the changes of a host's calls are tracked. It is put together when the first call needs it: calls that only read
+load none of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from haft.config import Config
+from haft.sandbox import Sandbox, sweep
+from haft.storage import Lease, StateHome
+
+if TYPE_CHECKING:
+    from haft.changes import Coverage
+    from haft.service.housekeeping import Housekeeping
+
+
+class Tracking:
+    """The change sets of one host's workspace, and which engine makes them."""
+
+    def __init__(
+        self,
+        home: StateHome,
+        workspace: str,
+        lease: Lease,
+        config: Config,
+        closed: Callable[[], Iterable[str]],
+        sandbox: Callable[[], Sandbox],
+    ) -> None:
+        """What is `closed` is protected besides; `sandbox` mounts the layers."""
+        self._home = home
+        self._workspace = workspace
+        self._lease = lease
+        self._config = config
+        self._closed = closed
+        self._sandbox = sandbox
+        self._making = threading.Lock()
+        self._made: tuple[Coverage, Housekeeping] | None = None
+
+    def coverage(self) -> Coverage:
+        """The choice of an engine for each call."""
+        with self._making:
+            if self._made is None:
+                self._made = self._make()
+            return self._made[0]
+
+    def _make(self) -> tuple[Coverage, Housekeeping]:
+        from haft.changes import Coverage
+        from haft.service.changes import transactions_of
+        from haft.service.housekeeping import Housekeeping, bounds_of
+
+        home, config = self._home, self._config
+        transactions = transactions_of(
+            home,
+            self._workspace,
+            self._lease.host,
+            config.limits,
+            lease=self._lease,
+            synced=config.durability == "full",
+            closed=self._closed,
+        )
+        housekeeping = Housekeeping(home, bounds_of(config, os.environ), transactions)
+        return Coverage(transactions, config.changes_engine, config.store_bytes, self._sandbox()), housekeeping
+
+    def place_of_layers(self) -> str | None:
+        """Where the layers of calls lie, if there may be any."""
+        return self.coverage().place_of_layers()
+
+    def sweep_scratch(self) -> None:
+        """Remove what threads left in `/tmp` long ago, where nobody has looked for it for a while."""
+        scratch = self._sandbox().scratch
+        if scratch is not None and scratch.is_sweep_due():
+            self.coverage().transactions.later(lambda: sweep(scratch.root))
+
+    def stop(self) -> None:
+        """The host ends: so does what is under way here, soon."""
+        if self._made is not None:
+            self._made[1].stop()
+
+    def close(self) -> None:
+        """Finish what is swept up behind the scenes."""
+        if self._made is not None:
+            self._made[0].transactions.close()
