@@ -4,14 +4,18 @@ ends.
 `Warm` starts this file as a program, with one end of a socket as its standard input. A request is four descriptors (the
 three streams of the call and a pipe for the answer) and JSON: its words, directory and environment, and what its
 machine shall lack (`sandbox/without.py`). The answer is the number of its process and, when it has ended, its exit
-code. What only a process that begins from nothing can show (what is loaded when, a terminal, a signal) is tested with
-one.
+code. What only a process that begins from nothing can show (what is loaded when, a signal) is tested with one.
+
+A shell can be started from it too, in a session of its own. The program `STUB` is how that shell, and whatever it
+starts, calls haft: it asks this process to fork, lends the call its streams, and ends as the call does.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
+import fcntl
 import gc
 import io
 import json
@@ -22,6 +26,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Sequence
@@ -34,6 +39,25 @@ PROGRAM = [sys.executable, "-m", "haft.surfaces.cli.main"]
 PATIENCE = 30.0
 LENGTH = 8
 LIBRARIES = ("jsonschema_rs", "tree_sitter", "tree_sitter_bash")
+
+STUB = """\
+#!/bin/sh
+exec 7<&0 8>&1 9>&2
+calls={calls}
+if [ -p $calls/asked ] && mkfifo $calls/$$; then
+    : > $calls/$$.words
+    [ $# = 0 ] || printf '%s\\0' "$@" > $calls/$$.words
+    env -0 > $calls/$$.env
+    echo $$ > $calls/asked
+    read -r code < $calls/$$
+    [ "$code" = cold ] || exit "$code"
+fi
+exec {program} "$@" 7<&- 8>&- 9>&-
+"""
+LENT = (7, 8, 9)
+"""Where the stub keeps its streams: they are elsewhere for a moment when it asks."""
+_PIDFD_GETFD = 438
+"""The number of this system call on every machine."""
 
 
 class Warm:
@@ -65,6 +89,18 @@ class Warm:
         finally:
             giving.join()
         return int(answer.split()[1]), out, err
+
+    def shell(self, script: Path, terminal: int, cwd: Path, env: dict[str, str], calls: Path) -> None:
+        """Start bash with a script on a terminal, and answer what `STUB` asks for in `calls`. The terminal tells when
+        it has ended."""
+        os.mkfifo(calls / "asked")
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        asked = {"shell": str(script), "cwd": str(cwd), "env": env, "calls": str(calls), "without": []}
+        request = json.dumps(asked).encode()
+        with self._one_at_a_time:
+            socket.send_fds(self._asking, [b"%8d" % len(request)], [terminal, terminal, terminal, nowhere])
+            self._asking.sendall(request)
+        os.close(nowhere)
 
     def close(self) -> None:
         self._asking.close()
@@ -132,6 +168,63 @@ def serve(asking):
             os.close(descriptor)
 
 
+def serve_shell(asked, streams):
+    """Start the shell, and fork for each call that it makes. Returns, in the process that is to run the program, what
+    it was asked for."""
+    os.setsid()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    bash = subprocess.Popen(["bash", "--noprofile", "--norc", asked["shell"]], cwd=asked["cwd"], env=asked["env"])
+    ended, calls = os.pidfd_open(bash.pid), Path(asked["calls"])
+    lines = os.open(calls / "asked", os.O_RDWR)  # Written to by nobody here: so it never ends.
+    while ended not in (ready := select.select([lines, ended], [], [])[0]):
+        for pid in os.read(lines, 4096).split() if lines in ready else ():
+            call = calls / os.fsdecode(pid)
+            if not os.fork():
+                os.close(lines)
+                os.close(ended)
+                try:
+                    borrowed = _streams_of(int(pid))
+                except OSError:  # Not allowed here.
+                    call.write_text("cold\n")
+                    os._exit(0)
+                running = os.fork()
+                if not running:
+                    return _call_of(call), borrowed
+                for stream in borrowed:
+                    os.close(stream)
+                code = os.waitstatus_to_exitcode(os.waitpid(running, 0)[1])
+                signal.alarm(int(PATIENCE))  # Who asked may have been killed, and nobody reads it.
+                call.write_text(f"{code if code >= 0 else 128 - code}\n")
+                os._exit(0)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+    os._exit(0)
+
+
+def _streams_of(pid):
+    """The streams of another process, to be used as its own."""
+    system = ctypes.CDLL(None, use_errno=True).syscall
+    handle = os.pidfd_open(pid)
+    found = [system(_PIDFD_GETFD, handle, number, 0) for number in LENT]
+    os.close(handle)
+    if -1 in found:
+        raise OSError(ctypes.get_errno(), "its streams cannot be had")
+    return found
+
+
+def _call_of(call):
+    words, variables = (
+        [os.fsdecode(word) for word in call.with_suffix(kind).read_bytes().split(b"\0")[:-1]]
+        for kind in (".words", ".env")
+    )
+    env = dict(each.split("=", 1) for each in variables)
+    return {"words": words, "cwd": env["PWD"], "env": env, "without": []}
+
+
 def become(asked, streams):
     """Begin as `python -m` would have: with these streams, here, and with this environment alone."""
     for number, stream in enumerate(streams):
@@ -147,7 +240,8 @@ def become(asked, streams):
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
-    sys.path[0] = asked["cwd"]
+    sys.path[:1] = [asked["cwd"], *filter(None, asked["env"].get("PYTHONPATH", "").split(":"))]
+    sys.dont_write_bytecode = bool(asked["env"].get("PYTHONDONTWRITEBYTECODE"))
     sys.argv[1:] = asked["words"]
     invalidate_caches()
 
@@ -167,6 +261,8 @@ if __name__ == "__main__":
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps those that wait for others
     gc.freeze()
     asked, streams = serve(socket.socket(fileno=os.dup(0)))
+    if "shell" in asked:
+        asked, streams = serve_shell(asked, streams)
     become(asked, streams)
     # A helper that was forked elsewhere would not lack what this process lacks.
     helpers = forged_helpers(forge) if forge and not asked["without"] else contextlib.nullcontext()

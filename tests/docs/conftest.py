@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from haft.sandbox.environment import WITH_NETWORK
+from warm import STUB
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -51,10 +52,12 @@ def desk(outside_tmp: Path) -> Desk:
     for name, words in {
         "pip": f'"{python}" "{scratch / "pip.py"}" "$@"',
         "python": f'"{python}" "$@"',
-        "haft": f'"{python}" -m haft.surfaces.cli.main "$@"',
     }.items():
         (programs / name).write_text(f"#!/bin/sh\nexec {words}\n")
         (programs / name).chmod(0o755)
+    program = f'"{python}" -m haft.surfaces.cli.main'
+    (programs / "haft").write_text(STUB.format(calls=scratch / "calls", program=program))
+    (programs / "haft").chmod(0o755)
     names = ("LANG", "LC_ALL", "TZ", *WITH_NETWORK)
     kept = {name: os.environ[name] for name in names if name in os.environ}
     env = kept | {

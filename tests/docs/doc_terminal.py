@@ -6,12 +6,14 @@ import os
 import pty
 import re
 import select
-import subprocess
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from doc_pages import Step
+
+from warm import Warm
 
 PATIENCE = 60.0
 _MARK = "\x1e"
@@ -20,25 +22,23 @@ _STEERING = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 _QUESTION = re.compile(r"^(?P<question>.*\[y/N[^\]]*\] )(?P<typed>\S+)$", re.MULTILINE)
 
 
-def play(steps: Sequence[Step], workspace: Path, env: Mapping[str, str], scratch: Path) -> list[str]:
-    """What appears after each command, all typed into one shell."""
+def play(steps: Sequence[Step], workspace: Path, env: Mapping[str, str], scratch: Path, warm: Warm) -> list[str]:
+    """What appears after each command, all typed into one shell. Its calls of haft are forked from `warm`."""
     script = scratch / "script"
     # The mark must not change `$?`: examples show it.
     after = f"__code=$?; printf '{_MARK}'; (exit $__code)\n"
     script.write_text("".join(f"{step.command}\n{after}" for step in steps))
     answers = [match["typed"] for step in steps for match in _QUESTION.finditer(step.shown)]
     ours, theirs = pty.openpty()
-    shell = subprocess.Popen(
-        ["bash", "--noprofile", "--norc", str(script)],
-        stdin=theirs, stdout=theirs, stderr=theirs, cwd=workspace, env=dict(env), start_new_session=True,
-    )  # fmt: skip
+    calls = scratch / "calls"
+    shutil.rmtree(calls, ignore_errors=True)
+    calls.mkdir()
+    warm.shell(script, theirs, workspace, dict(env), calls)
     os.close(theirs)
     try:
         seen = _converse(ours, answers)
     finally:
         os.close(ours)
-        shell.kill()
-        shell.wait()
     return [_plain(part) for part in seen.split(_MARK)][: len(steps)]
 
 

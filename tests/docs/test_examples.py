@@ -11,6 +11,8 @@ import pytest
 from doc_pages import DOCS, ROOT, Block, blocks, pages
 from doc_terminal import matches, play
 
+from warm import Warm
+
 LANGUAGES = {"python", "python await", "output", "console", "toml", "sh", "text", "json"}
 SHOWN = {"python", "console"}
 
@@ -23,7 +25,7 @@ def _label(page):
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=_label)
-def test_the_examples_of_a_page_run_and_show_what_it_says(page, desk):
+def test_the_examples_of_a_page_run_and_show_what_it_says(page, desk, warm):
     found = list(blocks(page))
     for number, block in enumerate(found):
         if block.file_name is not None:
@@ -35,7 +37,7 @@ def test_the_examples_of_a_page_run_and_show_what_it_says(page, desk):
             following = found[number + 1] if number + 1 < len(found) else None
             _run(block, following, desk, where)
         elif block.language == "console":
-            _play(block, desk, where)
+            _play(block, desk, where, warm)
 
 
 def _run(block: Block, following: Block | None, desk, where: str) -> None:
@@ -49,9 +51,9 @@ def _run(block: Block, following: Block | None, desk, where: str) -> None:
         assert matches(following.text, done.stdout), f"{where} printed:\n{done.stdout}"
 
 
-def _play(block: Block, desk, where: str) -> None:
+def _play(block: Block, desk, where: str, warm: Warm) -> None:
     steps = block.steps
-    for step, seen in zip(steps, play(steps, desk.workspace, desk.env, desk.scratch), strict=True):
+    for step, seen in zip(steps, play(steps, desk.workspace, desk.env, desk.scratch, warm), strict=True):
         assert matches(step.shown, seen), f"{where}: `{step.command}` showed:\n{seen}\n--- instead of:\n{step.shown}"
 
 
