@@ -31,7 +31,9 @@ import threading
 import time
 from collections.abc import Sequence
 from importlib import import_module, invalidate_caches
+from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from forge import Forge, forged_helpers
 
@@ -75,11 +77,7 @@ class Warm:
         """Its exit code, what it printed and what it said."""
         pipes = [os.pipe() for _ in range(4)]
         theirs = [pipes[0][0], *(write for _, write in pipes[1:])]
-        asked = {"words": list(words), "cwd": str(cwd), "env": env, "without": list(without)}
-        request = json.dumps(asked).encode()
-        with self._one_at_a_time:
-            socket.send_fds(self._asking, [b"%8d" % len(request)], theirs)
-            self._asking.sendall(request)
+        self._ask({"words": list(words), "cwd": str(cwd), "env": env, "without": list(without)}, theirs)
         for descriptor in theirs:
             os.close(descriptor)
         giving = threading.Thread(target=_give, args=(pipes[0][1], stdin))
@@ -90,21 +88,62 @@ class Warm:
             giving.join()
         return int(answer.split()[1]), out, err
 
+    def start(self, words: Sequence[str], terminal: int, cwd: Path, env: dict[str, str]) -> Started:
+        """Start it on a terminal of its own."""
+        read, write = os.pipe()
+        self._ask({"words": list(words), "cwd": str(cwd), "env": env, "leads": True}, [*[terminal] * 3, write])
+        os.close(write)
+        return Started(open(read, "rb", buffering=0))
+
     def shell(self, script: Path, terminal: int, cwd: Path, env: dict[str, str], calls: Path) -> None:
         """Start bash with a script on a terminal, and answer what `STUB` asks for in `calls`. The terminal tells when
         it has ended."""
         os.mkfifo(calls / "asked")
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        asked = {"shell": str(script), "cwd": str(cwd), "env": env, "calls": str(calls), "without": []}
+        asked = {"shell": str(script), "cwd": str(cwd), "env": env, "calls": str(calls), "leads": True}
+        self._ask(asked, [*[terminal] * 3, nowhere])
+        os.close(nowhere)
+
+    def _ask(self, asked: dict[str, Any], descriptors: Sequence[int]) -> None:
         request = json.dumps(asked).encode()
         with self._one_at_a_time:
-            socket.send_fds(self._asking, [b"%8d" % len(request)], [terminal, terminal, terminal, nowhere])
+            socket.send_fds(self._asking, [b"%8d" % len(request)], descriptors)
             self._asking.sendall(request)
-        os.close(nowhere)
 
     def close(self) -> None:
         self._asking.close()
         self._process.wait(timeout=PATIENCE)
+
+
+class Started:
+    """A call that goes on, used like a `subprocess.Popen`."""
+
+    def __init__(self, answer: FileIO) -> None:
+        self._answer = answer
+        self._said = b""
+        self.returncode: int | None = None
+        while b"\n" not in self._said:
+            self._said += answer.read(1) or b"-1\n"
+        self.pid = int(self._said)
+
+    def poll(self) -> int | None:
+        return self._look(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = self._look(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired("haft", timeout or 0)
+        return code
+
+    def _look(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._answer], [], [], timeout)[0]:
+            self.returncode = int(self._answer.read(LENGTH) or b"-1")
+            self._answer.close()
+        return self.returncode
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
 
 def _give(descriptor: int, data: bytes) -> None:
@@ -168,14 +207,22 @@ def serve(asking):
             os.close(descriptor)
 
 
-def serve_shell(asked, streams):
-    """Start the shell, and fork for each call that it makes. Returns, in the process that is to run the program, what
-    it was asked for."""
+def lead(terminal):
+    """Begin a session of its own, on this terminal."""
     os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
+def _take(streams):
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def serve_shell(asked, streams):
+    """Start the shell, and fork for each call that it makes. Returns, in the process that is to run the program, what
+    it was asked for."""
+    _take(streams)
     bash = subprocess.Popen(["bash", "--noprofile", "--norc", asked["shell"]], cwd=asked["cwd"], env=asked["env"])
     ended, calls = os.pidfd_open(bash.pid), Path(asked["calls"])
     lines = os.open(calls / "asked", os.O_RDWR)  # Written to by nobody here: so it never ends.
@@ -222,18 +269,16 @@ def _call_of(call):
         for kind in (".words", ".env")
     )
     env = dict(each.split("=", 1) for each in variables)
-    return {"words": words, "cwd": env["PWD"], "env": env, "without": []}
+    return {"words": words, "cwd": env["PWD"], "env": env}
 
 
 def become(asked, streams):
     """Begin as `python -m` would have: with these streams, here, and with this environment alone."""
-    for number, stream in enumerate(streams):
-        os.dup2(stream, number)
-        os.close(stream)
+    _take(streams)
     sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8")
     sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8")
     sys.stderr = io.TextIOWrapper(open(2, "wb", closefd=False), "utf-8", "backslashreplace", line_buffering=True)
-    if asked["without"]:
+    if asked.get("without"):
         sys.path.append(str(Path(__file__).parent / "sandbox"))
         import_module("without").restrict(asked["without"])
         sys.path.pop()
@@ -261,11 +306,13 @@ if __name__ == "__main__":
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps those that wait for others
     gc.freeze()
     asked, streams = serve(socket.socket(fileno=os.dup(0)))
+    if asked.get("leads"):
+        lead(streams[0])
     if "shell" in asked:
         asked, streams = serve_shell(asked, streams)
     become(asked, streams)
     # A helper that was forked elsewhere would not lack what this process lacks.
-    helpers = forged_helpers(forge) if forge and not asked["without"] else contextlib.nullcontext()
+    helpers = forged_helpers(forge) if forge and not asked.get("without") else contextlib.nullcontext()
     try:
         with helpers:
             import_module("haft.surfaces.cli.main").main()

@@ -111,15 +111,8 @@ class Terminal:
 
     def __init__(self, haft, *words, **env):
         self._master, slave = pty.openpty()
-        self.process = subprocess.Popen(
-            [*PROGRAM, *words],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            cwd=haft.workspace,
-            env={**haft.env, "TERM": "xterm", "COLUMNS": "60", **env},
-            start_new_session=True,
-            preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+        self.process = haft.warm.start(
+            words, slave, haft.workspace, {**haft.env, "TERM": "xterm", "COLUMNS": "60", **env}
         )
         os.close(slave)
         self.seen = ""
