@@ -71,7 +71,7 @@ def _by_test(items):
     return groups.values()
 
 
-JAILS = {"sandbox", "changes"}
+JAILS = {"sandbox", "changes", "processes", "sources", "users"}
 FEWEST_DRAWN = 4
 """Of so many parameters and more, half are drawn."""
 

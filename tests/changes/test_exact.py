@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sampling import IS_AGAIN, IS_WHOLE, MORE
+from sampling import IS_AGAIN, IS_WHOLE, MORE, some
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="names and sockets are made as Linux has them"),
 ]
 
-CHAINS = 18 * MORE if IS_WHOLE else 1 if IS_AGAIN else 2
+CHAINS = some(range(18 * MORE), 1 if IS_AGAIN else 2, "chains")
 """Of each kind: there are three kinds, and `LENGTH` runs in each chain."""
 AT_ONCE = 6 if IS_WHOLE else 1
 IS_ROOT = os.geteuid() == 0
@@ -52,7 +52,7 @@ def engine(request, has_overlay):
     return request.param
 
 
-@pytest.mark.parametrize("seed", range(CHAINS))
+@pytest.mark.parametrize("seed", CHAINS)
 def test_what_a_run_did_is_told_and_taken_back_and_brought_back_exactly(seed, engine, tmp_path):
     proven = asyncio.run(prove_chain(seed, tmp_path / "chain", ENGINES[engine], links=True))
     assert proven.wrong is None, proven.wrong
@@ -68,11 +68,11 @@ def without_namespaces(first: int, count: int, base: Path, capabilities: str) ->
 
 
 @pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="no filter is known for this machine")
-@pytest.mark.parametrize("number", range(CHAINS // AT_ONCE))
+@pytest.mark.parametrize("number", CHAINS[::AT_ONCE])
 def test_where_namespaces_are_forbidden_the_snapshot_engine_carries_it(number, tmp_path):
     # Every second time, root has no capabilities at all: then modes bind it like everybody.
-    capabilities = "0" if number % 2 else DOCKERS
-    chains = without_namespaces(1000 + number * 6, AT_ONCE, tmp_path, capabilities)
+    capabilities = "0" if number // AT_ONCE % 2 else DOCKERS
+    chains = without_namespaces(1000 + number, AT_ONCE, tmp_path, capabilities)
     assert len(chains) == AT_ONCE
     for proven in chains:
         assert proven["wrong"] is None, proven["wrong"]

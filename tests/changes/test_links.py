@@ -107,3 +107,22 @@ def test_where_another_name_was_changed_since_the_outcome_says_that_they_are_not
         assert (workspace / "b").read_text() == "one\n"
 
     use(workspace, go)
+
+
+@pytest.mark.parametrize("does", ["rm -r deep", "rm -r deep; rm c"])
+def test_a_directory_comes_back_with_a_file_that_is_one_with_names_elsewhere_made_anew_since(does, workspace):
+    (workspace / "deep").mkdir()
+    os.link(workspace / "a", workspace / "deep" / "d")
+
+    async def go(service):
+        first = await service.call("shell", {"command": does})
+        # The redo keeps the directory as it takes it away, and the undo that follows would bring it back whole.
+        for verb in (service.undo, service.redo):
+            assert (await verb(first.run_id)).error is None
+        second = await service.call("shell", {"command": "rm -f a b c"})
+        for run in (second, first):
+            assert (await service.undo(run.run_id)).error is None
+
+    use(workspace, go)
+    assert (workspace / "deep" / "d").read_text() == "one\n"
+    assert all((workspace / "deep" / "d").samefile(workspace / name) for name in "abc")

@@ -379,9 +379,24 @@ class Waiting:
                 for inner, below in found.items()
             )
             ours.restore()
-            if fits:
+            if fits and all(self._is_one(path + inner[len(place) :], path, below) for inner, below in found.items()):
                 return place
         return None
+
+    def _is_one(self, name: str, directory: str, status: os.stat_result) -> bool:
+        """Whether a file that is kept below a directory is one with all names elsewhere that it was one with: these may
+        have been deleted and made anew since."""
+        for other in self._together.get(name, ()):
+            if other.startswith(f"{directory}/"):
+                continue
+            if other in self._coming:
+                place = self._found.get(other)
+                now = None if place is None else self._images.ours.status(place)
+                if now is None or now.st_ino != status.st_ino:
+                    return False
+            elif (now := self._workspace.status(other)) is not None and now.st_ino != status.st_ino:
+                return False
+        return True
 
     def _staged_whole(self, path: str, wanted: Entry) -> str | None:
         """A directory made anew with all that is to come below it, where all of that has to be made anew."""
