@@ -1,7 +1,8 @@
 """Helper programs, forked from one that has loaded them: a host then starts in half the time.
 
-`forged_helpers` is in force in most packages; those about processes and the sandbox start helpers as hosts do. A helper
-that was forked is in no other way different: no variables, no descriptors but its own, a session of its own.
+`forged_helpers` is in force in most packages; tests of processes, and of what the sandbox denies, start helpers as
+hosts do. A helper that was forked is in no other way different: no variables, no descriptors but its own, a session of
+its own.
 
 `Forge` starts this file as a program, with one end of a socket as its standard input. A request is the name of a helper
 program, with its end of the host's socket and a socket for the answer, which is the number of its process.

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="names and sockets are made as Linux has them"),
 ]
 
-CHAINS = some(range(18 * MORE), 1 if IS_AGAIN else 2, "chains")
+CHAINS = some(range(18 * MORE), 1, "chains")
 """Of each kind: there are three kinds, and `LENGTH` runs in each chain."""
 AT_ONCE = 6 if IS_WHOLE else 1
 IS_ROOT = os.geteuid() == 0
