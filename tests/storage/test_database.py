@@ -5,6 +5,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Event
 
 import pytest
 
@@ -98,3 +100,28 @@ def test_several_processes_that_open_a_fresh_home_at_once_all_succeed(tmp_path):
         database = Database(StateHome(str(home)).database)
         assert len(database.rows("SELECT * FROM cancels")) == 6
         database.close()
+
+
+def test_closing_waits_for_a_thread_that_is_still_at_work(tmp_path):
+    database, inside, go_on, closed = Database(str(tmp_path / "haft.db")), Event(), Event(), Event()
+
+    def write():
+        with database.transaction():
+            inside.set()
+            go_on.wait()
+            assert not closed.is_set()
+
+    def close():
+        database.close()
+        closed.set()
+
+    with ThreadPoolExecutor(2) as pool:
+        written = pool.submit(write)
+        inside.wait()
+        ended = pool.submit(close)
+        wait([ended], timeout=0.5)
+        go_on.set()
+        written.result()
+        ended.result()
+    with pytest.raises(StorageFailed):  # Who comes too late is told so.
+        database.rows("SELECT 1")

@@ -132,7 +132,8 @@ class Database:
                 os.close(descriptor)
 
     def close(self) -> None:
-        self._connection.close()
+        with self._turn:  # A thread may be at work for a call that was cancelled: SQLite would pull its memory away.
+            self._connection.close()
 
 
 def format_in(path: str) -> int | None:
