@@ -158,9 +158,9 @@ def start_up(home: str, workspace: str) -> list[Row]:
     return rows
 
 
-def walls() -> list[Row]:
+def confinement() -> list[Row]:
     """A confined `/bin/true`: as whoever runs this, in a host with a large heap, and, where that is root, as a user."""
-    program = os.path.join(os.path.dirname(__file__), "walls.py")
+    program = os.path.join(os.path.dirname(__file__), "sandbox.py")
     source = os.path.dirname(os.path.dirname(os.path.abspath(haft.__file__)))
 
     def measured(words: list[str], **env: str) -> dict[str, float]:
@@ -182,7 +182,7 @@ def walls() -> list[Row]:
             os.mkdir(home)
             os.chown(home, 65534, 65534)
             user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3"]
-            found = measured([*user, os.path.join(public, "walls.py")], PYTHONPATH=public, HOME=home, TMPDIR=home)
+            found = measured([*user, os.path.join(public, "sandbox.py")], PYTHONPATH=public, HOME=home, TMPDIR=home)
         rows.append(Row("the same as an ordinary user", found["confined"], "bare subprocess.run", found["bare"], 10.0))
     return rows
 
@@ -235,7 +235,7 @@ async def main() -> int:
             rows.append(await crowd(service))
             rows += await processes(service)
         rows += start_up(home, workspace)
-        rows += walls()
+        rows += confinement()
     rows += await unasked()
     rows += policy()
     with tempfile.TemporaryDirectory() as scratch:

@@ -41,7 +41,7 @@ async def rows() -> list[Row]:
 
                 async def ours(tool: str = tool, arguments: dict[str, str] = arguments) -> None:
                     outcome = await service.call(tool, arguments)
-                    assert (outcome.status, outcome.walls.unasked) == ("done", True), outcome
+                    assert (outcome.status, outcome.sandbox.unasked) == ("done", True), outcome
 
                 async def floor(bare: list[str] = bare) -> None:
                     subprocess.run(bare, check=True, cwd=workspace, stdin=subprocess.DEVNULL, capture_output=True)

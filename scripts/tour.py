@@ -151,13 +151,13 @@ def tour(home: str) -> None:
     haft("tools", "use", "shell", "--command", "rm -rf .", "--only", "status", expect=3)
     haft("tools", "use", "read_file", "--path", "../../etc/passwd", "--only", "status", expect=2)
     haft("tools", "use", "raed_file", "--path", "notes.txt", "--only", "status", expect=2)
-    heading("Walls: a command writes in the workspace and nowhere else, and reaches nobody")
-    wall = ["--approve", "--only", "output"]
-    haft("tools", "use", "shell", "--command", "echo mine > inside.txt; cat inside.txt; ls -A ~ | head -3; ps", *wall)
-    haft("tools", "use", "shell", "--command", "echo theirs > /usr/bin/ls", *wall, expect=1)
-    haft("tools", "use", "shell", "--command", "exec 3<>/dev/tcp/192.0.2.1/80", *wall, expect=1)
+    heading("Confinement: a command writes in the workspace and nowhere else, and reaches nobody")
+    denied = ["--approve", "--only", "output"]
+    haft("tools", "use", "shell", "--command", "echo mine > inside.txt; cat inside.txt; ls -A ~ | head -3; ps", *denied)
+    haft("tools", "use", "shell", "--command", "echo theirs > /usr/bin/ls", *denied, expect=1)
+    haft("tools", "use", "shell", "--command", "exec 3<>/dev/tcp/192.0.2.1/80", *denied, expect=1)
     heading("Every call is a transaction: a destructive command tried, its diff, committed, undone")
-    haft("tools", "use", "shell", "--command", "mkdir -p src; seq 1 3 > src/a; seq 4 6 > src/b", *wall, quiet=True)
+    haft("tools", "use", "shell", "--command", "mkdir -p src; seq 1 3 > src/a; seq 4 6 > src/b", *denied, quiet=True)
     before = tree()
     destroy = "rm -rf src; sed -i s/haft/nobody/ notes.txt"
     tried = json.loads(haft("tools", "use", "shell", "--command", destroy, "--try", "--json"))

@@ -12,7 +12,7 @@ from haft.files import Root
 
 
 class PlainLauncher:
-    """Runs the program as it is: no limits, no walls; just honest output and exit codes."""
+    """Runs the program as it is: no limits, no sandbox; just honest output and exit codes."""
 
     def __init__(self, root: str) -> None:
         self.root = root

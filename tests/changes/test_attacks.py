@@ -298,7 +298,7 @@ def test_a_yes_to_a_diff_is_no_grant(opened, place):
         async with opened(approver=seen) as service:
             command = "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit"
             outcome = await service.shell(command, trial=True)
-            assert (outcome.error.code, outcome.changes.state) == ("walled", "held")
+            assert (outcome.error.code, outcome.changes.state) == ("sandbox-denied", "held")
             assert outcome.run_id in outcome.error.hint
             grants = {"write": [".git/hooks"]}
             outcome = await service.shell(
@@ -340,9 +340,9 @@ def test_an_undo_brings_nothing_to_life_that_was_left_lying(opened, place):
             lying = await service.shell("printf '[core]\\n\\tsshCommand = evil\\n' >> e/config")
             assert (halved.status, lying.status) == ("done", "done"), (halved.error, lying.error)
             undone = await service.undo(halved.run_id)
-            assert undone.error.code == "walled"
+            assert undone.error.code == "sandbox-denied"
             forced = await service.undo(halved.run_id, force=True, who=Principal("bot", kind="agent"))
-            assert forced.error.code == "walled", "an agent does not get around the guard"
+            assert forced.error.code == "sandbox-denied", "an agent does not get around the guard"
             assert not (place / "e" / "refs").exists()
             assert (await service.undo(halved.run_id, force=True)).status == "done"
 

@@ -141,7 +141,7 @@ def test_a_file_that_would_run_with_capabilities_is_held(workspace):
     async def go(service):
         words = f"import os; os.setxattr('a', 'security.capability', {NETWORK_BINDING!r})"
         outcome = await service.call("shell", {"command": f'{sys.executable} -c "{words}"'})
-        assert (outcome.changes.state, outcome.error.code) == ("held", "walled")
+        assert (outcome.changes.state, outcome.error.code) == ("held", "sandbox-denied")
         assert "capabilities" in outcome.error.message
 
     use(workspace, go, **{"sandbox.mode": "off"})

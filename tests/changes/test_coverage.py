@@ -127,12 +127,12 @@ def test_the_sandbox_starts_nothing_for_a_layer_that_it_cannot_mount(place):
 
 
 def test_an_outcome_says_so_where_a_command_did_not_work_in_its_layer(worked, monkeypatch):
-    told = Terms.behind_walls
+    told = Terms.in_sandbox
 
-    def without_layer(self, walls, command, directory, kind=None):
-        return told(self, replace(walls, layer=None), command, directory, kind)
+    def without_layer(self, confinement, command, directory, kind=None):
+        return told(self, replace(confinement, layer=None), command, directory, kind)
 
-    monkeypatch.setattr(Terms, "behind_walls", without_layer)
+    monkeypatch.setattr(Terms, "in_sandbox", without_layer)
     changes = shell(worked, "rm a.txt").changes
     assert not (worked / "workspace" / "a.txt").exists()
     assert (changes.complete, changes.state) == (False, "none")

@@ -78,7 +78,10 @@ def test_where_namespaces_are_forbidden_the_snapshot_engine_carries_it(number, t
         assert proven["wrong"] is None, proven["wrong"]
         assert proven["runs"] == LENGTH
         assert set(proven["engines"]) == {"snapshot"}
-        assert all(reason.startswith(("no overlay: ", "it ran into a wall: ")) for reason in proven["reasons"])
+        assert all(
+            reason.startswith(("no overlay: ", "it was denied something by the sandbox: "))
+            for reason in proven["reasons"]
+        )
 
 
 # ── one by one ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -122,13 +122,13 @@ def test_what_git_did_is_committed_undone_and_redone(workspace, what, engine):
         before, told = fingerprint(workspace), is_sound(workspace)
         outcome = await call(service, AT_WORK[what])
         if engine == "snapshot" and what in SETS:
-            assert outcome.error.code == "walled", outcome.error
+            assert outcome.error.code == "sandbox-denied", outcome.error
             assert git_of(before).items() >= {(b".git/config", before[b".git/config"])}
             if outcome.changes.state == "committed":
                 assert (await service.undo(outcome.run_id)).status == "done"
             outcome = await call(service, AT_WORK[what], grants={"write": [".git/config"]})
         if what == "submodule" and outcome.changes.state == "held":
-            assert outcome.error.code == "walled", outcome.error
+            assert outcome.error.code == "sandbox-denied", outcome.error
             assert difference(before, fingerprint(workspace)) == []
             applied = await service.apply(outcome.run_id)
             assert applied.status == "done", applied.error
@@ -223,7 +223,7 @@ def test_what_git_would_run_later_is_not_planted_unasked(workspace, what, engine
         before = fingerprint(workspace)
         outcome = await call(service, f"mkdir -p .git/hooks; {PLANTED[what]}; echo more > more")
         assert outcome.status == "error", outcome.output
-        assert outcome.error.code in ("walled", "tool-failed"), outcome.error
+        assert outcome.error.code in ("sandbox-denied", "tool-failed"), outcome.error
         if outcome.changes.state == "held":
             assert difference(before, fingerprint(workspace)) == []
         else:  # What is there already is closed to calls in the workspace itself; the rest of what it did is kept.

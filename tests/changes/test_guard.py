@@ -1,4 +1,4 @@
-"""The wall at commit: everyday work passes, and what would run later on the host does not."""
+"""The check at commit: everyday work passes, and what would run later on the host does not."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Undo of an undo, and grants for what no walls hold."""
+"""Undo of an undo, and grants for what no sandbox holds."""
 
 import asyncio
 import contextlib
@@ -72,7 +72,7 @@ def test_a_granted_hook_is_written_by_every_tool(grant, tmp_path):
             hook.parent.mkdir(parents=True)
             arguments = {"path": ".git/hooks/pre-push", "content": "x"}
             refused = await service.call("write_file", arguments)
-            assert (refused.error.code, refused.changes.state) == ("walled", "held")
+            assert (refused.error.code, refused.changes.state) == ("sandbox-denied", "held")
             made = await service.call("write_file", arguments, grants={"write": [grant]})
             assert made.status == "done", made.error
             await service.undo(made.run_id)

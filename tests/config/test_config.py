@@ -207,7 +207,7 @@ def test_haft_json_has_the_same_keys_and_both_side_by_side_are_an_error(places):
         ("[sandbox]\nnetwork = 1", "must be true, false or `never`"),
         ("[sandbox]\nnetwork = 'nver'", "must be true, false or `never`"),
         ("[sandbox]\nnetwrk = true", "sandbox.network"),
-        ("[record]\ndurability = 'some'", "group, full"),
+        ("[audit]\ndurability = 'some'", "group, full"),
         ("limits = 5", "must be a table"),
         ("[tools]\ntimeout = 5", "table of tool names"),
         ("[tools.timeout]\nshell = 0", "shell"),
@@ -258,7 +258,7 @@ def test_full_durability_answers_calls_all_the_same(tmp_path):
     (tmp_path / "w").mkdir()
 
     async def main():
-        options = {"home": tmp_path / "home", "settings": {"record.durability": "full"}}
+        options = {"home": tmp_path / "home", "settings": {"audit.durability": "full"}}
         async with ToolService.open(tmp_path / "w", **options) as service:
             outcomes = [await service.call("list_directory", {"path": "."}) for _ in range(3)]
             assert {outcome.status for outcome in outcomes} == {"done"}

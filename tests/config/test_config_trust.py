@@ -323,8 +323,8 @@ def test_what_is_the_same_as_the_users_own_is_not_set_aside(places):
 @pytest.mark.parametrize(
     ("mine", "theirs", "counts"),
     [
-        ('[record]\ndurability = "full"\n', '[record]\ndurability = "group"\n', False),
-        ("", '[record]\ndurability = "full"\n', True),
+        ('[audit]\ndurability = "full"\n', '[audit]\ndurability = "group"\n', False),
+        ("", '[audit]\ndurability = "full"\n', True),
         ("", 'working_directory = "a/b"\n', True),
         ("", 'working_directory = "../b"\n', False),
         ("", 'working_directory = "/etc"\n', False),

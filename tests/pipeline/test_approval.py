@@ -181,21 +181,21 @@ def test_no_place_is_held_while_a_person_thinks(tmp_path):
 
 
 @pytest.mark.parametrize("grants", [Grants(env=("GRANTED",)), {"env": ["GRANTED"]}])
-def test_whoever_is_asked_sees_the_walls_and_may_open_one(tmp_path, grants, monkeypatch):
+def test_whoever_is_asked_sees_the_sandbox_and_may_open_it(tmp_path, grants, monkeypatch):
     monkeypatch.setenv("GRANTED", "seen")
     shown = []
 
     async def generous(request):
-        shown.append(request.walls)
+        shown.append(request.sandbox)
         return ApprovalAnswer(approved=True, grants=grants)
 
     async def body(service):
         outcome = await service.call("shell", {"command": "touch x; echo ${GRANTED:-hidden}"})
-        assert (outcome.output, outcome.walls.env) == ("seen\n", ("GRANTED",))
+        assert (outcome.output, outcome.sandbox.env) == ("seen\n", ("GRANTED",))
         await service.call("act")
 
     with_service(tmp_path, body, approver=generous)
-    assert [walls.profile for walls in shown] == ["workspace", "none"]
+    assert [confinement.profile for confinement in shown] == ["workspace", "none"]
     assert shown[0].env == ()
 
 

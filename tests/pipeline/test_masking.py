@@ -206,7 +206,7 @@ def test_a_question_shows_marks_and_a_yes_means_the_real_arguments(tmp_path):
 
 def test_the_inbox_holds_marks_and_what_is_approved_there_is_the_real_call(tmp_path):
     tool = Writes()
-    waits = {"approval.without_walls": True, "approval.expires_seconds": 600}
+    waits = {"approval.without_sandbox": True, "approval.expires_seconds": 600}
 
     async def play():
         async with opened(tmp_path, tool, settings=waits) as service:

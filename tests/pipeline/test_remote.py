@@ -44,8 +44,8 @@ def test_the_outcome_of_a_remote_tool_says_that_nothing_ran_here_and_nothing_is_
             assert (outcome.status, outcome.output) == ("done", "answered"), outcome.error
             assert (outcome.changes.engine, outcome.changes.complete) == ("none", False)
             assert "elsewhere" in outcome.changes.reason
-            assert (outcome.walls.profile, outcome.walls.layers) == ("none", ())
-            assert "nothing of it runs here" in outcome.walls.reason
+            assert (outcome.sandbox.profile, outcome.sandbox.layers) == ("none", ())
+            assert "nothing of it runs here" in outcome.sandbox.reason
             granted = await service.call("far_away", {}, grants={"network": True})
             assert granted.error.code == "bad-usage"
             assert "nothing of it runs here" in granted.error.message

@@ -1,9 +1,8 @@
-"""Workspaces that set traps for lines that only read: behind the walls that such lines get, no trap does anything.
+"""Workspaces that set traps for lines that only read: in the sandbox that such lines get, no trap does anything.
 
-Each trap is first sprung without walls and without the neutral environment, so that it is known to work. Its payload
-leaves a mark in three places that it could reach. Behind the walls of `read-only` the payload may run where git cannot
-be kept from it; it can then leave no mark.
-"""
+Each trap is first sprung without a sandbox and without the neutral environment, so that it is known to work. Its
+payload leaves a mark in three places that it could reach. Behind the sandbox of `read-only` the payload may run where
+git cannot be kept from it; it can then leave no mark."""
 
 import asyncio
 import os
@@ -253,7 +252,7 @@ def place(tmp_path):
 
 
 def sprung(place, command):
-    """Run without walls; what it said."""
+    """Run without a sandbox; what it said."""
     env = {**PLAIN, "HOME": str(place.home)}
     done = subprocess.run(
         ["bash", "-c", command],
@@ -267,8 +266,8 @@ def sprung(place, command):
     return done.stdout + done.stderr
 
 
-def behind_walls(place, tmp_path, command):
-    """Run as a line that passes unasked: behind the walls of `read-only`, with what runs programs neutralised."""
+def in_sandbox(place, tmp_path, command):
+    """Run as a line that passes unasked: in the sandbox of `read-only`, with what runs programs neutralised."""
     heard = bytearray()
 
     class Sink:
@@ -284,7 +283,7 @@ def behind_walls(place, tmp_path, command):
         try:
             missing = (await sandbox.ready()).missing()
             if missing:
-                pytest.skip(f"not all walls can be built here: {'; '.join(missing)}")
+                pytest.skip(f"the sandbox cannot be built whole here: {'; '.join(missing)}")
             return await sandbox.launcher("read-only", neutral=True).run(Command(["bash", "-c", command]), Sink())
         finally:
             sandbox.close()
@@ -306,7 +305,7 @@ def test_what_a_repository_runs_leaves_no_mark(place, tmp_path, name):
     for mark in place.marks():
         mark.unlink()
     os.utime(place.workspace / "a.txt", (1_100_000_000, 1_100_000_000))
-    said = behind_walls(place, tmp_path, command)
+    said = in_sandbox(place, tmp_path, command)
     assert not place.marks(), said
 
 
@@ -314,7 +313,7 @@ def test_what_a_repository_runs_leaves_no_mark(place, tmp_path, name):
 def test_settings_for_other_occasions_run_nothing(place, tmp_path, name):
     settings, command = QUIET[name]
     place.config(*settings)
-    said = behind_walls(place, tmp_path, command)
+    said = in_sandbox(place, tmp_path, command)
     assert not place.marks(), said
     assert "the payload ran" not in said
 
@@ -323,7 +322,7 @@ def test_settings_for_other_occasions_run_nothing(place, tmp_path, name):
 def test_what_lies_about_is_not_run(place, tmp_path, name):
     trap, command = PLANTED[name]
     trap(place)
-    said = behind_walls(place, tmp_path, command)
+    said = in_sandbox(place, tmp_path, command)
     assert not place.marks(), said
     assert "\nthe payload ran" not in f"\n{said}"
 
@@ -335,18 +334,18 @@ NEUTRALISED = ("core.fsmonitor", "core.hooksPath", "post-index-change", "gpg.pro
 def test_what_can_be_neutralised_does_not_even_run(place, tmp_path, name):
     trap, command = GIT_TRAPS[name]
     trap(place)
-    assert "the payload ran" not in behind_walls(place, tmp_path, command)
+    assert "the payload ran" not in in_sandbox(place, tmp_path, command)
 
 
 HONEST = ("git status", "git diff", "git diff --stat", "git log -p", "git show", "git stash list")
 
 
 @pytest.mark.parametrize("command", HONEST)
-def test_an_honest_repository_works_behind_the_same_walls(place, tmp_path, command):
+def test_an_honest_repository_works_in_the_same_sandbox(place, tmp_path, command):
     plain = sprung(place, command)
     before = (place.workspace / ".git/index").read_bytes()
     os.utime(place.workspace / "a.txt")
-    assert behind_walls(place, tmp_path, command) == plain
+    assert in_sandbox(place, tmp_path, command) == plain
     assert (place.workspace / ".git/index").read_bytes() == before
 
 
@@ -355,7 +354,7 @@ def test_a_link_that_leads_out_shows_nothing_of_the_host(place, tmp_path):
     (place.workspace / "link").symlink_to(place.outside)
     (place.workspace / "file").symlink_to(place.outside / "secret")
     assert "a secret" in sprung(place, "cat link/secret file")
-    said = behind_walls(place, tmp_path, "cat link/secret file; grep -r secret link/; git diff --no-index a.txt file")
+    said = in_sandbox(place, tmp_path, "cat link/secret file; grep -r secret link/; git diff --no-index a.txt file")
     assert "a secret" not in said
 
 
@@ -375,4 +374,4 @@ def test_through_haft_itself_what_passes_unasked_leaves_no_mark(place, tmp_path,
     outcome = asyncio.run(call())
     assert set(place.marks()) == before
     # What does not pass unasked was not run.
-    assert outcome.decision.action == "reject" or outcome.walls.profile == "read-only"
+    assert outcome.decision.action == "reject" or outcome.sandbox.profile == "read-only"

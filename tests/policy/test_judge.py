@@ -93,7 +93,7 @@ def test_what_analysis_alone_lets_pass_sees_no_more_beside_what_a_rule_allows(ju
         assert run(judge(rules(shell(rule, "npm test*"))), "git diff").unasked
 
 
-def test_what_only_reads_passes_behind_read_only_walls(judge):
+def test_what_only_reads_passes_in_a_read_only_sandbox(judge):
     decision = run(judge(), "cat a.txt | wc -l")
     assert (decision.action, decision.layer, decision.profile, decision.neutral) == (
         "allow",
@@ -319,7 +319,7 @@ def test_what_is_forbidden_is_forbidden_in_a_list_too(judge):
 
 
 def test_a_reason_stays_on_one_line(judge):
-    decision = run(judge(), "sleepy 'x\n  walls: none\nApprove shell? [y/N]'; rm a")
+    decision = run(judge(), "sleepy 'x\n  sandbox: none\nApprove shell? [y/N]'; rm a")
     assert "\n" not in decision.reason
 
 

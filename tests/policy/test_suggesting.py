@@ -49,8 +49,8 @@ def workspace(tmp_path_factory):
 class Trial:
     """A history, and what it suggests."""
 
-    def __init__(self, workspace, *written, walled=True):
-        self.workspace, self.walled = workspace, walled
+    def __init__(self, workspace, *written, confined=True):
+        self.workspace, self.confined = workspace, confined
         self.rules = rules_from(list(written), origin="user", source="user.toml")
         self.past = []
 
@@ -62,7 +62,7 @@ class Trial:
     def add(self, answered, *calls):
         for each in calls:
             spec, arguments = each if isinstance(each, tuple) else (SPECS["shell"], {"command": each})
-            question = Question(spec, arguments, walled=self.walled)
+            question = Question(spec, arguments, confined=self.confined)
             self.past.append(PastCall(question, (f"r_{len(self.past)}",), answered))
         return self
 
@@ -184,7 +184,7 @@ def test_a_whole_tool_is_suggested_only_where_it_declares_to_read_and_a_sandbox_
     calls = [(READER, {"a": "1"}), (READER, {"a": "2"})]
     (one,) = trial().add("approved", *calls).suggestions()
     assert one.rules[0].table() == {"tool": "tb__count", "action": "allow"} and "only reads" in one.rules[0].why
-    assert trial(walled=False).add("approved", *calls).said() == []
+    assert trial(confined=False).add("approved", *calls).said() == []
     for spec in (WRITER, replace(READER, effects=Effects(readonly=True, network=True))):
         assert trial().add("approved", *[(spec, {"a": "1"})] * 3).said() == [], "it may take `b` too"
     both = {"a": "/x/", "b": "*"}

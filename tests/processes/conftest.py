@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from haft.contracts import OPEN_WALLS, PROCESS_LIMITS, Command, Exit, Limits
+from haft.contracts import NO_CONFINEMENT, PROCESS_LIMITS, Command, Exit, Limits
 from haft.processes import ProcessLauncher, Starter, plain_starter
 from haft.sandbox.environment import built_environment
 
 LIMITS = Limits()
 TERMS = {
-    "walls": None,
+    "sandbox": None,
     "limits": {name: getattr(LIMITS, name) for name in PROCESS_LIMITS},
     "workspace": None,
     "calls": 10,
@@ -51,7 +51,7 @@ class Bench:
         self.starter = starter
         self.launcher = ProcessLauncher(
             self.starter,
-            built_environment(os.environ, workspace, OPEN_WALLS),
+            built_environment(os.environ, workspace, NO_CONFINEMENT),
             lambda path: os.open(os.path.join(workspace, path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC),
             lambda _command, _directory: TERMS,
             LIMITS,

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from haft.contracts import OPEN_WALLS
+from haft.contracts import NO_CONFINEMENT
 from haft.sandbox.environment import built_environment
 from sampling import SELDOM
 
@@ -18,7 +18,7 @@ def test_nothing_of_the_hosts_environment_reaches_a_command(name, execute, monke
     sink = execute("env", "-0")
     names = {line.split(b"=")[0].decode() for line in sink.stdout.split(b"\0") if line}
     assert b"hunter2" not in sink.stdout
-    assert names <= {*built_environment(os.environ, "/w", OPEN_WALLS), "MARK"}
+    assert names <= {*built_environment(os.environ, "/w", NO_CONFINEMENT), "MARK"}
 
 
 def test_the_helpers_own_environment_is_empty_so_that_no_command_reads_secrets_there(bench, monkeypatch):

@@ -16,12 +16,11 @@ def _entry(run=None, *, host="h_test", status="done", at=None, noted=(), recorde
     at = next(_clock) if at is None else at
     is_open = status in ("queued", "blocked-on-user", "in-progress", "cancellation-requested")
     facts = {
-        "type": "start" if is_open else "end", "at": "2026-01-01T00:00:00.000Z", "run": run or new_run_id(),
-        "tool": "add", "who": "me", "thread": "T-1", "parent": None, "workspace": "/w", "arguments": {}, "cwd": ".",
-        "digest": None, "status": status, "decision": None, "limits": {}, "walls": {}, "error": None, "exitCode": None,
+        "type": "start" if is_open else "end", "at": "2026-01-01T00:00:00.000Z", "run": run or new_run_id(), "tool":
+        "add", "who": "me", "thread": "T-1", "parent": None, "workspace": "/w", "arguments": {}, "cwd": ".", "digest":
+        None, "status": status, "decision": None, "limits": {}, "sandbox": {}, "error": None, "exitCode": None,
         "durationMs": 0, "changes": {"files": [{"path": path} for path in record.pop("paths", ())]}, "outputBytes": 0,
-        "endedChildren": [],
-        **record,
+        "endedChildren": [], **record,
     }  # fmt: skip
     rest = {
         "host": host, "startedAt": float(at), "endedAt": None if is_open else float(at + 1), "output": output,

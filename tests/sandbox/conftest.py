@@ -1,5 +1,5 @@
-"""A host with two services over one workspace: one behind walls, and one without any, to show that it is the walls that
-stop a command, and nothing else."""
+"""A host with two services over one workspace: one in the sandbox, and one without any, to show that it is the sandbox
+that stops a command, and nothing else."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ from haft.sandbox import Sandbox
 from haft.service import ToolService
 
 PLAIN_SIGHT = ("/opt", "/srv", "/var/lib")
-"""Where root can make a place that walls do not hide. What an ordinary user can write is hidden as a whole."""
+"""Where root can make a place that the sandbox does not hide. What an ordinary user can write is hidden as a whole."""
 
 
 async def yes(_request) -> bool:
@@ -30,7 +30,7 @@ async def yes(_request) -> bool:
 
 
 class Host:
-    """`behind` runs a command behind walls, `bare` without, `reading` behind those of the profile `read-only`."""
+    """`behind` runs a command in the sandbox, `bare` without, `reading` in one of the profile `read-only`."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -82,7 +82,7 @@ class Host:
         if sees_outside:
             grants["read"] = [str(self.outside)]
         outcome = self.call("auto", command, **grants)
-        assert outcome.walls.layers == ("namespaces", "landlock", "seccomp"), outcome.walls
+        assert outcome.sandbox.layers == ("namespaces", "landlock", "seccomp"), outcome.sandbox
         # What never ran proves nothing.
         assert outcome.error is None or "cannot be started" not in outcome.error.message, outcome.error
         return outcome
@@ -116,7 +116,7 @@ class Host:
         return end.code, heard.decode(errors="replace")
 
     def stopped(self, command: str, *, sees_outside: bool = False) -> str:
-        """Run it behind the walls of both profiles: it must fail. What it said."""
+        """Run it in the sandbox of both profiles: it must fail. What it said."""
         outcome = self.behind(command, sees_outside=sees_outside)
         code, said = self.reading(command, sees_outside=sees_outside)
         assert outcome.status == "error" and outcome.exit_code, outcome.output
@@ -124,7 +124,7 @@ class Host:
         return outcome.output + said
 
     def passes_bare(self, command: str) -> str:
-        """The control: without walls the same command works."""
+        """The control: without a sandbox the same command works."""
         outcome = self.bare(command)
         assert outcome.status == "done", f"the control failed too: {outcome.output}"
         return outcome.output
@@ -150,7 +150,7 @@ def host(tmp_path_factory):
         try:
             missing = found.open().missing()
             if missing:
-                pytest.skip(f"not all walls can be built here: {'; '.join(missing)}")
+                pytest.skip(f"the sandbox cannot be built whole here: {'; '.join(missing)}")
             yield found
         finally:
             found.close()

@@ -211,5 +211,5 @@ def seen(outcome, loaded: Loaded) -> dict:
         "bytes": outcome.output_bytes,
         "changes": sorted((one.path, one.type) for one in outcome.changes.files),
         "children": [one.command for one in outcome.ended_children],
-        "walls": (outcome.walls.layers, outcome.walls.profile, outcome.walls.network),
+        "sandbox": (outcome.sandbox.layers, outcome.sandbox.profile, outcome.sandbox.network),
     }

@@ -1,4 +1,4 @@
-"""Ways in which walls were beaten once, each by name."""
+"""Ways in which sandboxes were beaten once, each by name."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from haft.service import ToolService
 
 pytestmark = [
     pytest.mark.every_user,
-    pytest.mark.skipif(sys.platform != "linux", reason="walls need Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="sandbox need Linux"),
 ]
 
 SWAP = """
@@ -61,7 +61,7 @@ def with_service(tmp_path, workspace):
 
 @pytest.fixture
 def shell(with_service):
-    """One command behind the walls, and its outcome."""
+    """One command in the sandbox, and its outcome."""
 
     def shell(command, *, limits=None, **options):
         async def go(service):
@@ -83,7 +83,7 @@ def test_what_runs_haft_itself_is_not_written_though_it_lies_in_the_workspace(sh
     (own / "lib").mkdir(parents=True)
     (own / "lib/code.py").write_text("pass")
     monkeypatch.setattr(terms, "OWN_PLACES", (str(own),))
-    assert shell("echo evil >> .venv/lib/code.py").error.code == "walled"
+    assert shell("echo evil >> .venv/lib/code.py").error.code == "sandbox-denied"
     assert shell("mv .venv away").status == "error"
     assert (own / "lib/code.py").read_text() == "pass"
 
@@ -146,7 +146,7 @@ def test_what_was_approved_is_what_is_granted(tmp_path, workspace):
     victim.mkdir()
 
     async def swaps(request):
-        assert str(granted) in request.walls.writable
+        assert str(granted) in request.sandbox.writable
         granted.rename(tmp_path / "away")
         granted.mkdir()
         return True
@@ -301,7 +301,7 @@ def test_a_protected_name_that_is_swapped_for_a_link_covers_nothing_else(with_se
 
     for outcome in with_service(go):
         assert "evil" not in outcome.output
-        assert outcome.status == "done" or "walls" in outcome.error.message, outcome.error
+        assert outcome.status == "done" or "sandbox" in outcome.error.message, outcome.error
 
 
 def test_a_directory_that_is_swapped_under_one_call_ends_no_other(with_service, workspace):
@@ -372,7 +372,7 @@ def test_hooks_that_the_configuration_puts_elsewhere_are_protected(workspace, sh
     (workspace / ".git/config").write_text("[core]\n\thooksPath = .husky/_\n")
     (workspace / ".husky/_").mkdir(parents=True)
     assert ".husky/_" in protected_names(str(workspace))
-    assert shell("touch .husky/_/pre-commit").error.code == "walled"
+    assert shell("touch .husky/_/pre-commit").error.code == "sandbox-denied"
 
 
 def test_a_repository_behind_a_link_is_protected_too(workspace, shell):

@@ -1,4 +1,5 @@
-"""Each layer of the walls taken away by the kernel's own means: calls say what they lack, and so does `haft doctor`."""
+"""Each layer of the sandbox taken away by the kernel's own means: calls say what they lack, and so does `haft
+doctor`."""
 
 import errno
 import json
@@ -21,14 +22,14 @@ import tiny
 
 pytestmark = [
     pytest.mark.every_user(share=SELDOM),
-    pytest.mark.skipif(sys.platform != "linux", reason="walls are made of Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is made of Linux"),
     pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="no filter is known for this machine"),
 ]
 
 IS_ROOT = os.geteuid() == 0
 WITHOUT = Path(__file__).with_name("without.py")
 WRITES = "echo in > inside; echo out > /proc/self/comm"
-"""Into the workspace, and to a file that everybody has outside of it and of what is shared for want of walls."""
+"""Into the workspace, and to a file that everybody has outside of it and of what is shared for want of a sandbox."""
 
 
 @dataclass
@@ -138,14 +139,14 @@ def test_what_is_lacking_is_said_and_the_rest_holds(lacking, machine):
     if "network" in lacking:
         assert "network" not in found["namespaces"]["detail"]
     outcome = poor.shell(WRITES, "--approve")
-    walls = outcome["walls"]
-    assert walls["layers"] == layers
-    assert walls["profile"] == ("workspace" if layers else "none")
+    confinement = outcome["sandbox"]
+    assert confinement["layers"] == layers
+    assert confinement["profile"] == ("workspace" if layers else "none")
     if words:
-        assert words in walls["reason"]
+        assert words in confinement["reason"]
         assert outcome["said"].count(words) == 1  # at start, once
     else:
-        assert walls["reason"] is None
+        assert confinement["reason"] is None
     assert (machine.workspace / "inside").read_text() == "in\n"
     assert outcome["status"] == ("error" if layers else "done"), outcome
     assert outcome["limits"]["enforced"].keys() >= {"memory_bytes", "max_processes"}
@@ -225,7 +226,7 @@ def test_where_it_cannot_be_found_out_whether_filters_hold_no_call_traces_and_do
 @pytest.mark.parametrize(
     "names", [("landlock",), ("namespaces",), ("network-namespaces",), ("mounts",), ("namespaces", "landlock")]
 )
-def test_where_walls_are_required_nothing_runs_and_nobody_is_asked(names, machine):
+def test_where_a_sandbox_is_required_nothing_runs_and_nobody_is_asked(names, machine):
     poor = machine.without(*names)
     for approve in ((), ("--approve",)):  # Were anyone asked, there would be nobody to answer.
         outcome = poor.shell(WRITES, *approve, mode="required")
@@ -240,16 +241,16 @@ def test_where_walls_are_required_nothing_runs_and_nobody_is_asked(names, machin
     assert lacking == {*names} & {"namespaces", "landlock"} | ({"namespaces"} if "mounts" in names else set())
 
 
-def test_where_walls_are_required_and_can_be_had_calls_run(machine):
+def test_where_a_sandbox_is_required_and_can_be_had_calls_run(machine):
     assert machine.shell("true", "--approve", mode="required")["status"] == "done"
     assert machine.doctor(mode="required")["sandbox"]["state"] == "ok"
 
 
-def test_where_walls_are_off_there_are_none(machine):
+def test_where_the_sandbox_is_off_there_is_none(machine):
     outcome = machine.shell(WRITES, "--approve", mode="off")
     assert outcome["status"] == "done"
-    assert (outcome["walls"]["profile"], outcome["walls"]["layers"]) == ("none", [])
-    assert outcome["walls"]["reason"] == "`sandbox.mode` is `off`"
+    assert (outcome["sandbox"]["profile"], outcome["sandbox"]["layers"]) == ("none", [])
+    assert outcome["sandbox"]["reason"] == "`sandbox.mode` is `off`"
     found = machine.doctor(mode="off")
     assert found["sandbox"]["state"] == "warn" and "`off`" in found["sandbox"]["detail"]
     assert "namespaces" not in found and "landlock" not in found
@@ -278,8 +279,8 @@ def test_user_namespaces_used_up(machine):
     found = poor.doctor()
     assert found["namespaces"]["state"] == found["sandbox"]["state"] == "warn"
     assert "`user.max_user_namespaces` is used up or 0" in found["namespaces"]["detail"]
-    walls = poor.shell("true", "--approve")["walls"]
-    assert walls["layers"] == SECOND and "max_user_namespaces" in walls["reason"]
+    confinement = poor.shell("true", "--approve")["sandbox"]
+    assert confinement["layers"] == SECOND and "max_user_namespaces" in confinement["reason"]
 
 
 def test_a_proc_that_a_container_covered(machine):
@@ -294,7 +295,7 @@ def test_a_proc_that_a_container_covered(machine):
     assert "no /proc of its own" in found["sandbox"]["detail"]
     assert found["limits"]["state"] == "warn" and "cpu_seconds" in found["limits"]["hint"]
     outcome = poor.shell("ls -A /proc; echo x > .envrc; echo x > inside", "--approve")
-    assert outcome["walls"]["layers"] == FULL and "no /proc of its own" in outcome["walls"]["reason"]
+    assert outcome["sandbox"]["layers"] == FULL and "no /proc of its own" in outcome["sandbox"]["reason"]
     assert outcome["status"] == "done", outcome
     assert "Read-only file system" in outcome["output"] and outcome["output"].count("\n") == 1
     assert (machine.workspace / ".envrc").read_text() == "as it was"
@@ -306,7 +307,7 @@ def test_nothing_lacks_where_a_container_made_its_user_root(machine):
     assert inside.doctor()["sandbox"]["state"] == "ok"
     outcome = inside.shell("id -u; echo x > /dev/null && head -c 1 /dev/zero | wc -c; echo x > inside", "--approve")
     assert (outcome["status"], outcome["output"]) == ("done", "0\n1\n"), outcome
-    assert outcome["walls"]["layers"] == FULL and outcome["walls"]["reason"] is None
+    assert outcome["sandbox"]["layers"] == FULL and outcome["sandbox"]["reason"] is None
 
 
 # ── tools of the embedding program ───────────────────────────────────────────────────────────────────────────────────
@@ -327,14 +328,14 @@ async def main():
     looker = tool(isolated=True, readonly=True)(look)
     async with ToolService.open(".", tools=[looker], approver=approve, home=sys.argv[1], installed=False) as service:
         outcome = await service.call("look", {})
-    print(json.dumps([asked, outcome.status, outcome.result, outcome.to_json()["walls"]]))
+    print(json.dumps([asked, outcome.status, outcome.result, outcome.to_json()["sandbox"]]))
 
 asyncio.run(main())
 """
 
 
 @pytest.mark.parametrize("names", [(), ("landlock",), ("namespaces",), ("namespaces", "landlock")])
-def test_what_is_said_only_to_read_passes_unasked_where_walls_hold_it_to_that(names, machine):
+def test_what_is_said_only_to_read_passes_unasked_where_the_sandbox_holds_it_to_that(names, machine):
     lib = machine.home.parent / "lib"
     lib.mkdir()
     (lib / "looking.py").write_text("def look() -> int:\n    return 7\n")
@@ -342,15 +343,15 @@ def test_what_is_said_only_to_read_passes_unasked_where_walls_hold_it_to_that(na
     poor = machine.without(*names) if names else machine
     done = poor.run(sys.executable, lib / "embedding.py", machine.home)
     assert done.returncode == 0, done.stderr
-    asked, status, result, walls = json.loads(done.stdout)
+    asked, status, result, sandbox = json.loads(done.stdout)
     held = "namespaces" not in names
     assert (status, result) == ("done", 7), done.stdout
     assert asked == ([] if held else ["look"])
-    assert walls["profile"] == ("none" if len(names) == 2 else "read-only")
-    assert ("namespaces" in walls["layers"]) == held
+    assert sandbox["profile"] == ("none" if len(names) == 2 else "read-only")
+    assert ("namespaces" in sandbox["layers"]) == held
 
 
-def test_what_is_used_up_for_now_opens_no_wall(machine):
+def test_what_is_used_up_for_now_does_not_open_the_sandbox(machine):
     """Someone may have used up all namespaces to have the next call run without them."""
     poor = machine.without("more-user-namespaces")
     outcome = poor.shell("touch ran", "--approve")

@@ -1,8 +1,7 @@
-"""What walls deny, one test for each denial, through the whole service and as whoever runs the tests.
+"""What the sandbox denies, one test for each denial, through the whole service and as whoever runs the tests.
 
-Wherever it does no harm, the same command is run without walls as well and must work there: so it is a wall that stops
-it, and what the host has is looked at afterwards.
-"""
+Wherever it does no harm, the same command is run without a sandbox as well and must work there: so it is the sandbox
+that stops it, and what the host has is looked at afterwards."""
 
 import ctypes
 import os
@@ -23,7 +22,7 @@ from haft.service import ToolService
 
 pytestmark = [
     pytest.mark.every_user(share=1),
-    pytest.mark.skipif(sys.platform != "linux", reason="walls are made of Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is made of Linux"),
 ]
 
 IS_ROOT = os.geteuid() == 0
@@ -234,7 +233,7 @@ def test_a_protected_file_is_held(way, host, stocked, python):
             continue  # Judged by what it says, which no mode changes.
         assert outcome.error is not None, (name, outcome.output)
         if not outcome.exit_code:
-            assert (outcome.error.code, outcome.changes.state) == ("walled", "held")
+            assert (outcome.error.code, outcome.changes.state) == ("sandbox-denied", "held")
     after = held(workspace)
     if way == "chmod":
         before, after = ([facts for facts in found if facts[0] != ".git/config"] for found in (before, after))
@@ -577,7 +576,7 @@ def test_the_hosts_processes_are_not_seen(host, sleeper):
 
 def test_the_hosts_processes_cannot_be_signalled(host, sleeper):
     host.stopped(f"kill -KILL {sleeper.pid}")
-    # To everyone it can see: never without walls, so look before whether they stand.
+    # To everyone it can see: never without a sandbox, so look before whether there is one.
     host.behind("[ $(ls -d /proc/[0-9]* | wc -l) -lt 20 ] && kill -KILL -1")
     assert sleeper.poll() is None
     host.passes_bare(f"kill -TERM {sleeper.pid}")

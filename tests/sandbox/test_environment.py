@@ -2,10 +2,10 @@
 
 import pytest
 
-from haft.contracts import Walls
+from haft.contracts import Confinement
 from haft.sandbox.environment import NEUTRAL, QUIET, built_environment
 
-CLOSED = Walls("workspace", network=False)
+CLOSED = Confinement("workspace", network=False)
 
 pytestmark = pytest.mark.every_user
 
@@ -53,14 +53,14 @@ def test_an_entry_where_anyone_may_put_programs_is_left_out(tmp_path):
 def test_certificates_proxies_and_indexes_come_with_the_network_and_only_with_it():
     host = {"PATH": "/usr/bin", "https_proxy": "http://p", "SSL_CERT_FILE": "/c", "PIP_INDEX_URL": "http://i", "X": "x"}
     assert built_environment(host, "/w", CLOSED) == {"PATH": "/usr/bin", "HAFT_INSIDE": "1", **QUIET}
-    given = built_environment(host, "/w", Walls("workspace", network=True))
+    given = built_environment(host, "/w", Confinement("workspace", network=True))
     assert given == {"HAFT_INSIDE": "1", **QUIET} | {name: value for name, value in host.items() if name != "X"}
 
 
 def test_what_was_granted_by_name_is_passed_on_and_directories_come_last_on_path():
     host = {"PATH": "/usr/bin", "CI": "1", "OTHER": "2"}
-    walls = Walls("workspace", network=False, env=("CI", "NOT_SET"), path=("/opt/x/bin",))
-    assert built_environment(host, "/w", walls) == {
+    confinement = Confinement("workspace", network=False, env=("CI", "NOT_SET"), path=("/opt/x/bin",))
+    assert built_environment(host, "/w", confinement) == {
         "PATH": "/usr/bin:/opt/x/bin",
         "CI": "1",
         "HAFT_INSIDE": "1",
@@ -69,7 +69,9 @@ def test_what_was_granted_by_name_is_passed_on_and_directories_come_last_on_path
 
 
 def test_what_nobody_looked_at_has_a_fixed_path_and_quiet_tools():
-    given = built_environment({"PATH": "/opt/x/bin:/usr/bin"}, "/w", Walls("read-only", network=False, neutral=True))
+    given = built_environment(
+        {"PATH": "/opt/x/bin:/usr/bin"}, "/w", Confinement("read-only", network=False, neutral=True)
+    )
     assert "/opt/x/bin" not in given["PATH"]
     assert NEUTRAL.items() <= given.items()
 
@@ -77,15 +79,18 @@ def test_what_nobody_looked_at_has_a_fixed_path_and_quiet_tools():
 def test_a_call_with_a_private_tmp_is_told_to_use_it():
     host = {"PATH": "/usr/bin", "TMPDIR": "/somewhere/else"}
     assert built_environment(host, "/w", CLOSED)["TMPDIR"] == "/somewhere/else"
-    assert built_environment(host, "/w", Walls("workspace", network=False, layers=("namespaces",)))["TMPDIR"] == "/tmp"
+    assert (
+        built_environment(host, "/w", Confinement("workspace", network=False, layers=("namespaces",)))["TMPDIR"]
+        == "/tmp"
+    )
 
 
 @pytest.mark.parametrize("value", ["zh_CN.GBK", "ja_JP.SJIS", "zh_TW.Big5", "de_DE@euro", "en_US", "/tmp/x.UTF-8"])
 def test_a_locale_of_another_encoding_than_utf8_reaches_no_call(value):
     names = ("LC_ALL", "LC_CTYPE", "LC_COLLATE", "LANG")
     host = {"PATH": "/usr/bin", "LANGUAGE": "zh_CN", **dict.fromkeys(names, value)}
-    for walls in (CLOSED, Walls("workspace", env=names), Walls("read-only", neutral=True)):
-        given = built_environment(host, "/w", walls)
+    for confinement in (CLOSED, Confinement("workspace", env=names), Confinement("read-only", neutral=True)):
+        given = built_environment(host, "/w", confinement)
         assert {given[name] for name in names} == {"C.UTF-8"}
         assert given["LANGUAGE"] == "zh_CN"
 

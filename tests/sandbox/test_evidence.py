@@ -1,11 +1,11 @@
-"""What programs say when a wall or a limit stopped them, as they really say it, and what only sounds like it."""
+"""What programs say when the sandbox or a limit stopped them, as they really say it, and what only sounds like it."""
 
 import os
 import socket
 
 import pytest
 
-from haft.contracts import Limits, Walls
+from haft.contracts import Confinement, Limits
 from haft.sandbox.evidence import Ground, judge, looked_for_credentials, swallowed, waited_for_network
 
 pytestmark = pytest.mark.every_user
@@ -23,14 +23,16 @@ def home(tmp_path):
 
 @pytest.fixture
 def said(home):
-    """What is made of some output, behind the walls of a call that may write the workspace."""
+    """What is made of some output, in the sandbox of a call that may write the workspace."""
 
-    def said(output, ground=None, **walls):
+    def said(output, ground=None, **confinement):
         given = {
             "profile": "workspace", "network": False, "writable": (WORKSPACE,), "hidden": (home, "/run"),
-            "layers": LAYERS, **walls,
+            "layers": LAYERS, **confinement,
         }  # fmt: skip
-        return judge(output.replace("HOME", home), Walls(**given), Limits(), Ground(WORKSPACE, home, **(ground or {})))
+        return judge(
+            output.replace("HOME", home), Confinement(**given), Limits(), Ground(WORKSPACE, home, **(ground or {}))
+        )
 
     return said
 
@@ -149,7 +151,7 @@ NONE = [
 @pytest.mark.parametrize("output", NETWORK)
 def test_the_network_is_missed(output, said):
     error = said(output)
-    assert error is not None and error.code == "walled"
+    assert error is not None and error.code == "sandbox-denied"
     assert "network" in error.message
     assert error.hint == "to open it: `--network`, or in a rule: `haft permissions add … --network`"
     assert said(output, network=True) is None
@@ -158,7 +160,7 @@ def test_the_network_is_missed(output, said):
 @pytest.mark.parametrize("output", WRITE)
 def test_for_a_directory_of_the_system_no_grant_is_suggested(output, said):
     error = said(output)
-    assert error is not None and error.code == "walled"
+    assert error is not None and error.code == "sandbox-denied"
     assert "outside of what it may write" in error.message
     assert "--write" not in error.hint and "belongs to the system" in error.hint
 
@@ -166,7 +168,7 @@ def test_for_a_directory_of_the_system_no_grant_is_suggested(output, said):
 @pytest.mark.parametrize("output", PROTECTED)
 def test_something_protected_is_not_written(output, said):
     error = said(output)
-    assert error is not None and error.code == "walled"
+    assert error is not None and error.code == "sandbox-denied"
     assert f"`{PROTECTED[output]}` is protected" in error.message
     assert f"`--write /srv/project/{PROTECTED[output]}`, or in a rule" in error.hint
 
@@ -174,7 +176,7 @@ def test_something_protected_is_not_written(output, said):
 @pytest.mark.parametrize("output", READ)
 def test_something_hidden_is_not_read(output, said, home):
     error = said(output)
-    assert error is not None and error.code == "walled"
+    assert error is not None and error.code == "sandbox-denied"
     assert f"`{home}/secret` is hidden" in error.message
     assert f"`--read {home}/secret`, or in a rule" in error.hint
     assert said(output, readable=(home,)) is None
@@ -189,7 +191,7 @@ def test_a_limit_is_recognised(output, said):
 
 
 @pytest.mark.parametrize("output", NONE)
-def test_other_failures_are_not_blamed_on_walls(output, said):
+def test_other_failures_are_not_blamed_on_the_sandbox(output, said):
     assert said(output) is None
 
 
@@ -199,7 +201,7 @@ def test_a_call_that_may_only_read_is_told_so(said):
         assert error is not None and "it may only read" in error.message
 
 
-def test_without_walls_nothing_is_blamed_on_them(said):
+def test_without_a_sandbox_nothing_is_blamed_on_it(said):
     for output in (*NETWORK, *WRITE, *READ):
         assert said(output, layers=()) is None
 
@@ -268,11 +270,11 @@ def test_a_script_whose_interpreter_is_hidden_names_that(said, home, tmp_path):
 def test_a_program_of_an_environment_in_the_workspace_is_said_to_be_off_path(said, tmp_path):
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/pytest").touch(mode=0o755)
-    walls = Walls("workspace", network=False, layers=LAYERS, hidden=("/run",))
+    confinement = Confinement("workspace", network=False, layers=LAYERS, hidden=("/run",))
     ground = Ground(str(tmp_path), "/nowhere", path=f"/usr/bin:{tmp_path}/.venv/bin")
-    error = judge("bash: line 1: pytest: command not found", walls, Limits(), ground)
-    assert error.code == "walled" and "`.venv/bin/pytest`" in error.hint
-    assert judge("bash: line 1: other: command not found", walls, Limits(), ground) is None
+    error = judge("bash: line 1: pytest: command not found", confinement, Limits(), ground)
+    assert error.code == "sandbox-denied" and "`.venv/bin/pytest`" in error.hint
+    assert judge("bash: line 1: other: command not found", confinement, Limits(), ground) is None
 
 
 def test_an_existing_file_is_named_itself_and_quoted(said, tmp_path):
@@ -316,25 +318,25 @@ def test_a_call_that_ran_out_of_time_had_no_network_only_where_it_says_so():
 
 
 def test_curls_own_exit_code_tells_where_it_says_nothing(home):
-    walls = Walls("workspace", network=False, hidden=(home,), layers=LAYERS)
+    confinement = Confinement("workspace", network=False, hidden=(home,), layers=LAYERS)
     ground = Ground(WORKSPACE, home)
-    assert "could not resolve a host" in judge("", walls, Limits(), ground, 6).message
-    assert judge("", walls, Limits(), ground, 7) is None
-    assert judge("", Walls("workspace", network=True, layers=LAYERS), Limits(), ground, 6) is None
+    assert "could not resolve a host" in judge("", confinement, Limits(), ground, 6).message
+    assert judge("", confinement, Limits(), ground, 7) is None
+    assert judge("", Confinement("workspace", network=True, layers=LAYERS), Limits(), ground, 6) is None
 
 
 @pytest.mark.parametrize("output", NETWORK)
 def test_a_network_failure_that_was_caught_is_told_with_the_grant(output, home):
-    walls = {"profile": "workspace", "hidden": (home,), "layers": LAYERS}
-    found = swallowed(f"{output}\nwent on without\n", Walls(**walls, network=False))
+    confinement = {"profile": "workspace", "hidden": (home,), "layers": LAYERS}
+    found = swallowed(f"{output}\nwent on without\n", Confinement(**confinement, network=False))
     assert "it has no network" in found.message and "`--network`" in found.hint
-    assert swallowed(output, Walls(**walls, network=True)) is None
-    assert "never" in swallowed(output, Walls(**walls, network=False, never_network=True)).hint
+    assert swallowed(output, Confinement(**confinement, network=True)) is None
+    assert "never" in swallowed(output, Confinement(**confinement, network=False, never_network=True)).hint
 
 
 @pytest.mark.parametrize("output", NONE)
 def test_other_words_are_not_told_as_a_network_failure(output, home):
-    assert swallowed(output, Walls("workspace", network=False, hidden=(home,), layers=LAYERS)) is None
+    assert swallowed(output, Confinement("workspace", network=False, hidden=(home,), layers=LAYERS)) is None
 
 
 CREDENTIALS = {
@@ -352,25 +354,25 @@ CREDENTIALS = {
 def test_a_file_with_credentials_that_is_hidden_is_told_with_the_grant(words, home):
     path = os.path.join(home, CREDENTIALS[words])
     words = words.replace("HERE", home)
-    walls = {"profile": "workspace", "network": False, "hidden": (home,), "layers": LAYERS}
+    confinement = {"profile": "workspace", "network": False, "hidden": (home,), "layers": LAYERS}
     ground = Ground(WORKSPACE, home)
-    assert looked_for_credentials(words, Walls(**walls), ground) == []  # It is not there.
+    assert looked_for_credentials(words, Confinement(**confinement), ground) == []  # It is not there.
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as file:
         file.write("x")
-    ((found, how),) = looked_for_credentials(words, Walls(**walls), ground)
+    ((found, how),) = looked_for_credentials(words, Confinement(**confinement), ground)
     assert found == path and f"`--read {path}`" in how
-    assert looked_for_credentials(words, Walls(**walls, readable=(path,)), ground) == []
+    assert looked_for_credentials(words, Confinement(**confinement, readable=(path,)), ground) == []
     for other in (f"wrote {path}", "could not read elsewhere/.netrc", "cannot open /srv/.aws/credentials"):
-        assert looked_for_credentials(other, Walls(**walls), ground) == []
+        assert looked_for_credentials(other, Confinement(**confinement), ground) == []
 
 
 def test_of_credentials_behind_a_link_it_is_said_that_no_grant_opens_them(home, tmp_path):
     (tmp_path / "dotfiles").mkdir()
     (tmp_path / "dotfiles/netrc").write_text("x")
     (tmp_path / ".netrc").symlink_to(tmp_path / "dotfiles/netrc")
-    walls = Walls("workspace", network=False, hidden=(home,), layers=LAYERS)
-    ((_path, how),) = looked_for_credentials("~/.netrc not found", walls, Ground(WORKSPACE, home))
+    confinement = Confinement("workspace", network=False, hidden=(home,), layers=LAYERS)
+    ((_path, how),) = looked_for_credentials("~/.netrc not found", confinement, Ground(WORKSPACE, home))
     assert "--read" not in how and "is a link to" in how
 
 

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = [
     pytest.mark.every_user,
-    pytest.mark.skipif(sys.platform != "linux", reason="walls are made of Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is made of Linux"),
 ]
 
 IS_ROOT = os.geteuid() == 0

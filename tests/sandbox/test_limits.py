@@ -380,12 +380,12 @@ def test_zero_means_none(service):
     run(scenario())
 
 
-UNWALLED = ("a fork bomb", "memory of many small processes", "a file past its limit", "processor time",
+NO_SANDBOX = ("a fork bomb", "memory of many small processes", "a file past its limit", "processor time",
             "bytes written, in many files", "too many files", "3 GB of memory")  # fmt: skip
 
 
-@pytest.mark.parametrize("what", UNWALLED)
-def test_limits_hold_where_walls_are_off(what, service, mark, left_of, eventually):
+@pytest.mark.parametrize("what", NO_SANDBOX)
+def test_limits_hold_where_the_sandbox_is_off(what, service, mark, left_of, eventually):
     command, limits, limit, value = HOSTILE[what]
 
     async def scenario():
@@ -393,7 +393,7 @@ def test_limits_hold_where_walls_are_off(what, service, mark, left_of, eventuall
             outcome = await open_service.call("shell", {"command": command, "env": {"MARK": mark}})
             check_hit(outcome, limit, value)
             assert outcome.limits.enforced[limit] in ("watching", "rlimit")
-            assert outcome.walls.layers == ()
+            assert outcome.sandbox.layers == ()
             eventually(lambda: not left_of(mark))
             assert (await open_service.call("shell", {"command": "echo after"})).output == "after\n"
 

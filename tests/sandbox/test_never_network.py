@@ -12,7 +12,7 @@ from haft.service import ToolService
 
 pytestmark = [
     pytest.mark.every_user,
-    pytest.mark.skipif(sys.platform != "linux", reason="walls need Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="sandbox need Linux"),
 ]
 
 GRANTING = {"tool": "shell", "matches": {"command": "bash *"}, "action": "allow", "grant": {"network": True}}
@@ -72,11 +72,11 @@ def test_a_flag_is_refused_and_says_where_it_is_written(called):
 
 def test_a_rule_that_grants_it_allows_the_call_without_it(called):
     outcome = called(permissions=[GRANTING])
-    assert (outcome.status, outcome.walls.network) == ("error", False)
+    assert (outcome.status, outcome.sandbox.network) == ("error", False)
     assert (outcome.decision.action, outcome.decision.layer) == ("allow", "rules")
     failing = "bash -c 'echo \"curl: (6) Could not resolve host: x\" >&2; exit 6'"
     error = called(permissions=[GRANTING], command=failing).error
-    assert (error.code, error.hint) == ("walled", "`sandbox.network` is `never`, and nothing opens it")
+    assert (error.code, error.hint) == ("sandbox-denied", "`sandbox.network` is `never`, and nothing opens it")
 
 
 def test_an_answer_that_grants_it_is_not_followed(called):

@@ -27,7 +27,7 @@ def call(tmp_path, monkeypatch):
                 tmp_path / "workspace", approver=lambda _request: True, home=tmp_path / "home", installed=False
             ) as service:
                 outcome = await service.call("shell", {"command": command}, **options)
-                if "namespaces" not in outcome.walls.layers:
+                if "namespaces" not in outcome.sandbox.layers:
                     pytest.skip("there are no namespaces here")
                 return outcome
 
@@ -51,7 +51,7 @@ def test_curl_that_says_nothing_is_known_by_its_exit_code(call):
     (call.person.parent / "workspace" / "curl").write_text("#!/bin/sh\nexit 6\n")
     (call.person.parent / "workspace" / "curl").chmod(0o755)
     outcome = call("touch x; ./curl -s http://api.example")
-    assert outcome.error.code == "walled" and "`--network`" in outcome.error.hint
+    assert outcome.error.code == "sandbox-denied" and "`--network`" in outcome.error.hint
     assert call("touch x; exit 6").error.code == "tool-failed"
 
 
@@ -91,7 +91,7 @@ def test_a_timeout_does_not_suggest_the_network(call):
 @pytest.mark.skipif(os.geteuid() != 0, reason="others cannot write there anyway")
 def test_a_directory_of_the_system_is_not_suggested(call):
     outcome = call("touch /etc/foo")
-    assert outcome.error.code == "walled" and "--write" not in outcome.error.hint
+    assert outcome.error.code == "sandbox-denied" and "--write" not in outcome.error.hint
 
 
 def test_a_failure_shows_the_line_that_matters(call):

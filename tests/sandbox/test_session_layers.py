@@ -376,12 +376,12 @@ async def test_a_grant_with_a_single_call_is_served_by_a_process_started_for_it_
         assert (await run(service, ask)).result == [1, None]
         assert (await run(service, ask)).result == [2, None]
         alone = await run(service, ask + "; open('alone', 'w').close()", grants={"env": ["GRANTED"]})
-        assert (alone.result, alone.walls.env) == ([1, "value"], ("GRANTED",))
+        assert (alone.result, alone.sandbox.env) == ([1, "value"], ("GRANTED",))
         assert (alone.changes.complete, changed(alone)) == (True, ["alone"])
         assert (await run(service, ask)).result == [3, None], "the process that stays is another one"
     async with opened(workspace, described, {}, keeps_state=False) as service:
         closed = await service.call("run", {"code": "open('b', 'w')"}, grants={"env": ["GRANTED"]})
-        assert closed.error.code == "walled", "what is granted to a call opens nothing else"
+        assert closed.error.code == "sandbox-denied", "what is granted to a call opens nothing else"
 
 
 @in_a_loop

@@ -17,7 +17,7 @@ from haft.changes import Transactions
 
 pytestmark = [
     pytest.mark.every_user,
-    pytest.mark.skipif(sys.platform != "linux", reason="there are no walls elsewhere"),
+    pytest.mark.skipif(sys.platform != "linux", reason="there are no sandbox elsewhere"),
 ]
 
 PLUGIN = """
@@ -146,7 +146,7 @@ async def test_a_thread_left_over_in_a_plugin_writes_nothing_in_the_workspace(wo
         assert told.result["errors"] == [errno.EROFS] * 3
         for one in (outcome, told):
             assert (one.changes.engine, one.changes.complete, one.changes.state) == ("none", True, "none")
-            assert (one.walls.profile, one.walls.network, one.walls.writable) == ("read-only", False, ())
+            assert (one.sandbox.profile, one.sandbox.network, one.sandbox.writable) == ("read-only", False, ())
     assert lying(workspace) == sorted([*before, "go"])
 
 
@@ -155,7 +155,7 @@ async def test_a_refused_write_says_which_grant_opens_it(workspace):
     async with opened(workspace) as service:
         for path, grant in (("a.txt", "."), ("data/a.txt", "data"), (".envrc", ".envrc")):
             outcome = await service.call("write", {"paths": [path]})
-            assert outcome.error.code == "walled", outcome.error
+            assert outcome.error.code == "sandbox-denied", outcome.error
             assert f'grant = {{write = ["{grant}"]}} on the plugin\'s entry in `plugins`' in outcome.error.hint
             assert "--write" not in outcome.error.hint
 
@@ -255,10 +255,10 @@ async def test_a_grant_opens_a_part_of_the_workspace_and_nothing_else(workspace,
         await planted(service, workspace, ["a.txt", ENVRC, "data/a.txt", "data/deep/a.txt"], eventually)
         told = await service.call("tell", {})
         assert told.result["errors"] == [errno.EROFS, errno.EROFS, 0, 0]
-        assert (told.walls.profile, told.walls.writable) == ("read-only", (str(workspace / "data"),))
+        assert (told.sandbox.profile, told.sandbox.writable) == ("read-only", (str(workspace / "data"),))
         outcome = await service.call("write", {"paths": ["data/b.txt"]})
         assert [one.path for one in outcome.changes.files] == ["data/b.txt"]
-        assert (await service.call("write", {"paths": ["b.txt"]})).error.code == "walled"
+        assert (await service.call("write", {"paths": ["b.txt"]})).error.code == "sandbox-denied"
 
 
 @in_a_loop
@@ -266,7 +266,7 @@ async def test_what_is_protected_stays_closed_unless_the_grant_names_it(workspac
     (workspace / ".envrc").write_text("mine")
     async with opened(workspace, {"write": ["."]}) as service:
         outcome = await service.call("write", {"paths": [".envrc"]})
-        assert outcome.error.code == "walled" and 'write = [".envrc"]' in outcome.error.hint
+        assert outcome.error.code == "sandbox-denied" and 'write = [".envrc"]' in outcome.error.hint
     assert (workspace / ".envrc").read_text() == "mine"
     async with opened(workspace, {"write": [".", ".envrc"]}) as service:
         outcome = await service.call("write", {"paths": [".envrc"]})
@@ -288,7 +288,11 @@ async def test_the_other_keys_of_a_grant_hold_for_the_process(workspace, monkeyp
     async with opened(workspace, {"env": ["GRANTED"], "network": True}) as service:
         outcome = await service.call("tell", {})
         assert outcome.result["env"] == "value"
-        assert (outcome.walls.profile, outcome.walls.network, outcome.walls.env) == ("read-only", True, ("GRANTED",))
+        assert (outcome.sandbox.profile, outcome.sandbox.network, outcome.sandbox.env) == (
+            "read-only",
+            True,
+            ("GRANTED",),
+        )
 
 
 @in_a_loop
@@ -296,7 +300,7 @@ async def test_whoever_is_asked_is_shown_what_was_granted_and_asked_again_when_i
     shown = []
 
     async def asked(request):
-        shown.append(request.walls)
+        shown.append(request.sandbox)
         return ApprovalAnswer(True, scope="always")
 
     async with opened(workspace, approver=asked) as service:
@@ -304,17 +308,17 @@ async def test_whoever_is_asked_is_shown_what_was_granted_and_asked_again_when_i
         assert (await service.call("tell", {})).status == "done"
     async with opened(workspace, {"write": ["."]}, approver=asked) as service:
         assert (await service.call("tell", {})).status == "done"
-    assert [(walls.profile, walls.writable) for walls in shown] == [
+    assert [(confinement.profile, confinement.writable) for confinement in shown] == [
         ("read-only", ()),
         ("workspace", (str(workspace),)),
     ]
 
 
 @in_a_loop
-async def test_without_walls_what_changed_between_two_calls_is_found_all_the_same(workspace, eventually):
+async def test_without_a_sandbox_what_changed_between_two_calls_is_found_all_the_same(workspace, eventually):
     async with opened(workspace, **{"sandbox.mode": "off"}) as service:
         first = await planted(service, workspace, [HOOK], eventually, [HOOK])
-        assert (first.changes.engine, first.walls.profile) == ("snapshot", "none")
+        assert (first.changes.engine, first.sandbox.profile) == ("snapshot", "none")
         outcome = await service.call("tell", {})
         assert outcome.changes.complete is False
         assert outcome.changes.reason.startswith(f"between calls changed: {HOOK}, ")

@@ -1,4 +1,4 @@
-"""What the walls must know of a machine, a person and a workspace: what is hidden, and what is seen all the same."""
+"""What the sandbox must know of a machine, a person and a workspace: what is hidden, and what is seen all the same."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from haft.sandbox.toolchains import _targets_of_links, outermost, toolchains
 
 pytestmark = [
     pytest.mark.every_user,
-    pytest.mark.skipif(sys.platform != "linux", reason="walls need Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="sandbox need Linux"),
 ]
 
 

@@ -76,7 +76,7 @@ def called(tmp_path, workspace, tool, *, grants=None, settings=None):
     seen = []
 
     async def approver(request):
-        seen.append(request.walls)
+        seen.append(request.sandbox)
         return True
 
     async def main():
@@ -86,7 +86,7 @@ def called(tmp_path, workspace, tool, *, grants=None, settings=None):
 
     outcome = asyncio.run(main())
     assert len(seen) == 1
-    assert outcome.walls.to_json() == seen[0].to_json()
+    assert outcome.sandbox.to_json() == seen[0].to_json()
     return outcome
 
 

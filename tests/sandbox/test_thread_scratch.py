@@ -26,7 +26,7 @@ from loaded import Loaded, OwnEnvironment
 
 pytestmark = [
     pytest.mark.every_user(share=SELDOM),
-    pytest.mark.skipif(sys.platform != "linux", reason="walls need Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="sandbox need Linux"),
 ]
 
 MB = 1_000_000
@@ -101,7 +101,7 @@ def test_a_thread_finds_in_tmp_what_an_earlier_call_left_there(opened, engine):
             assert await calls.said("cat $TMPDIR/out.csv") == "1,2\n"
             outcome = await calls("rm /tmp/out.csv; echo more > /tmp/more; touch made2.txt")
             assert [file.path for file in outcome.changes.files] == ["made2.txt"]
-            assert outcome.walls.to_json()["scratch"] == "thread"
+            assert outcome.sandbox.to_json()["scratch"] == "thread"
             assert "out.csv" not in (names := await calls.said("ls /tmp")) and "more" in names
 
     run(scenario())
@@ -144,10 +144,10 @@ def test_of_two_calls_at_once_the_first_has_it_and_the_other_is_told(opened, pla
                 await asyncio.sleep(0.01)
             async with opened() as others:
                 other = await others("touch /tmp/go; cat /tmp/out.csv")
-            assert "No such file" in other.output and other.walls.to_json()["scratch"] == "call"
+            assert "No such file" in other.output and other.sandbox.to_json()["scratch"] == "call"
             assert [note for note in other.notes if "/tmp/out.csv is in its thread's /tmp, which another call" in note]
             kept_in(place)[0].joinpath("go").touch()
-            assert (await first).walls.to_json()["scratch"] == "thread"
+            assert (await first).confinement.to_json()["scratch"] == "thread"
             assert await calls.said("cat /tmp/out.csv") == "1\n"
 
     run(scenario())
@@ -220,7 +220,7 @@ def test_a_call_with_network_sees_it_only_where_that_is_granted_too(opened):
             await calls.said("echo secret > /tmp/mine")
             look = "ls /tmp | grep -x mine; echo $?; echo x > /tmp/leaked"
             outcome = await calls(look, grants={"network": True})
-            assert outcome.output == "1\n" and outcome.walls.to_json()["scratch"] == "call"
+            assert outcome.output == "1\n" and outcome.sandbox.to_json()["scratch"] == "call"
             assert "leaked" not in await calls.said("ls /tmp")
             missed = await calls("cat /tmp/mine /tmp/none", grants={"network": True})
             assert [note.split(":")[0] for note in missed.notes] == [
@@ -228,7 +228,7 @@ def test_a_call_with_network_sees_it_only_where_that_is_granted_too(opened):
             ]
             assert "`--scratch`" in missed.notes[0]
             outcome = await calls(look, grants={"network": True, "scratch": True})
-            assert outcome.output == "mine\n0\n" and outcome.walls.to_json()["scratch"] == "thread"
+            assert outcome.output == "mine\n0\n" and outcome.sandbox.to_json()["scratch"] == "thread"
         async with opened(sandbox__network=True) as calls:
             assert await calls.said("ls /tmp | grep -x mine; true") == ""
 
@@ -244,7 +244,7 @@ def test_a_rule_can_grant_it(opened, place):
         for grant, sees in (({"network": True}, False), ({"network": True, "scratch": True}, True)):
             async with opened(permissions=[{**rule, "grant": grant}]) as calls:
                 outcome = await calls("ls /tmp/")
-                assert outcome.decision.by == "rule" and outcome.walls.network
+                assert outcome.decision.by == "rule" and outcome.sandbox.network
                 assert ("mine" in outcome.output) is sees
 
     run(scenario())
@@ -292,7 +292,7 @@ def test_a_granted_tmp_is_the_hosts(elsewhere):
             await calls.said("echo x > /tmp/mine")
             outcome = await calls(f"ls {name}; ls /tmp/mine", grants={"read": ["/tmp"]})
             assert outcome.output.startswith(f"{name}\n") and "No such file" in outcome.output
-            assert outcome.walls.to_json()["scratch"] == "call"
+            assert outcome.sandbox.to_json()["scratch"] == "call"
 
     with tempfile.NamedTemporaryFile(dir="/tmp") as file:
         run(scenario(file.name))

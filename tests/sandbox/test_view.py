@@ -351,7 +351,7 @@ def test_a_filter_that_git_runs_for_an_unasked_line_sees_no_more(workspace, tmp_
 
     outcome = served(workspace, tmp_path, go)
     assert outcome.decision.unasked and "No such file" in outcome.output
-    assert outcome.error.code == "walled"
+    assert outcome.error.code == "sandbox-denied"
     assert (
         f"`{foreign}` is on this machine, and calls that pass without approval do not see it" in outcome.error.message
     )
@@ -368,7 +368,7 @@ def test_a_repository_that_begins_above_the_workspace_is_named_and_can_be_shown(
         return await service.call("shell", line), await service.call("shell", line, grants=grants)
 
     hidden, shown = served(tmp_path / "whole/part", tmp_path, go)
-    assert hidden.error.code == "walled" and f"`--read {tmp_path}/whole`" in hidden.error.hint
+    assert hidden.error.code == "sandbox-denied" and f"`--read {tmp_path}/whole`" in hidden.error.hint
     assert shown.status == "done"
 
 

@@ -38,8 +38,8 @@ def test_a_template_with_the_real_library_is_answered_from_a_fork(loading):
     async def go():
         async with loaded:
             first = await loaded.warmed("real", "one")
-            if not first.walls.layers:
-                pytest.skip("nothing is kept loaded without walls")
+            if not first.sandbox.layers:
+                pytest.skip("nothing is kept loaded without a sandbox")
             for x in ("two", "three"):
                 outcome = await loaded.warm_call("real", x)
                 assert outcome.output == str([x, {"x": x}, str(loaded.workspace)])

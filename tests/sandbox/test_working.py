@@ -1,4 +1,4 @@
-"""What must work behind walls: as it is, or once it was granted.
+"""What must work in the sandbox: as it is, or once it was granted.
 
 Through the whole service, as whoever runs the tests; `test_ordinary_user` runs it once more as an ordinary user.
 """
@@ -25,7 +25,7 @@ import registries
 
 pytestmark = [
     pytest.mark.every_user(share=SELDOM),
-    pytest.mark.skipif(sys.platform != "linux", reason="walls need Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="sandbox need Linux"),
 ]
 
 PYTHON = sys.executable
@@ -84,9 +84,9 @@ class Calls:
         assert outcome.status == "done", f"{command}: {outcome.error}\n{outcome.output}"
         return outcome.output
 
-    async def is_walled(self, command, *words, **more):
+    async def is_confined(self, command, *words, **more):
         outcome = await self.shell(command, *words, **more)
-        assert (outcome.status, outcome.error.code) == ("error", "walled"), f"{outcome.error}\n{outcome.output}"
+        assert (outcome.status, outcome.error.code) == ("error", "sandbox-denied"), f"{outcome.error}\n{outcome.output}"
         return outcome.error
 
 
@@ -145,7 +145,7 @@ def test_a_repository_is_made_and_then_protected(person, workspace, opened):
         async with opened(workspace) as calls:
             await calls.works("git init -q && echo a > a && git add a && git commit -qm first && git branch -q topic")
             assert await calls.works("git branch --show-current") == "trunk\n"
-            await calls.is_walled("git config core.fsmonitor ./evil")
+            await calls.is_confined("git config core.fsmonitor ./evil")
 
     run(scenario())
     assert "evil" not in (workspace / ".git" / "config").read_text()
@@ -158,12 +158,12 @@ def test_the_configuration_of_a_repository_is_written_where_granted(person, work
     async def scenario():
         async with opened(workspace) as calls:
             await calls.works("git config user.name Ann")
-            refused = await calls.is_walled("git config core.pager evil")
+            refused = await calls.is_confined("git config core.pager evil")
             assert ".git/config" in refused.hint
             await calls.works("git config core.pager less", {"write": [".git/config"]})
             assert await calls.works("git config core.pager") == "less\n"
-            await calls.is_walled("git config core.pager evil")
-            refused = await calls.is_walled("echo evil > .git/hooks/pre-commit")
+            await calls.is_confined("git config core.pager evil")
+            refused = await calls.is_confined("echo evil > .git/hooks/pre-commit")
             assert ".git/hooks" in refused.hint
             await calls.works("echo true > .git/hooks/pre-commit", {"write": [".git/hooks"]})
 
@@ -210,7 +210,7 @@ def install_python_package(workspace, opened, command, **env):
     async def scenario(base):
         async with opened(workspace) as calls:
             env.update(PIP_INDEX_URL=f"{base}/simple", UV_DEFAULT_INDEX=f"{base}/simple")
-            refused = await calls.is_walled(command, **env)
+            refused = await calls.is_confined(command, **env)
             assert "network" in refused.hint
             assert not (workspace / "deps").exists() or not list((workspace / "deps").glob("*.py"))
             await calls.works(command, {"network": True}, **env)
@@ -241,7 +241,7 @@ def test_npm_installs_with_network_only(workspace, opened):
         async with opened(workspace) as calls:
             env = {"npm_config_registry": base, "npm_config_fetch_retries": "0", "npm_config_audit": "false"}
             command = f"npm install --no-fund --no-update-notifier {registries.NAME}"
-            refused = await calls.is_walled(command, **env)
+            refused = await calls.is_confined(command, **env)
             assert "network" in refused.hint
             await calls.works(command, {"network": True}, **env)
             assert await calls.works(f"node -e 'require(\"{registries.NAME}\")'") == "it works\n"
@@ -318,7 +318,7 @@ def test_toolchains_of_a_home_run_and_what_lies_beside_them_is_not_seen(person, 
         async with opened(workspace) as calls:
             assert await calls.works("crate; made; nodule; odd") == "crate\ndata\nmodule\nodd\n"
             for secret in (".cargo/credentials.toml", ".local/share/keyring", "own/secret", ".ssh/id"):
-                refused = await calls.is_walled(f"cat ~/{secret}")
+                refused = await calls.is_confined(f"cat ~/{secret}")
                 assert ("private keys" if ".ssh" in secret else "read") in refused.hint
             assert "secret" not in await calls.works("grep -r secret ~ || true")
             for place in (".cargo/bin", ".local/bin", ".nvm"):
@@ -350,12 +350,12 @@ def test_a_file_and_a_directory_are_granted_for_reading(person, workspace, opene
 
     async def scenario():
         async with opened(workspace) as calls:
-            assert "notes/one" in (await calls.is_walled("cat ~/notes/one")).hint
+            assert "notes/one" in (await calls.is_confined("cat ~/notes/one")).hint
             assert await calls.works("cat ~/notes/one", {"read": ["~/notes/one"]}) == "one\n"
             assert await calls.works("cat ~/notes/one", {"read": ["~/notes/**"]}) == "one\n"
             assert await calls.works(f"cat {person}/notes/*", {"read": [str(person / "notes")]}) == "one\n"
             assert (await calls.shell("echo two > ~/notes/one", {"read": ["~/notes"]})).status == "error"
-            await calls.is_walled("cat ~/notes/one")
+            await calls.is_confined("cat ~/notes/one")
 
     run(scenario())
     assert (person / "notes/one").read_text() == "one\n"
@@ -367,14 +367,14 @@ def test_a_file_and_a_directory_outside_are_granted_for_writing(person, workspac
 
     async def scenario():
         async with opened(workspace) as calls:
-            await calls.is_walled("echo two >> ~/drop/log")
+            await calls.is_confined("echo two >> ~/drop/log")
             await calls.works("echo two >> ~/drop/log", {"write": ["~/drop/log"]})
             await calls.works(
                 "echo new > ~/drop/new && mkdir ~/drop/deep && touch ~/drop/deep/x", {"write": ["~/drop"]}
             )
             outcome = await calls.shell("echo new > ~/other", {"write": ["~/drop"]})
             assert outcome.status == "done"  # in a home that is private and goes away
-            await calls.is_walled("cat ~/drop/new")
+            await calls.is_confined("cat ~/drop/new")
 
     run(scenario())
     assert (person / "drop/log").read_text() == "one\ntwo\n"
@@ -520,7 +520,7 @@ def test_a_workspace_may_lie_in_a_home(person, opened):
         async with opened(person / "projects/one") as calls:
             await calls.works("echo x > ~/projects/one/a")
             assert await calls.works("ls ~/projects") == "one\n"
-            await calls.is_walled("cat ~/projects/two/secret")
+            await calls.is_confined("cat ~/projects/two/secret")
 
     run(scenario())
     assert (person / "projects/one/a").exists()

@@ -258,7 +258,7 @@ def test_a_grant_of_a_call_opens_nothing_for_its_caller(places, name, again):
     if again:
         assert not written.exists()
         failed = outcome.error.code if name == "has_it_written" else outcome.result
-        assert failed in ("walled", "error")
+        assert failed in ("sandbox-denied", "error")
     else:
         assert (outcome.status, outcome.changes.state) == ("done", "committed")
         assert written.read_text() == "granted\n"

@@ -573,9 +573,9 @@ def test_a_message_without_end_fills_no_memory(context):
     assert len(listener._message) == 0
 
 
-def test_a_tool_does_not_speak_for_walls_and_limits():
+def test_a_tool_does_not_speak_for_the_sandbox_and_limits():
     from haft.sources.python.isolated import _answer
 
-    for code in ("walled", "limit-exceeded", "timed-out", "anything"):
+    for code in ("sandbox-denied", "limit-exceeded", "timed-out", "anything"):
         answer = _answer(None, False, {"code": code, "message": "m", "hint": "--write /", "retryable": False})
         assert answer.failure.code == "tool-failed"

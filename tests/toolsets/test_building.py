@@ -1,4 +1,4 @@
-"""Packages that have no wheel: built behind walls for a person's own templates, and after a question for others."""
+"""Packages that have no wheel: built in the sandbox for a person's own templates, and after a question for others."""
 
 import asyncio
 import json
@@ -124,9 +124,9 @@ def test_the_question_shows_the_sandbox_of_the_build_and_the_command_that_allows
     bench.answers = lambda request: seen.append(request) or request.build is None
     bench.call()
     call, build = seen
-    assert call.build is None and call.walls.profile == "workspace"
+    assert call.build is None and call.confinement.profile == "workspace"
     assert build.build == f"haft templates build {folder} --allow-builds" and build.to_allow == build.parts == ()
-    assert build.walls.network and not build.walls.writable and build.walls.profile != "workspace"
+    assert build.sandbox.network and not build.sandbox.writable and build.sandbox.profile != "workspace"
 
 
 def test_approve_beforehand_does_not_answer_for_what_is_built(bench, capsys, monkeypatch):

@@ -315,7 +315,7 @@ async def test_agents_make_check_and_use_a_tool_by_what_the_skill_teaches(places
 
 
 @in_a_loop
-async def test_without_walls_nothing_that_a_workspace_brought_runs_because_tools_are_listed(places):
+async def test_without_a_sandbox_nothing_that_a_workspace_brought_runs_because_tools_are_listed(places):
     marks = places[0].parent / "marks"
     marks.mkdir()
     evil = places[0] / ".agents/tools/evil"

@@ -1,4 +1,4 @@
-"""The environments of templates: real uv, behind real walls. One of them asks the real index; the others ask one of
+"""The environments of templates: real uv, in a real sandbox. One of them asks the real index; the others ask one of
 their own, which can be made to wait, so that what happens in the middle happens in the middle."""
 
 import asyncio
@@ -537,7 +537,7 @@ def test_a_package_without_wheel_is_built_only_where_that_is_allowed(place):
 
 @pytest.fixture(params=["hidden anyway", "in plain sight"])
 def workspace(request, place):
-    """One in a place that all walls hide, and one where only root can make it."""
+    """One in a place that every sandbox hides, and one where only root can make it."""
     sight = next((path for path in ("/opt", "/srv", "/var/lib") if os.access(path, os.W_OK)), None)
     if request.param == "hidden anyway" or sight is None:
         yield place.workspace
@@ -597,12 +597,12 @@ def test_a_cache_that_calls_could_reach_is_not_used(place):
     assert not place.ground.exists()
 
 
-def test_without_walls_it_is_made_all_the_same(place):
+def test_without_a_sandbox_it_is_made_all_the_same(place):
     assert says(prepared(place, mode="off"), "import tiny; print(tiny.WORD)") == "here"
     assert left(place) == WHOLE
 
 
-def test_where_walls_are_required_and_cannot_be_built_nothing_is_made(place, monkeypatch):
+def test_where_a_sandbox_is_required_and_cannot_be_built_nothing_is_made(place, monkeypatch):
     async def nothing(_self):
         return Abilities(namespaces=False, problem="none here", io=True)
 

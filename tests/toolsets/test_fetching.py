@@ -1,4 +1,4 @@
-"""Git plugins: fetched behind walls, pinned, kept, and never followed by themselves. The repositories are local."""
+"""Git plugins: fetched in the sandbox, pinned, kept, and never followed by themselves. The repositories are local."""
 
 import asyncio
 import json
@@ -415,7 +415,7 @@ def test_a_repository_is_fetched_over_a_network(place, repository):
     assert standing.place is not None and standing.commit == git(repository, "rev-parse", "HEAD")
 
 
-def test_it_works_without_walls(place, repository):
+def test_it_works_without_a_sandbox(place, repository):
     named(place, f"bash+git:{repository}#v1")
     place.file.write_text(place.file.read_text() + '[sandbox]\nmode = "off"\n')
     assert fetched(loaded(place)).place is not None

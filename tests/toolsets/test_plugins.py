@@ -97,7 +97,7 @@ def started(monkeypatch):
         def __init__(self, launcher):
             self._launcher = launcher
 
-        async def is_walled(self):
+        async def is_confined(self):
             return True
 
         async def run(self, command, sink):
@@ -622,7 +622,7 @@ class Crowd:
         self._many, self.most, self._now = many, 0, 0
         self._enough = asyncio.Event()
 
-    async def is_walled(self):
+    async def is_confined(self):
         return True
 
     async def run(self, command, sink):
@@ -682,7 +682,7 @@ async def test_a_workspace_behind_a_link_vouches_for_no_more_than_any_other(plac
     assert found["out"].state == "broken" and "it leads out of the workspace" in found["out"].reason
 
 
-def test_a_workspace_that_nobody_trusts_gets_neither_settings_nor_a_process_without_walls(tmp_path, monkeypatch):
+def test_a_workspace_that_nobody_trusts_gets_neither_settings_nor_a_process_without_a_sandbox(tmp_path, monkeypatch):
     workspace, own = tmp_path / "workspace", tmp_path / "config/haft"
     workspace.mkdir()
     own.mkdir(parents=True)
@@ -712,4 +712,4 @@ def test_a_workspace_that_nobody_trusts_gets_neither_settings_nor_a_process_with
             return {one.spec.name: one.reason for one in service.tools(all=True) if one.state == "broken"}
 
     assert "would confine it" in asyncio.run(listed())["leak"]
-    assert not list(tmp_path.glob("ran-*")), "behind walls it cannot, and without them it did not run"
+    assert not list(tmp_path.glob("ran-*")), "in the sandbox it cannot, and without them it did not run"

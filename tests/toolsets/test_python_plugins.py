@@ -1,4 +1,5 @@
-"""Python plugins: a worker behind walls that keeps their state, and files of functions. None of it runs in the host."""
+"""Python plugins: a worker in the sandbox that keeps their state, and files of functions. None of it runs in the
+host."""
 
 import asyncio
 import functools

@@ -18,7 +18,7 @@ from haft.changes.ledger import Row
 from haft.changes.store.blobs import DamagedBlob
 from haft.changes.transactions import Owner, Transactions
 from haft.changes.undoing import Direction, Reversal, Waiting, reversal
-from haft.contracts import BadUsage, Changes, Conflict, Conflicting, HaftError, ToolFailed, Walled
+from haft.contracts import BadUsage, Changes, Conflict, Conflicting, HaftError, SandboxDenied, ToolFailed
 from haft.files import shown
 from haft.values import dataclass, field, replace
 
@@ -238,7 +238,7 @@ def _objection(
     error = transactions.guard(plan.entries, read, (), restored)
     if error is None:
         return None
-    return Walled(
+    return SandboxDenied(
         f"this {plan.direction} would bring in what could run later on this machine",
         error.message,
         "a person's `--force` does it",

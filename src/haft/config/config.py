@@ -96,7 +96,7 @@ class Config:
 
     @property
     def durability(self) -> Durability:
-        return cast("Durability", self.values["record.durability"])
+        return cast("Durability", self.values["audit.durability"])
 
     @property
     def sandbox_mode(self) -> SandboxMode:
@@ -133,8 +133,8 @@ class Config:
         return float(self.values["approval.expires_seconds"])
 
     @property
-    def answers_without_walls(self) -> bool:
-        return bool(self.values["approval.without_walls"])
+    def answers_without_sandbox(self) -> bool:
+        return bool(self.values["approval.without_sandbox"])
 
     def is_set(self, name: str) -> bool:
         """Whether someone set it; False where the default stands."""

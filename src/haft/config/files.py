@@ -8,7 +8,8 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from haft.config.settings import BY_NAME
+from haft.config.renamed import name_of_today
+from haft.config.settings import BY_NAME, RENAMED
 from haft.config.standing import WORKSPACE_FILES, user_file
 from haft.contracts import BadConfig, near_miss
 from haft.lazy import regex
@@ -97,7 +98,8 @@ def read_config(path: str) -> bytes:
 
 def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Iterator[tuple[str, Any]]:
     """Every setting. In JSON, plain values beside the settings are what plugins ask for by name, as under `config`."""
-    sections = {name.split(".")[0] for name in BY_NAME}
+    sections = {name.split(".")[0] for name in (*BY_NAME, *RENAMED)}
+    written: dict[str, str] = {}
     loose = {
         name: value
         for name, value in tables.items()
@@ -118,7 +120,7 @@ def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Itera
         if not isinstance(table, dict):
             raise BadConfig(f"{path}: `{section}` must be a table", hint=f"write it as [{section}]")
         for key, value in table.items():
-            name = f"{section}.{key}"
+            name = name_of_today(f"{section}.{key}", path, written)
             if name not in BY_NAME:
                 raise unknown_setting(name, BY_NAME, path)
             yield name, value

@@ -17,8 +17,9 @@ from haft.config.placeholders import (
     why_unfilled,
     with_places,
 )
+from haft.config.renamed import name_of_today
 from haft.config.rule_sets import RuleSet
-from haft.config.settings import BY_NAME, SETTINGS, Setting
+from haft.config.settings import BY_NAME, RENAMED, SETTINGS, Setting
 from haft.config.values import UNSET
 from haft.contracts import BadConfig, texts_in
 
@@ -168,12 +169,14 @@ class Gathered:
 
 def from_environment(env: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
     """The settings that variables set, checked. One that is misspelt is an error."""
-    every = {f"HAFT_{name.replace('.', '_').upper()}": name for name in BY_NAME}
-    variables = {variable: name for variable, name in every.items() if BY_NAME[name].variable}
-    prefixes = tuple({f"HAFT_{name.split('.')[0].upper()}_" for name in BY_NAME if "." in name})
+    every = {_variable(name): name for name in (*BY_NAME, *RENAMED)}
+    variables = {variable: name for variable, name in every.items() if BY_NAME[RENAMED.get(name, name)].variable}
+    prefixes = tuple({f"HAFT_{name.split('.')[0].upper()}_" for name in every.values() if "." in name})
+    written: dict[str, str] = {}
     for variable, text in env.items():
         if variable in variables:
-            name = variables[variable]
+            old = variables[variable]
+            name = name_of_today(old, variable, written, new=_variable(RENAMED.get(old, old)))
             yield name, _checked(BY_NAME[name], text, variable), variable
         elif variable in every:
             hint = "write it into a file, or pass it as `settings`"
@@ -182,9 +185,15 @@ def from_environment(env: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
             raise unknown_setting(variable, variables, "the environment")
 
 
+def _variable(name: str) -> str:
+    return f"HAFT_{name.replace('.', '_').upper()}"
+
+
 def from_caller(passed: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
     """The settings that a program passes, checked."""
-    for name, value in passed.items():
+    written: dict[str, str] = {}
+    for old, value in passed.items():
+        name = name_of_today(old, CALLER, written)
         if name not in BY_NAME:
             raise unknown_setting(name, BY_NAME, CALLER)
         yield name, _checked(BY_NAME[name], value, CALLER), CALLER

@@ -1,6 +1,6 @@
 """What of a workspace's configuration counts before anyone has trusted it, and what is set aside.
 
-A cloned repository brings its own file. What narrows counts at once: lower limits, stricter walls, tools that are
+A cloned repository brings its own file. What narrows counts at once: lower limits, a stricter sandbox, tools that are
 disabled, rules that reject or ask. So does what adds confined tools. The rest waits for `haft trust`.
 """
 
@@ -106,7 +106,7 @@ def _is_inside(path: str) -> bool:
 
 
 def _is_confined(plugin: Any) -> bool:
-    """Whether it is a bash plugin of this machine, which runs behind walls."""
+    """Whether it is a bash plugin of this machine, which runs in the sandbox."""
     if isinstance(plugin, dict):
         told = plugin.get("bash_tool")
         return set(plugin) == {"bash_tool"} and isinstance(told, dict) and "git" not in told

@@ -53,7 +53,7 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
     "stays-on": "a workspace may not choose a weaker way to know its changes",
     "close": "a workspace may close the network, not open it",
     "turn-off": "a workspace may turn this off, not on",
-    "stays-full": "a workspace may not choose a weaker record",
+    "stays-full": "a workspace may not choose a weaker audit log",
     "keeps-less": "a workspace may keep less between calls, not more",
     "inside": "a workspace works inside itself",
     "confined": "a workspace may add tools that are confined, and this would not be",
@@ -63,7 +63,7 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
 """Why a value of a workspace is set aside, unless it is trusted."""
 
 RULE_ASIDE: Final = "a workspace may reject and ask, not allow, try or delegate"
-GRANT_ASIDE: Final = "a workspace may not open walls"
+GRANT_ASIDE: Final = "a workspace may not open the sandbox"
 FROM_ENVIRONMENT: Final = "a workspace may not read the environment"
 
 SandboxMode = Literal["off", "auto", "required"]
@@ -314,7 +314,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "lower",
     ),
     Setting(
-        "approval.without_walls",
+        "approval.without_sandbox",
         False,
         truth,
         "Whether other processes may answer where nothing hides the inbox from tools, which could approve themselves.",
@@ -352,7 +352,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "plugin_policy.allow_bash_tools",
         False,
         truth,
-        "Whether bash plugins are loaded. They run behind walls, and ask.",
+        "Whether bash plugins are loaded. They run in the sandbox, and ask.",
         "any",
     ),
     Setting(
@@ -442,12 +442,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         variable=False,
     ),
     Setting(
-        "record.durability",
+        "audit.durability",
         "group",
         one_of("group", "full"),
-        "What power loss may take: `group` up to 200 ms of the record, `full` nothing that was answered.",
+        "What power loss may take: `group` up to 200 ms of the audit log, `full` nothing that was answered.",
         "stays-full",
     ),
 )
 
 BY_NAME: Final[dict[str, Setting]] = {setting.name: setting for setting in SETTINGS}
+
+RENAMED: Final = {"approval.without_walls": "approval.without_sandbox", "record.durability": "audit.durability"}
+"""Names of earlier versions: they are still read, and whoever uses one is told the new one."""

@@ -20,6 +20,16 @@ if TYPE_CHECKING:
         Engine,
         path_to_json,
     )
+    from haft.contracts.confinement import (
+        NO_CONFINEMENT,
+        NO_GRANTS,
+        NOT_RUN,
+        Confinement,
+        Grants,
+        Layer,
+        Profile,
+        grants_from,
+    )
     from haft.contracts.decision import (
         Action,
         Allowable,
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
         Delegation,
         Scope,
     )
+    from haft.contracts.earlier import with_names_of_today
     from haft.contracts.errors import (
         EXIT_CODES,
         AmbiguousRun,
@@ -53,6 +64,7 @@ if TYPE_CHECKING:
         PathEscapes,
         PersonError,
         Rejected,
+        SandboxDenied,
         ScratchFull,
         StartFailed,
         StorageFailed,
@@ -62,7 +74,6 @@ if TYPE_CHECKING:
         UnknownRequest,
         UnknownRun,
         UnknownTool,
-        Walled,
         near_miss,
     )
     from haft.contracts.events import Event, EventType, iso_time
@@ -130,7 +141,6 @@ if TYPE_CHECKING:
         configured,
     )
     from haft.contracts.variables import names_missed, names_read, why_not_granted, withheld
-    from haft.contracts.walls import NO_GRANTS, NOT_RUN, OPEN_WALLS, Grants, Layer, Profile, Walls, grants_from
 
 __getattr__ = face(
     __name__,
@@ -138,11 +148,12 @@ __getattr__ = face(
         "call": "Call own_copy",
         "change": "Change ChangeKind Changes ChangesState Conflicting Engine NO_CHANGES UNTRACKED path_to_json",
         "decision": "Action Allowable ApprovalAnswer ApprovalRequest Approver DecidedPart Decision Delegation Scope",
+        "earlier": "with_names_of_today",
         "errors": (
             "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict Deadlock EXIT_CODES Failure "
             "HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson "
             "NetworkOpen PathEscapes PersonError Rejected ScratchFull StartFailed StorageFailed TimedOut "
-            "ToolFailed Unconfined UnknownRequest UnknownRun UnknownTool Walled near_miss"
+            "ToolFailed Unconfined UnknownRequest UnknownRun UnknownTool SandboxDenied near_miss"
         ),
         "events": "Event EventType iso_time",
         "failure_lines": "failure_line telling_line without_progress",
@@ -163,6 +174,6 @@ __getattr__ = face(
         "states": "FOLLOWS STATUSES Status TERMINAL",
         "tool": "Answer Effects Found Hosting Kind Listing Provenance RenamedTool State Tool ToolSpec configured",
         "variables": "names_missed names_read why_not_granted withheld",
-        "walls": "Grants Layer NOT_RUN NO_GRANTS OPEN_WALLS Profile Walls grants_from",
+        "confinement": "Grants Layer NOT_RUN NO_GRANTS NO_CONFINEMENT Profile Confinement grants_from",
     },
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from haft.contracts.confinement import NO_GRANTS, Confinement, Grants, Layer
 from haft.contracts.decision import Decision
 from haft.contracts.errors import InvalidArguments
 from haft.contracts.limits import LimitsApplied
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
 from haft.contracts.secrets import NO_SECRETS, Secrets
-from haft.contracts.walls import NO_GRANTS, Grants, Layer, Walls
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Call:
     """What the tool was made of when it was found: paths, each with its device and inode."""
     decision: Decision | None = None
     limits: LimitsApplied | None = None
-    walls: Walls | None = None
+    confinement: Confinement | None = None
     layer: Layer | None = None
     preview: str | None = None
     """What the tool says that it would do."""

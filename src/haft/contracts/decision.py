@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
+from haft.contracts.confinement import NO_CONFINEMENT, NO_GRANTS, Confinement, Grants, Profile
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
-from haft.contracts.walls import NO_GRANTS, OPEN_WALLS, Grants, Profile, Walls
 from haft.values import dataclass, field
 
 Action = Literal["allow", "ask", "reject", "try", "delegate"]
@@ -67,9 +67,9 @@ class Decision:
     reason: str
     parts: tuple[DecidedPart, ...] = ()
     profile: Profile = "workspace"
-    """The walls it may run in, where it runs behind any."""
+    """The sandbox it may run in, where it runs in one."""
     neutral: bool = False
-    """Whether nobody looked at it: see `Walls.neutral`."""
+    """Whether nobody looked at it: see `Confinement.neutral`."""
     unasked: bool = False
     """Whether it passes although no person and no rule approved it: analysis found that it only reads, or haft or the
     embedding program declares that."""
@@ -119,7 +119,7 @@ class ApprovalRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables that the caller adds to the tool's environment."""
     timeout: float | None = None
-    walls: Walls = OPEN_WALLS
+    sandbox: Confinement = NO_CONFINEMENT
     """What will confine it; the answer may add grants."""
     withheld: tuple[str, ...] = ()
     """Variables that the tool names, that are set here, and that it does not get unless the answer grants them."""
@@ -163,8 +163,8 @@ class ApprovalAnswer:
     """Told to the model where the answer is no; the reason in the record either way."""
     arguments: Mapping[str, Any] | None = None
     grants: Grants | Mapping[str, Any] = NO_GRANTS
-    """What opens walls for this call, beyond what was asked for. Variables hold for as long as `scope` says; all else
-    for this call alone."""
+    """What opens the sandbox for this call, beyond what was asked for. Variables hold for as long as `scope` says; all
+    else for this call alone."""
     scope: Scope = "once"
     """Whether calls like it shall pass unasked: in this thread, or always in this workspace."""
     allow: int = 0

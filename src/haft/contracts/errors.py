@@ -10,7 +10,7 @@
     │   ├── TimedOut             timed-out           exit 4
     │   ├── LimitExceeded        limit-exceeded      exit 1
     │   │   └── ScratchFull      (a thread's /tmp holds too much)
-    │   ├── Walled               walled              exit 1
+    │   ├── SandboxDenied        sandbox-denied      exit 1
     │   ├── Conflict             conflict            exit 5
     │   └── Deadlock             deadlock            exit 5
     ├── PersonError              a person decides or configures
@@ -167,12 +167,12 @@ class ScratchFull(LimitExceeded):
         super().__init__(limit, value, f"its thread's /tmp reached {used:_} {what}, and was emptied")
 
 
-class Walled(CallError):
-    code = "walled"
+class SandboxDenied(CallError):
+    code = "sandbox-denied"
 
-    def __init__(self, wall: str, evidence: str, grant: str, paths: Sequence[str] = ()) -> None:
+    def __init__(self, denied: str, evidence: str, grant: str, paths: Sequence[str] = ()) -> None:
         """`paths` are those of a change set that it stands before, all of them."""
-        super().__init__(f"it ran into a wall: {wall} ({evidence})", hint=grant)
+        super().__init__(f"the sandbox denied it something: {denied} ({evidence})", hint=grant)
         self.paths = tuple(paths)
 
 

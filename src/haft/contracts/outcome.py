@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from haft.contracts.change import NO_CHANGES, Change, Changes
+from haft.contracts.confinement import NO_CONFINEMENT, Confinement
 from haft.contracts.decision import Decision
 from haft.contracts.errors import EXIT_CODES, Failure
 from haft.contracts.events import iso_time
@@ -13,7 +14,6 @@ from haft.contracts.limits import LimitsApplied
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.ports import EndedChild
 from haft.contracts.states import Status
-from haft.contracts.walls import OPEN_WALLS, Walls
 from haft.values import dataclass
 
 NO_LIMITS = LimitsApplied()
@@ -49,7 +49,7 @@ class Outcome:
     changes: Changes = NO_CHANGES
     decision: Decision | None = None
     limits: LimitsApplied = NO_LIMITS
-    walls: Walls = OPEN_WALLS
+    sandbox: Confinement = NO_CONFINEMENT
     ended_children: tuple[EndedChild, ...] = ()
     """Processes that were still there when the call ended, and were ended with it."""
     notes: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class Outcome:
             "changes": self.changes.to_json() if self.changes.files else form(self.changes),
             "decision": None if self.decision is None else form(self.decision),
             "limits": form(self.limits),
-            "walls": form(self.walls),
+            "sandbox": form(self.sandbox),
             "endedChildren": self.ended_children,
             "notes": self.notes,
         }

@@ -1,7 +1,7 @@
 """What a tool is handed: the only ways in which it reaches files, processes and its caller.
 
 Sources and built-ins never start a process or leave the workspace by themselves. They ask through these, so that no
-format can slip past limits, walls or the record. Implementations live in `processes`, `files` and `pipeline`.
+format can slip past limits, the sandbox or the audit log. Implementations live in `processes`, `files` and `pipeline`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Literal, Protocol
 
+from haft.contracts.confinement import NO_GRANTS, Grants, Layer
 from haft.contracts.limits import Limits
 from haft.contracts.names import RunId, ThreadId
 from haft.contracts.secrets import Secrets
-from haft.contracts.walls import NO_GRANTS, Grants, Layer
 from haft.values import dataclass, field
 
 Stream = Literal["stdout", "stderr"]
@@ -133,7 +133,7 @@ class AskingLauncher(Launcher, Protocol):
         """What they have that others have not."""
         ...
 
-    async def is_walled(self) -> bool:
+    async def is_confined(self) -> bool:
         """Whether anything keeps them from doing something else instead."""
         ...
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from haft.contracts.change import Changes
+from haft.contracts.confinement import NO_GRANTS, Grants
 from haft.contracts.errors import Failure
 from haft.contracts.names import ToolName
 from haft.contracts.ports import ToolContext
-from haft.contracts.walls import NO_GRANTS, Grants
 from haft.values import dataclass, field
 
 Kind = Literal["builtin", "amp-toolbox", "bash-plugin", "agent-studio", "mcp", "python", "cli"]
@@ -20,8 +20,8 @@ Provenance = Literal["builtin", "embedded", "installed", "user", "workspace"]
 folder it lies in, or nobody but the workspace that it lies in."""
 
 Hosting = Literal["in-process", "per-call", "session", "remote"]
-"""Where a call's work is done: in the host itself, without walls; in processes that end with the call; in one that
-outlives it, behind walls that are the same for all calls; or elsewhere, where nothing is confined and nothing is
+"""Where a call's work is done: in the host itself, without a sandbox; in processes that end with the call; in one that
+outlives it, in a sandbox that is the same for all calls; or elsewhere, where nothing is confined and nothing is
 tracked."""
 
 State = Literal["ready", "broken", "duplicate", "disabled", "inactive", "needs-config"]

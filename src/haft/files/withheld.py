@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from haft.contracts import Call, ToolSpec, Walls, names_missed, names_read, withheld
+from haft.contracts import Call, Confinement, ToolSpec, names_missed, names_read, withheld
 from haft.files.tool_source import texts_of
 
 
@@ -22,17 +22,19 @@ def _read_in(text: str) -> tuple[str, ...]:
     return names_read(text)
 
 
-def withheld_from(call: Call, walls: Walls, host: Mapping[str, str]) -> tuple[str, ...]:
+def withheld_from(call: Call, confinement: Confinement, host: Mapping[str, str]) -> tuple[str, ...]:
     """Those that are set here and that this call does not get."""
     assert call.tool is not None
-    return withheld(variables_of(call.tool.spec, call.arguments), host, {*walls.env, *call.env})
+    return withheld(variables_of(call.tool.spec, call.arguments), host, {*confinement.env, *call.env})
 
 
-def missed_by(call: Call, said: str, walls: Walls, host: Mapping[str, str], *, failed: bool) -> tuple[str, ...]:
+def missed_by(
+    call: Call, said: str, confinement: Confinement, host: Mapping[str, str], *, failed: bool
+) -> tuple[str, ...]:
     """Those that a call seems to have missed: what it complained of; of a call that failed, else what its source
     names."""
-    complained = withheld(names_missed(said, host), host, {*walls.env, *call.env})
-    return complained or (withheld_from(call, walls, host) if failed else ())
+    complained = withheld(names_missed(said, host), host, {*confinement.env, *call.env})
+    return complained or (withheld_from(call, confinement, host) if failed else ())
 
 
 def grant_words(names: Sequence[str], tool: str, *, session: bool) -> str:

@@ -149,7 +149,7 @@ class Init:
             tell(control, {"replaced": error.filename})
             return None
         except (OSError, ValueError) as error:
-            tell(control, never_started([None, f"the walls around it could not be built: {error}"]))
+            tell(control, never_started([None, f"the sandbox around it could not be built: {error}"]))
             return None
         try:
             main = self._start(request, list(streams))
@@ -173,14 +173,14 @@ class Init:
     def _enter(self, room: jail.Room, request: dict[str, Any]) -> bool:
         """Open the room as far as this call may, and stand in its directory. False where that is another one than the
         host meant: the workspace was replaced since the zygote began."""
-        walls = request["walls"]
+        confinement = request["sandbox"]
         if not self.open_up(room, request):
             return False
         room.forget_host()
         os.chdir(os.fsencode(request["directory"]))
-        if walls["layer"] is None and not _is(b".", request["identity"]):
+        if confinement["layer"] is None and not _is(b".", request["identity"]):
             return False
-        self.restrict(room, request, room.writable_places(walls))
+        self.restrict(room, request, room.writable_places(confinement))
         return True
 
     def open_up(self, room: jail.Room, request: dict[str, Any]) -> bool:
@@ -190,10 +190,10 @@ class Init:
             return False
         for path, *which in request["same"]:
             check_same(path, which)
-        layer = request["walls"]["layer"]
+        layer = request["sandbox"]["layer"]
         if layer is not None and not _is(os.fsencode(request["directory"]), request["identity"]):
             return False  # Looked at before it is covered: under a layer everything has other numbers.
-        room.open_up(request["walls"])
+        room.open_up(request["sandbox"])
         for descriptor in self._witnesses if layer is not None else ():
             kernel.watch(descriptor, self._template.workspace)
         self._forget_witnesses()
@@ -202,22 +202,22 @@ class Init:
         return True
 
     def restrict(self, room: jail.Room, request: dict[str, Any], writable: Sequence[str | int]) -> None:
-        """From now on this process, and what it starts, is held to the walls and limits of a call."""
+        """From now on this process, and what it starts, is held to the sandbox and the limits of a call."""
         limits = request["limits"]
         user = not self._is_root
         alone = user and bool(limits["max_processes"]) and self._count_alone(room)
         apply_rlimits(rlimits(limits, user=user, calls=cgroups.TASKS_PER_PROCESS if alone else request["calls"]))
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
         if self._abi:
-            landlock.restrict(writable, tcp=may_use_tcp(room, request["walls"]), abi=self._abi)
+            landlock.restrict(writable, tcp=may_use_tcp(room, request["sandbox"]), abi=self._abi)
         if not self._is_root:
             self._filter_calls()
 
-    def rules(self, room: jail.Room, walls: dict[str, Any]) -> int | None:
+    def rules(self, room: jail.Room, confinement: dict[str, Any]) -> int | None:
         """The second layer of a call, for whoever restricts itself by it; None where there is none."""
         if not self._abi:
             return None
-        return landlock.ruleset(room.writable_places(walls), tcp=may_use_tcp(room, walls), abi=self._abi)
+        return landlock.ruleset(room.writable_places(confinement), tcp=may_use_tcp(room, confinement), abi=self._abi)
 
     def _filter_calls(self) -> None:
         if self._filter:
@@ -282,7 +282,7 @@ class Init:
                 request["limits"],
                 everyone.pids,
                 scratch="/dev/shm",  # noqa: S108  the call's own, as are all that lie in memory
-                roots=room.disk_places(request["walls"]),
+                roots=room.disk_places(request["sandbox"]),
                 group=self._group,
                 own_io=self._own_io,
                 shares_network=room.has_network,
@@ -306,9 +306,9 @@ class Init:
         tell(control, {**supervisor.report(left, None), "spilled": spilled, **at_end(supervisor)})
 
 
-def may_use_tcp(room: jail.Room, walls: dict[str, Any]) -> bool:
+def may_use_tcp(room: jail.Room, confinement: dict[str, Any]) -> bool:
     """Without a network of its own the second layer has to do; else programs may reach themselves."""
-    return bool(walls["network"] or not room.has_network)
+    return bool(confinement["network"] or not room.has_network)
 
 
 def _is(directory: bytes, which: list[int]) -> bool:

@@ -1,4 +1,4 @@
-"""The walls themselves: mounts and namespaces, in three steps.
+"""The sandbox itself: mounts and namespaces, in three steps.
 
 - `Template`: once, in the zygote. Everything is read-only, `/dev` is a small one of our own, secrets are masked.
 - `furnish`: in each init, ahead of its call. Its own processes, network and scratch places; what lies in a hidden place
@@ -194,7 +194,7 @@ class Room:
         """Where the host waits for a view of what lies under the call's layer and in it."""
         self._devices: int | None = None
         self._sealed = sealed or template.site["required"]
-        """Whether what could be had at the start must be had now: that it is used up opens no wall."""
+        """Whether what could be had at the start must be had now: that it is used up opens nothing."""
         self._site = template.site
         self._network = network
         self._extra = extra
@@ -425,12 +425,12 @@ class Room:
             self._away[name] = kernel.cloned(tree)
             os.close(tree)
 
-    def open_up(self, walls: dict[str, Any]) -> None:
+    def open_up(self, confinement: dict[str, Any]) -> None:
         """What this call may write, and what it may not although it lies there."""
         self._bring_layers()
-        if walls["scratch"] is not None and not self._unasked:
-            self.kept = Kept(self.tmp, walls["scratch"])  # Before the layer: the workspace may lie in it.
-        self._let_write(walls)
+        if confinement["scratch"] is not None and not self._unasked:
+            self.kept = Kept(self.tmp, confinement["scratch"])  # Before the layer: the workspace may lie in it.
+        self._let_write(confinement)
         if not self._unasked or self._scoped:
             for _path, place in self._template.brought():
                 kernel.unmount(place)  # Those of other calls lie there too.
@@ -441,24 +441,24 @@ class Room:
         """Where no other call follows in this room: nothing of the host is open in it any more."""
         self._sockets.close()
 
-    def _let_write(self, walls: dict[str, Any]) -> None:
+    def _let_write(self, confinement: dict[str, Any]) -> None:
         # Those that were bound since; in a user namespace nobody lets us look into others.
         self._cover_sockets(everywhere=not self._template.in_user_namespace)
         self._template.mask()  # A file that the host replaced since has come off its mask.
-        if walls["profile"] != "workspace":
+        if confinement["profile"] != "workspace":
             for _place, target in self._caches:
                 kernel.unmount(target)  # What only reads leaves nothing behind, not even there.
-            if walls["layer"] is not None:
-                self._cover(walls["layer"])
+            if confinement["layer"] is not None:
+                self._cover(confinement["layer"])
             return
-        if walls["layer"] is not None:
-            self._cover(walls["layer"])
-            if walls["opened"]:
+        if confinement["layer"] is not None:
+            self._cover(confinement["layer"])
+            if confinement["opened"]:
                 kernel.set_mount(self._template.workspace, add=ATTR_RDONLY)
-        elif walls["writable"]:
+        elif confinement["writable"]:
             self._open_mounts()
-        self._open_parts(walls["opened"])
-        protect(self._template.workspace, walls["protected"], walls["spared"])
+        self._open_parts(confinement["opened"])
+        protect(self._template.workspace, confinement["protected"], confinement["spared"])
 
     def _cover(self, layer: dict[str, Any]) -> None:
         """Put a layer over the workspace. It covers what is mounted below it: what is hidden there must lie above."""
@@ -579,18 +579,18 @@ class Room:
         granted = [target for _source, target, *rest in self._extra if rest and rest[0]]
         return [*self.outside(keeps=False), *granted]
 
-    def disk_places(self, walls: dict[str, Any]) -> list[str]:
+    def disk_places(self, confinement: dict[str, Any]) -> list[str]:
         """Where what it writes stays."""
         places = [target for _source, target, *rest in self._extra if rest and rest[0]]
-        if walls["profile"] == "workspace":
+        if confinement["profile"] == "workspace":
             places += [self._template.workspace, *(target for _place, target in self._caches)]
         return places
 
-    def writable_places(self, walls: dict[str, Any]) -> list[str | int]:
+    def writable_places(self, confinement: dict[str, Any]) -> list[str | int]:
         """Where the second layer lets it write."""
         places: list[str | int] = ["/dev", *(path for path, _mode in self._site["hide"])]
         places += [target for _source, target, *rest in self._extra if rest and rest[0]]
-        if walls["profile"] == "workspace":
+        if confinement["profile"] == "workspace":
             places += self._opened
             places += [target for _place, target in self._caches]
         return places

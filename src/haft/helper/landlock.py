@@ -1,7 +1,7 @@
 """Landlock: the second layer. A process that restricts itself can never again write outside the places it named, nor
 mount anything, and neither can what it starts.
 
-It does not see chmod, chown, utime, xattr, mknod or UDP, so it is no wall by itself; the namespaces are.
+It does not see chmod, chown, utime, xattr, mknod or UDP, so it is no sandbox by itself; the namespaces are.
 """
 
 from __future__ import annotations

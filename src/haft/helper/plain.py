@@ -1,4 +1,4 @@
-"""The helper that starts commands without namespaces: where walls are off, or this machine cannot build them.
+"""The helper that starts commands without namespaces: where the sandbox is off, or this machine cannot build one.
 
 The host sends one message a call, with five descriptors: the call's control socket, its stdin, stdout, stderr and
 working directory. The helper forks a supervisor for each, a subreaper: daemons that fork twice and leave their session
@@ -96,10 +96,10 @@ def become(
     if group is not None:
         group.join()
     apply_rlimits({**rlimits(request["limits"], user=False, calls=1), **brake_of_user(request["limits"])})
-    walls = request["walls"]
-    if walls is not None and (abi := landlock.version()):
-        landlock.restrict(walls["places"], tcp=walls["network"], abi=abi)
-        if steps := filters[walls["unasked"]]:
+    confinement = request["sandbox"]
+    if confinement is not None and (abi := landlock.version()):
+        landlock.restrict(confinement["places"], tcp=confinement["network"], abi=abi)
+        if steps := filters[confinement["unasked"]]:
             seccomp.restrict(steps)
             seccomp.restrict(seccomp.for_uncounted_memory())
     for target, descriptor in enumerate(streams):

@@ -39,7 +39,7 @@ class Stay:
     def __init__(self, init: Init, room: jail.Room) -> None:
         self._init = init
         self._room = room
-        self._walls: dict[str, Any] = {}
+        self._confinement: dict[str, Any] = {}
         self._everyone = Everyone()
         self._stopped: set[int] = set()
         self._past: list[rotation.Old] = []
@@ -55,7 +55,7 @@ class Stay:
     ) -> None:
         """Start the program, and exchange its layer whenever the host says so, until it has ended."""
         room = self._room
-        self._walls = request["walls"]
+        self._confinement = request["sandbox"]
         try:
             if self._init.is_elsewhere(request):
                 tell(control, {"stale": True})
@@ -72,7 +72,7 @@ class Stay:
             tell(control, {"replaced": error.filename})
             return
         except (OSError, ValueError) as error:
-            tell(control, never_started([None, f"the walls around it could not be built: {error}"]))
+            tell(control, never_started([None, f"the sandbox around it could not be built: {error}"]))
             return
         main, complaint = self._start(request, streams)
         if complaint is not None:
@@ -149,9 +149,9 @@ class Stay:
 
     def _turn(self, layer: dict[str, str], *, view: bool) -> dict[str, Any]:
         """Exchange the layer; with `view`, the answer brings a descriptor of what the program sees from then on."""
-        self._walls = {**self._walls, "layer": layer}
+        self._confinement = {**self._confinement, "layer": layer}
         try:
-            rotation.replaced(self._room.workspace, lambda: self._room.open_up(self._walls))
+            rotation.replaced(self._room.workspace, lambda: self._room.open_up(self._confinement))
         except OSError as error:
             return {"failed": str(error)}
         finally:

@@ -84,7 +84,7 @@ class Warm:
             if problem is not None or not self._room.has_proc:
                 raise GivenUp(f"its room could not be built: {problem or 'there is no /proc'}")
             self._room.put_layers_away()
-            keeps = request["walls"]["scratch"] is not None
+            keeps = request["sandbox"]["scratch"] is not None
             found = os.listdir(self._room.tmp) if keeps else []
             channel = self._begin(request, streams)
             for descriptor in streams:
@@ -147,7 +147,7 @@ class Warm:
         os.setsid()
         forget_signals()
         os.chdir(os.fsencode(request["directory"]))
-        keeps = request["walls"]["scratch"] is not None
+        keeps = request["sandbox"]["scratch"] is not None
         self._init.restrict(self._room, request, self._room.outside(keeps=keeps))
         kept = [os.dup(descriptor) for descriptor in (*streams, channel)]  # None of them where another is to go.
         kept = [_raised(descriptor) for descriptor in kept]
@@ -295,7 +295,7 @@ class Warm:
             if not self._init.open_up(self._room, request):
                 tell(control, {"stale": True})
                 return
-            rules = self._init.rules(self._room, request["walls"])
+            rules = self._init.rules(self._room, request["sandbox"])
             self._turns = _turns(self._keeper)
             os.kill(pid, signal.SIGCONT)
             socket.send_fds(end, [os.fsencode(request["directory"])], [*streams, *([] if rules is None else [rules])])
@@ -305,7 +305,7 @@ class Warm:
             tell(control, {"replaced": error.filename})
             return
         except (OSError, ValueError) as error:
-            tell(control, never_started([None, f"the walls around it could not be built: {error}"]))
+            tell(control, never_started([None, f"the sandbox around it could not be built: {error}"]))
             return
         finally:
             end.close()

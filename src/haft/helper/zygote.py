@@ -1,4 +1,4 @@
-"""The helper that starts commands behind walls: one for each host, for its whole life.
+"""The helper that starts commands in the sandbox: one for each host, for its whole life.
 
     host ── waiter            stands outside, and clears up when everything is gone
               └─ zygote       pid 1 of a namespace of its own: when it ends, the kernel kills all that is below

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from haft.contracts import NO_GRANTS, Call, Conflict, Grants, Hosting, Walls
+from haft.contracts import NO_GRANTS, Call, Confinement, Conflict, Grants, Hosting
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
 
@@ -19,7 +19,7 @@ class Confinements:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
 
-    async def of(self, run: Run) -> Walls:
+    async def of(self, run: Run) -> Confinement:
         """What confines the processes of a call. `Conflict` where what was granted was replaced since it was shown."""
         spec, decision = run.tool.spec, run.decision
         if spec.hosting == "session":
@@ -33,10 +33,10 @@ class Confinements:
         if before is not None and before[0] == basis:
             return before[1]
         if spec.hosting == "session":
-            walls = await self._sandbox.confine_session(basis)
+            confinement = await self._sandbox.confine_session(basis)
         else:
             profile, grants, neutral, unasked, activated, thread = basis
-            walls = await self._sandbox.confine(
+            confinement = await self._sandbox.confine(
                 profile,
                 grants,
                 neutral=neutral,
@@ -45,14 +45,14 @@ class Confinements:
                 thread=thread,
                 found=run.call.found,
             )
-        if before is not None and not set(before[1].identities) <= set(walls.identities):
+        if before is not None and not set(before[1].identities) <= set(confinement.identities):
             raise Conflict(
                 f"`{run.call.name}` was not run: what was granted is not there any more, or something else is in its"
                 " place",
                 hint="look at it, and call again",
             )
-        run.confined = basis, walls
-        return walls
+        run.confined = basis, confinement
+        return confinement
 
 
 def is_alone(run: Run) -> bool:
@@ -74,5 +74,5 @@ def thread_of(call: Call) -> str | None:
 
 
 def granted(call: Call) -> Grants:
-    """What opens walls for a call: what the caller brought, and what was decided."""
+    """What opens the sandbox for a call: what the caller brought, and what was decided."""
     return call.grants | (call.decision.grants if call.decision is not None else NO_GRANTS)

@@ -22,10 +22,10 @@ from haft.contracts import (
     Approver,
     BadApprover,
     Call,
+    Confinement,
     HaftError,
     HostId,
     Principal,
-    Walls,
     grants_from,
     own_copy,
 )
@@ -316,7 +316,7 @@ def shown_of(request: ApprovalRequest) -> dict[str, Any]:
         "cwd": request.cwd,
         "env": dict(request.env),
         "timeout": request.timeout,
-        "walls": request.walls.to_json(),
+        "sandbox": request.sandbox.to_json(),
         "withheld": list(request.withheld),
         "diff": request.diff,
         "output": request.output,
@@ -332,7 +332,7 @@ def shown_of(request: ApprovalRequest) -> dict[str, Any]:
 
 def request_of(
     run: Run,
-    walls: Walls,
+    confinement: Confinement,
     reason: str,
     *,
     diff: str | None = None,
@@ -356,7 +356,7 @@ def request_of(
         cwd=call.cwd,
         env=masked(dict(call.env)),
         timeout=call.timeout,
-        walls=walls,
+        sandbox=confinement,
         withheld=withheld,
         diff=diff,
         output=masked(output),

@@ -40,7 +40,7 @@ def ended(run: Run, status: Status, error: Failure | None) -> Outcome:
         changes=run.changes or (UNTRACKED if began and changes_something else NO_CHANGES),
         decision=call.decision,
         limits=call.limits or NO_LIMITS,
-        walls=call.walls or NOT_RUN,
+        sandbox=call.confinement or NOT_RUN,
     )
 
 

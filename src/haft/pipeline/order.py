@@ -24,7 +24,7 @@ The order carries the safety argument:
   and making it takes none of its time.
 - `transact` comes after `queue`, and around `confine`: what the call changed is known when nothing of it runs any more,
   and none of it counts before it was looked at.
-- `confine` comes after `approve`: the decision says what the walls let through. What confines a call is one value
+- `confine` comes after `approve`: the decision says what the sandbox lets through. What confines a call is one value
   (`confinement`): a person is shown it, the helper mounts it and refuses what was replaced since, the outcome tells it.
 - `shape` comes after `queue`: a deadline's clock runs only while the call is in progress.
 - `invoke` is last, and the only one that meets the tool.
@@ -46,13 +46,13 @@ from haft.contracts import (
     ApprovalAnswer,
     Approver,
     Call,
+    Confinement,
     Decision,
     HostId,
     Launcher,
     Limits,
     Principal,
     RunId,
-    Walls,
     Workspace,
 )
 from haft.pipeline.chain import Stage
@@ -131,10 +131,14 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
     confinements = Confinements(parts.sandbox)
 
     def launcher(run: Run) -> Launcher:
-        async def confinement() -> Walls:
-            walls = run.call.walls
+        async def confinement() -> Confinement:
+            confinement = run.call.confinement
             # What runs in this process has no sandbox; the commands that it starts have.
-            return await confinements.of(run) if walls is None or run.tool.spec.hosting == "in-process" else walls
+            return (
+                await confinements.of(run)
+                if confinement is None or run.tool.spec.hosting == "in-process"
+                else confinement
+            )
 
         return parts.sandbox.launcher_within(confinement, run.call.layer)
 

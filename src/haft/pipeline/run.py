@@ -15,6 +15,7 @@ from haft.contracts import (
     TERMINAL,
     Call,
     Changes,
+    Confinement,
     Decision,
     EndedChild,
     Event,
@@ -25,7 +26,6 @@ from haft.contracts import (
     Status,
     Stream,
     Tool,
-    Walls,
     Workspace,
     revised,
 )
@@ -82,7 +82,7 @@ class Run:
         """Where output is gathered; there from the first piece on."""
         self.show: Callable[[Run], ShownOutput] | None = None
         """Makes `shown`; set while the tool may write."""
-        self.confined: tuple[object, Walls] | None = None
+        self.confined: tuple[object, Confinement] | None = None
         """What confines it, and what that was resolved from: see `Confinements`."""
         self.changes: Changes | None = None
         """What became of the files it changed, once that is known."""

@@ -72,13 +72,13 @@ _ASK_UNHELD = Decision(
     rule="what nothing holds to its word asks",
     source=SOURCE,
     by="rule",
-    reason="it is said only to read, and this machine has no walls that would hold it to that",
+    reason="it is said only to read, and this machine has no sandbox that would hold it to that",
     profile="read-only",
 )
 
 
 def decide(spec: ToolSpec, *, confined: bool) -> Decision:
-    """May a call of this tool go ahead? `confined` says whether walls will stand around what it starts."""
+    """May a call of this tool go ahead? `confined` says whether a sandbox will stand around what it starts."""
     if not spec.effects.readonly:
         return _ASK_EFFECTS
     match spec.provenance:

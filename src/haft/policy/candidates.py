@@ -73,7 +73,7 @@ def candidates_of(question: Question, parts: Sequence[Part] | None) -> Iterator[
     exact = _all_arguments(question)
     if exact is not None and exact:
         yield Candidate(spec.name, exact, 0)
-    if spec.effects.readonly and not spec.effects.network and spec.hosting == "per-call" and question.walled:
+    if spec.effects.readonly and not spec.effects.network and spec.hosting == "per-call" and question.confined:
         yield Candidate(spec.name, (), _WHOLE_TOOL, why=READS_ONLY)
 
 

@@ -85,7 +85,7 @@ class Judge:
         """May it happen?"""
         spec = question.spec
         if self._is_plain and not spec.commands and spec.is_vouched_for:
-            base = decide(spec, confined=question.walled)
+            base = decide(spec, confined=question.confined)
             off = self._enablement.why_not(spec.name, spec.kind)
             if off is None and base.action == "allow" and not self._remembered():
                 return base
@@ -135,7 +135,7 @@ class Judge:
 
         cwd = arguments.get("cwd")
         ground = Ground(
-            self._workspace, cwd if isinstance(cwd, str) else question.cwd, walled=question.walled, home=self._home
+            self._workspace, cwd if isinstance(cwd, str) else question.cwd, confined=question.confined, home=self._home
         )
         found = [analyse(line, ground) for line in lines]
         parts = [part for each in found for part in each.parts]
@@ -170,7 +170,7 @@ class Judge:
             reason = part.reason if part.safe or not part.dangers else f"{part.reason}; it {_dangers(part.dangers)}"
             steps.append(Step("analysis", part.text, f"{action}: {reason}"))
             return _Unit(action, reason, part)
-        base = decide(question.spec, confined=question.walled)
+        base = decide(question.spec, confined=question.confined)
         steps.append(Step("built-in", base.rule, f"{base.action}: {base.reason}", base.source))
         return _Unit(base.action, base.reason, None)
 
@@ -309,7 +309,7 @@ class Judge:
         rule = strictest.rule
         parts = tuple(_shown(unit) for unit in units if unit.part is not None)
         if rule is None and not is_command:
-            return replace(decide(question.spec, confined=question.walled), pin=_digest(pin))
+            return replace(decide(question.spec, confined=question.confined), pin=_digest(pin))
         by_analysis = all(unit.rule is None for unit in units)
         action = strictest.action
         delegates = tuple(

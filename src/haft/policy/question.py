@@ -20,8 +20,8 @@ class Question:
     thread: str = ""
     subagent: bool = False
     """Whether a sub-agent makes the call."""
-    walled: bool = True
-    """Whether walls will stand around what it starts."""
+    confined: bool = True
+    """Whether a sandbox will stand around what it starts."""
     grants: Grants = NO_GRANTS
     """What the caller brings."""
 

@@ -1,7 +1,7 @@
 """What is common to every way of starting a process: a request, and a handle on its end.
 
 The streaming side (`streams`) knows descriptors and this handle; it does not know who started the child. So a zygote
-behind walls, a plain helper or a bare spawn can stand behind it.
+in the sandbox, a plain helper or a bare spawn can stand behind it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Request:
     witness: int | None = None
     """Where the helper is to set a watch on the layer that it mounts."""
     terms: Mapping[str, Any] = field(default_factory=dict)
-    """Walls and limits, in the words of the helper that starts it."""
+    """Sandbox and limits, in the words of the helper that starts it."""
 
     @property
     def extra(self) -> dict[str, int]:

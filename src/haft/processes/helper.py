@@ -239,7 +239,7 @@ class Helper:
         self._hello = asyncio.ensure_future(_heard(ours))
 
     def close(self) -> None:
-        """End the helper. Behind walls everything it started ends with it; plain calls go on under their own
+        """End the helper. In the sandbox everything it started ends with it; plain calls go on under their own
         supervisors until they are told to end."""
         server, process = self._server, self._process
         self._server = self._process = None

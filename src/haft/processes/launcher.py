@@ -1,6 +1,6 @@
 """The launcher that sources and built-ins are handed: one command, streamed, ended for certain.
 
-Above it stand the tools; below it a starter. It neither judges nor confines: what walls and limits there are is written
+Above it stand the tools; below it a starter. It neither judges nor confines: the sandbox and the limits are written
 in the terms it passes on. Deadlines arrive as cancellation, output limits lie in the sink.
 """
 
@@ -46,7 +46,7 @@ class Stale(Exception):
 
 
 def plain_starter() -> Starter:
-    """The way of starting children without walls that this machine has."""
+    """The way of starting children without a sandbox that this machine has."""
     return Helper() if sys.platform == "linux" else Direct()
 
 
@@ -72,7 +72,7 @@ class ProcessLauncher:
         self._environment = environment
         self._open_directory = open_directory
         self._terms = terms
-        """Walls and limits for a command in a directory, as the starter wants to be told."""
+        """Sandbox and limits for a command in a directory, as the starter wants to be told."""
         self._limits = limits
         self._ran = ran
 

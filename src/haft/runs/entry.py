@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-from haft.contracts import KEPT_APART, OUTCOME_FORM, TERMINAL, Event, HostId, RunId, Secrets, Status, iso_time
+from haft.contracts import (
+    KEPT_APART,
+    OUTCOME_FORM,
+    TERMINAL,
+    Event,
+    HostId,
+    RunId,
+    Secrets,
+    Status,
+    iso_time,
+    with_names_of_today,
+)
 from haft.storage import decode, encode
 from haft.values import dataclass
 
@@ -47,7 +58,7 @@ def entry_from_line(line: bytes) -> Entry | None:
     try:
         document = decode(line)
         record, rest = document["record"], document["rest"]
-        if not (record.keys() >= _RECORD and rest.keys() >= _REST):
+        if not (with_names_of_today(record).keys() >= _RECORD and rest.keys() >= _REST):
             return None
         if not all(isinstance(text, str) for text in (record["run"], record["status"], rest["host"])):
             return None
@@ -67,7 +78,7 @@ class RunRecord:
     @classmethod
     def from_text(cls, text: str | bytes) -> RunRecord:
         document = decode(text)
-        return cls(document["record"], document["rest"])
+        return cls(with_names_of_today(document["record"]), document["rest"])
 
     @property
     def id(self) -> RunId:

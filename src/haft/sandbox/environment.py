@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from haft.contracts import PASSED as PASSED
-from haft.contracts import PLAIN_LOCALE, Walls, reads_utf8
+from haft.contracts import PLAIN_LOCALE, Confinement, reads_utf8
 from haft.contracts import WITH_NETWORK as WITH_NETWORK
 
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -54,27 +54,27 @@ INSIDE: Final = "HAFT_INSIDE"
 """Tells programs that they run in a call: haft is not called from there."""
 
 
-def built_environment(host: Mapping[str, str], workspace: str, walls: Walls) -> dict[str, str]:
+def built_environment(host: Mapping[str, str], workspace: str, confinement: Confinement) -> dict[str, str]:
     """What a tool gets: the few variables that programs cannot do without, and what was granted."""
     env = {name: host[name] for name in PASSED if name in host}
     env.update({name: value for name, value in host.items() if name.startswith("LC_")})
-    if walls.network:
+    if confinement.network:
         env.update({name: value for name, value in host.items() if name.upper() in WITH_NETWORK})
     env.update(QUIET)
-    env.update({name: host[name] for name in walls.env if name in host})
+    env.update({name: host[name] for name in confinement.env if name in host})
     # Where the files of locales lie (LOCPATH) is the person's own, where it was granted.
     chosen = [name for name in env if name.startswith(("LC_", "LANG"))]
     env.update({name: PLAIN_LOCALE for name in chosen if not reads_utf8(name, env[name])})
-    programs = None if walls.activated is None else os.path.join(walls.activated, "bin")
-    path = DEFAULT_PATH if walls.neutral else safe_path(host.get("PATH", DEFAULT_PATH), workspace, programs)
-    env["PATH"] = with_entries(path, walls.path)
+    programs = None if confinement.activated is None else os.path.join(confinement.activated, "bin")
+    path = DEFAULT_PATH if confinement.neutral else safe_path(host.get("PATH", DEFAULT_PATH), workspace, programs)
+    env["PATH"] = with_entries(path, confinement.path)
     env[INSIDE] = "1"
-    if "namespaces" in walls.layers:
+    if "namespaces" in confinement.layers:
         env["TMPDIR"] = "/tmp"  # noqa: S108  its own
         env["UV_LINK_MODE"] = "copy"  # Its cache is another mount, and no file can be linked across.
-    if walls.activated is not None and not walls.neutral:
-        env["VIRTUAL_ENV"] = walls.activated
-    if walls.neutral:
+    if confinement.activated is not None and not confinement.neutral:
+        env["VIRTUAL_ENV"] = confinement.activated
+    if confinement.neutral:
         env.update(NEUTRAL)
     return env
 

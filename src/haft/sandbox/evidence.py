@@ -1,9 +1,8 @@
-"""Signs that a failed call ran into a wall or a limit, read from what it said.
+"""Signs that a failed call was denied something by the sandbox or a limit, read from what it said.
 
 The kernel refuses without telling anyone but the program, so its words are the only witness. They are read only after a
-failure, from what is shown of the output, and only sentences that a wall is known to cause count. What a program keeps
-to itself, or says in another language than English, stays a plain failure.
-"""
+failure, from what is shown of the output, and only sentences that a sandbox is known to cause count. What a program
+keeps to itself, or says in another language than English, stays a plain failure."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import shlex
 from collections.abc import Callable
 from typing import Final
 
-from haft.contracts import HaftError, LimitExceeded, Limits, Walled, Walls, without_progress
+from haft.contracts import Confinement, HaftError, LimitExceeded, Limits, SandboxDenied, without_progress
 from haft.files import first_line
 from haft.lazy import regex
 from haft.sandbox.credentials import holds_private_keys, looked_for
@@ -56,7 +55,7 @@ LONGEST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What of the machine is needed to tell a wall from another mishap."""
+    """What of the machine is needed to tell a denial of the sandbox from another mishap."""
 
     workspace: str
     home: str
@@ -70,9 +69,11 @@ class Ground:
     """Whether a call that nobody approved sees a path, were it there."""
 
 
-def judge(output: str, walls: Walls, limits: Limits, ground: Ground, exit_code: int | None = None) -> HaftError | None:
+def judge(
+    output: str, confinement: Confinement, limits: Limits, ground: Ground, exit_code: int | None = None
+) -> HaftError | None:
     """What stopped a call that failed; None where nothing of ours did. `exit_code` is given where it is curl's."""
-    if not walls.layers:
+    if not confinement.layers:
         return None
     lines = _last(output)
     names: set[str] = set()
@@ -82,35 +83,35 @@ def judge(output: str, walls: Walls, limits: Limits, ground: Ground, exit_code: 
         if found is None and looked_at < MOST_CANDIDATES and _SIGN.search(line):
             looked_at += 1
             names = names or set(protected_names(ground.workspace))
-            found = _wall(line, walls, ground, names)
+            found = _denial(line, confinement, ground, names)
         if found is not None:
             return found
-    if walls.network:
+    if confinement.network:
         return None
     if (missed := missed_network(lines)) is not None:
-        return _no_network(missed, walls)
-    return _no_network(CURL_FAILED, walls) if exit_code == CURL_UNRESOLVED else None
+        return _no_network(missed, confinement)
+    return _no_network(CURL_FAILED, confinement) if exit_code == CURL_UNRESOLVED else None
 
 
-def swallowed(output: str, walls: Walls) -> HaftError | None:
+def swallowed(output: str, confinement: Confinement) -> HaftError | None:
     """The network failure that a call met and did not fail for, by its own words."""
-    if not walls.layers or walls.network or (line := missed_network(_last(output))) is None:
+    if not confinement.layers or confinement.network or (line := missed_network(_last(output))) is None:
         return None
-    return _no_network(line, walls)
+    return _no_network(line, confinement)
 
 
-def looked_for_credentials(output: str, walls: Walls, ground: Ground) -> list[tuple[str, str]]:
+def looked_for_credentials(output: str, confinement: Confinement, ground: Ground) -> list[tuple[str, str]]:
     """The files with credentials that a call looked for and could not see, each with what can be done."""
-    seen = (ground.workspace, *walls.readable, *walls.writable, *ground.shown)
-    paths = [path for path in looked_for(_last(output), ground.home) if is_below(path, walls.hidden)]
-    return [(path, _how_to_show(path, walls)) for path in dict.fromkeys(paths) if not is_below(path, seen)]
+    seen = (ground.workspace, *confinement.readable, *confinement.writable, *ground.shown)
+    paths = [path for path in looked_for(_last(output), ground.home) if is_below(path, confinement.hidden)]
+    return [(path, _how_to_show(path, confinement)) for path in dict.fromkeys(paths) if not is_below(path, seen)]
 
 
-def _how_to_show(path: str, walls: Walls) -> str:
+def _how_to_show(path: str, confinement: Confinement) -> str:
     real = os.path.realpath(path)
     if real != path:
         return f"it is a link to {real}, and no grant opens a link: put the file itself there"
-    if walls.session:
+    if confinement.session:
         return f"to open it: grant = {{read = [{json.dumps(path)}]}}{ON_ENTRY}"
     return _shown_by(path)
 
@@ -138,70 +139,74 @@ def _limit(line: str, limits: Limits) -> HaftError | None:
     return None
 
 
-def _wall(line: str, walls: Walls, ground: Ground, names: set[str]) -> HaftError | None:
+def _denial(line: str, confinement: Confinement, ground: Ground, names: set[str]) -> HaftError | None:
     workspace = ground.workspace
     if _READ_ONLY.search(line):
-        return _not_writable(line, _shortened(line, _READ_ONLY), walls, ground, names)
-    if not walls.network and NO_NETWORK.search(line):
-        return _no_network(line, walls)
-    if _BUSY.search(line) and (name := _protected_in(line, workspace, names)) and walls.profile == "workspace":
-        return _protected(name, _shortened(line, _BUSY), walls, workspace)
+        return _not_writable(line, _shortened(line, _READ_ONLY), confinement, ground, names)
+    if not confinement.network and NO_NETWORK.search(line):
+        return _no_network(line, confinement)
+    if _BUSY.search(line) and (name := _protected_in(line, workspace, names)) and confinement.profile == "workspace":
+        return _protected(name, _shortened(line, _BUSY), confinement, workspace)
     if _NO_REPOSITORY.search(line):
-        return _repository_above(_shortened(line, _NO_REPOSITORY), walls, ground)
+        return _repository_above(_shortened(line, _NO_REPOSITORY), confinement, ground)
     if _MISSING.search(line):
-        return _hidden(line, walls, ground) or _not_on_path(line, walls, ground)
+        return _hidden(line, confinement, ground) or _not_on_path(line, confinement, ground)
     return None
 
 
-def _hidden(line: str, walls: Walls, ground: Ground) -> HaftError | None:
+def _hidden(line: str, confinement: Confinement, ground: Ground) -> HaftError | None:
     if _NO_PACKAGE.search(line):
         return None  # A package that is not installed; the file that wanted it stands beside it.
     line = line.partition(" imported from ")[0]
     said = _shortened(line, _MISSING)
-    seen = (ground.workspace, *walls.readable, *ground.shown)
-    granted = (*walls.readable, *walls.path, *walls.writable, *OWN_TO_EACH)
+    seen = (ground.workspace, *confinement.readable, *ground.shown)
+    granted = (*confinement.readable, *confinement.path, *confinement.writable, *OWN_TO_EACH)
     for path in _paths(line, ground.home):
         if not os.path.lexists(path):
             continue
-        if walls.unasked and walls.hidden and not ground.is_in_view(path) and not is_below(path, granted):
+        if confinement.unasked and confinement.hidden and not ground.is_in_view(path) and not is_below(path, granted):
             return _out_of_view(path, said)
-        if not is_below(path, walls.hidden):
+        if not is_below(path, confinement.hidden):
             continue
         if not is_below(path, seen):
-            return _unseen(path, path, said, walls)
+            return _unseen(path, path, said, confinement)
         # It is seen, and what it is to be run with is not.
         interpreter = _interpreter(path)
-        if interpreter and is_below(interpreter, walls.hidden) and not is_below(interpreter, seen):
+        if interpreter and is_below(interpreter, confinement.hidden) and not is_below(interpreter, seen):
             directory = os.path.dirname(interpreter)
             whole = os.path.dirname(directory) if os.path.basename(directory) == "bin" else directory
-            return _unseen(interpreter, whole, said, walls)
+            return _unseen(interpreter, whole, said, confinement)
     return None
 
 
-def _repository_above(said: str, walls: Walls, ground: Ground) -> HaftError | None:
+def _repository_above(said: str, confinement: Confinement, ground: Ground) -> HaftError | None:
     """A repository that the workspace is a part of, and that begins above it. Git only finds it as a whole."""
     place = os.path.dirname(ground.workspace)
     while place != "/" and not os.path.lexists(os.path.join(place, ".git")):
         place = os.path.dirname(place)
-    if place == "/" or not walls.hidden or is_below(place, (*walls.readable, *walls.writable)):
+    if place == "/" or not confinement.hidden or is_below(place, (*confinement.readable, *confinement.writable)):
         return None
-    if is_below(place, walls.hidden):
-        return _unseen(place, place, said, walls)
-    return _out_of_view(place, said) if walls.unasked and not ground.is_in_view(place) else None
+    if is_below(place, confinement.hidden):
+        return _unseen(place, place, said, confinement)
+    return _out_of_view(place, said) if confinement.unasked and not ground.is_in_view(place) else None
 
 
-def _unseen(path: str, granted: str, said: str, walls: Walls) -> HaftError:
+def _unseen(path: str, granted: str, said: str, confinement: Confinement) -> HaftError:
     if holds_private_keys(path) or holds_private_keys(granted):
-        return Walled(f"`{path}` is hidden", said, NO_KEYS)
-    how = f"to open it: grant = {{read = [{json.dumps(granted)}]}}{ON_ENTRY}" if walls.session else _shown_by(granted)
-    return Walled(f"`{path}` is hidden", said, how)
+        return SandboxDenied(f"`{path}` is hidden", said, NO_KEYS)
+    how = (
+        f"to open it: grant = {{read = [{json.dumps(granted)}]}}{ON_ENTRY}"
+        if confinement.session
+        else _shown_by(granted)
+    )
+    return SandboxDenied(f"`{path}` is hidden", said, how)
 
 
 def _out_of_view(path: str, said: str) -> HaftError:
-    wall = f"`{path}` is on this machine, and calls that pass without approval do not see it"
+    denied = f"`{path}` is on this machine, and calls that pass without approval do not see it"
     if holds_private_keys(path):
-        return Walled(wall, said, NO_KEYS)
-    return Walled(wall, said, f"{_shown_by(path)}; or write a rule that allows the call")
+        return SandboxDenied(denied, said, NO_KEYS)
+    return SandboxDenied(denied, said, f"{_shown_by(path)}; or write a rule that allows the call")
 
 
 def _shown_by(path: str) -> str:
@@ -215,40 +220,46 @@ def _interpreter(path: str) -> str | None:
     return words[0] if first.startswith("#!/") and words else None
 
 
-def _not_on_path(line: str, walls: Walls, ground: Ground) -> HaftError | None:
+def _not_on_path(line: str, confinement: Confinement, ground: Ground) -> HaftError | None:
     """A program of an environment in the workspace, which the person has on PATH and no call has."""
-    if walls.neutral or not (found := _NO_COMMAND.search(line)):
+    if confinement.neutral or not (found := _NO_COMMAND.search(line)):
         return None
     for entry in ground.path.split(os.pathsep):
         program = os.path.join(entry, found.group(1))
         if is_below(os.path.normpath(entry), (ground.workspace,)) and os.access(program, os.X_OK):
             inside = os.path.relpath(program, ground.workspace)
-            wall = "directories of the workspace are not on its PATH"
-            return Walled(wall, _shortened(line, _NO_COMMAND), f"call it as `{shlex.quote(inside)}`")
+            denied = "directories of the workspace are not on its PATH"
+            return SandboxDenied(denied, _shortened(line, _NO_COMMAND), f"call it as `{shlex.quote(inside)}`")
     return None
 
 
-def _not_writable(line: str, said: str, walls: Walls, ground: Ground, names: set[str]) -> HaftError:
+def _not_writable(line: str, said: str, confinement: Confinement, ground: Ground, names: set[str]) -> HaftError:
     workspace = ground.workspace
-    if (walls.profile == "workspace" or walls.session) and (name := _protected_in(line, workspace, names)):
-        return _protected(name, said, walls, workspace)
-    if walls.session and walls.profile == "read-only" and (place := _unopened(line, workspace)):
-        return Walled("its process only reads the workspace", said, _opens(walls, "", f"write = [{json.dumps(place)}]"))
-    places = [path for path in _paths(line, "") if not is_below(path, walls.writable)] or _paths(line, "")
-    if not places and walls.profile != "read-only":
-        return Walled("what it wrote to is read-only", said, _opens(walls, "--write PATH", "write = [PATH]"))
+    if (confinement.profile == "workspace" or confinement.session) and (name := _protected_in(line, workspace, names)):
+        return _protected(name, said, confinement, workspace)
+    if confinement.session and confinement.profile == "read-only" and (place := _unopened(line, workspace)):
+        return SandboxDenied(
+            "its process only reads the workspace", said, _opens(confinement, "", f"write = [{json.dumps(place)}]")
+        )
+    places = [path for path in _paths(line, "") if not is_below(path, confinement.writable)] or _paths(line, "")
+    if not places and confinement.profile != "read-only":
+        return SandboxDenied(
+            "what it wrote to is read-only", said, _opens(confinement, "--write PATH", "write = [PATH]")
+        )
     if not places or is_below(places[-1], (workspace,)):
-        if walls.profile == "read-only":
-            return Walled("it may only read", said, "call a tool that does not say of itself that it only reads")
-        return _protected(os.path.relpath(places[-1], workspace), said, walls, workspace)
+        if confinement.profile == "read-only":
+            return SandboxDenied("it may only read", said, "call a tool that does not say of itself that it only reads")
+        return _protected(os.path.relpath(places[-1], workspace), said, confinement, workspace)
     path = places[-1]
-    wall = f"`{path}` lies outside of what it may write"
+    denied = f"`{path}` lies outside of what it may write"
     if is_below(path, OWN_TO_EACH):
-        return Walled(wall, said, f"{path[:5].rstrip('/')} is each call's own and cannot be opened")
+        return SandboxDenied(denied, said, f"{path[:5].rstrip('/')} is each call's own and cannot be opened")
     place = path if os.path.exists(path) else os.path.dirname(path)
     own = ("/var/tmp", ground.home, *([ground.repository] if ground.repository else ()))  # noqa: S108
     if os.path.isdir(place) and is_below(place, SYSTEM_PLACES) and not is_below(place, own):
-        return Walled(wall, said, f"{place} belongs to the system, and no grant is suggested: write into the workspace")
+        return SandboxDenied(
+            denied, said, f"{place} belongs to the system, and no grant is suggested: write into the workspace"
+        )
     if (
         place == "/"
         or is_below(ground.home, (place,))
@@ -256,13 +267,19 @@ def _not_writable(line: str, said: str, walls: Walls, ground: Ground, names: set
         or "/." in path.removeprefix(ground.repository or "")
     ):
         # These words may be the command's own: it could ask for a key to everything.
-        hint = _opens(walls, "--write PATH", "write = [PATH]") if walls.session else "to open it: `--write PATH`"
-        return Walled(wall, said, f"{hint}, once you know what it wants there")
+        hint = (
+            _opens(confinement, "--write PATH", "write = [PATH]")
+            if confinement.session
+            else "to open it: `--write PATH`"
+        )
+        return SandboxDenied(denied, said, f"{hint}, once you know what it wants there")
     if ground.repository is not None and is_below(path, (ground.repository,)):
         place = ground.repository  # Its parts are written together.
     if os.path.exists(place) and not os.access(place, os.W_OK):
-        return Walled(wall, said, "you have no right to write there yourself, so no grant would help")
-    return Walled(wall, said, _opens(walls, f"--write {shlex.quote(place)}", f"write = [{json.dumps(place)}]"))
+        return SandboxDenied(denied, said, "you have no right to write there yourself, so no grant would help")
+    return SandboxDenied(
+        denied, said, _opens(confinement, f"--write {shlex.quote(place)}", f"write = [{json.dumps(place)}]")
+    )
 
 
 def _unopened(line: str, workspace: str) -> str | None:
@@ -276,9 +293,9 @@ def _unopened(line: str, workspace: str) -> str | None:
     return os.path.relpath(place, workspace) if is_below(place, (workspace,)) and os.path.isdir(place) else "."
 
 
-def _opens(walls: Walls, option: str, grant: str) -> str:
+def _opens(confinement: Confinement, option: str, grant: str) -> str:
     """How the next call, or the process of all of them, would be let through."""
-    if walls.session:
+    if confinement.session:
         return f"to open it: grant = {{{grant}}}{ON_ENTRY}"
     return _by_option(option)
 
@@ -287,15 +304,15 @@ def _by_option(option: str) -> str:
     return f"to open it: `{option}`, or in a rule: `haft permissions add … {option}`"
 
 
-def _no_network(line: str, walls: Walls) -> HaftError:
-    how = NEVER if walls.never_network else _opens(walls, "--network", "network = true")
-    return Walled("it has no network", line if line == CURL_FAILED else _shortened(line, sign_in(line)), how)
+def _no_network(line: str, confinement: Confinement) -> HaftError:
+    how = NEVER if confinement.never_network else _opens(confinement, "--network", "network = true")
+    return SandboxDenied("it has no network", line if line == CURL_FAILED else _shortened(line, sign_in(line)), how)
 
 
-def _protected(inside: str, said: str, walls: Walls, workspace: str) -> HaftError:
-    wall = f"`{inside}` is protected, since it would run or be obeyed on the host"
+def _protected(inside: str, said: str, confinement: Confinement, workspace: str) -> HaftError:
+    denied = f"`{inside}` is protected, since it would run or be obeyed on the host"
     option = f"--write {shlex.quote(os.path.join(workspace, inside))}"
-    return Walled(wall, said, _opens(walls, option, f"write = [{json.dumps(inside)}]"))
+    return SandboxDenied(denied, said, _opens(confinement, option, f"write = [{json.dumps(inside)}]"))
 
 
 def _protected_in(line: str, workspace: str, names: set[str]) -> str | None:

@@ -47,7 +47,7 @@ def sign_in(line: str) -> re.Pattern[str]:
 
 def _host_listens(line: str, lines: Sequence[str]) -> bool:
     """Whether the port of this machine that refused the call, named in this line or else elsewhere, is open outside of
-    its walls. Where it is not, the call looked for a server of its own."""
+    its sandbox. Where it is not, the call looked for a server of its own."""
     named = _LOCAL_PORT.findall(line) or [port for each in lines for port in _LOCAL_PORT.findall(each)]
     ports = set(map(int, named))
     found = set()

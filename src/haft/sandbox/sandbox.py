@@ -1,4 +1,4 @@
-"""Where calls happen: builds the walls of each, and the launcher that starts commands behind them.
+"""Where calls happen: builds the sandbox of each, and the launcher that starts commands in it.
 
 What this machine can do is found out once, by starting the helper; what is missing is said, and where
 `sandbox.mode = "required"` nothing runs without it. `auto` uses what there is, `off` nothing.
@@ -24,6 +24,7 @@ from haft.contracts import (
     AskingLauncher,
     Call,
     Command,
+    Confinement,
     Conflict,
     EndedChild,
     Exit,
@@ -42,7 +43,6 @@ from haft.contracts import (
     StartFailed,
     Stream,
     Unconfined,
-    Walls,
     named_secrets,
     says_secret,
 )
@@ -66,8 +66,8 @@ if TYPE_CHECKING:
 
 Mode = Literal["auto", "required", "off"]
 
-IN_PROCESS: Final = Walls(reason="it runs in this process")
-REMOTE: Final = Walls(reason="it runs elsewhere: nothing of it runs here, and nothing confines it")
+IN_PROCESS: Final = Confinement(reason="it runs in this process")
+REMOTE: Final = Confinement(reason="it runs elsewhere: nothing of it runs here, and nothing confines it")
 MOST_SPARED: Final = 64_000_000
 MOST_KNOWN: Final = 100
 _log = logging.getLogger("haft")
@@ -103,7 +103,7 @@ class Sandbox:
         self._env = dict(env)
         self._host = env
         """The same as it is now: variables that are granted have the values of the moment."""
-        self._environments: dict[Walls, dict[str, str]] = {}
+        self._environments: dict[Confinement, dict[str, str]] = {}
         self._open_directory = open_directory
         self._limits = limits
         self._mode = mode
@@ -174,10 +174,10 @@ class Sandbox:
         hello = await helper.hello()
         found = Abilities.from_hello(hello)
         if hello.get("passing"):
-            # Used up for the moment, perhaps by a call: no reason to do without walls.
+            # Used up for the moment, perhaps by a call: no reason to do without a sandbox.
             helper.close()
             self._helper = None
-            raise StartFailed(f"walls cannot be built at the moment: {hello['problem']}", hint="try again later")
+            raise StartFailed(f"the sandbox cannot be built at the moment: {hello['problem']}", hint="try again later")
         if not found.namespaces:
             helper.close()
             self._helper = None
@@ -206,7 +206,7 @@ class Sandbox:
         most = self._limits.memory_bytes
         return most - min(most // 8, MOST_SPARED) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
-    def _unwalled(self) -> Starter:
+    def _unconfined(self) -> Starter:
         if self._plain is None:
             self._plain = plain_starter()
         return self._plain
@@ -222,10 +222,10 @@ class Sandbox:
         activated: str | None = None,
         thread: str | None = None,
         found: tuple[Identity, ...] = (),
-    ) -> Walls:
-        """The walls of a call, whose tool was made of what was `found`; `closed`: without what was granted to every
+    ) -> Confinement:
+        """The sandbox of a call, whose tool was made of what was `found`; `closed`: without what was granted to every
         call; `activated`: with the programs of the activated environment, which must still be in that state; with a
-        `thread` whose `/tmp` it may see. `Unconfined` where walls are required and cannot be built."""
+        `thread` whose `/tmp` it may see. `Unconfined` where the sandbox is required and cannot be built."""
         abilities = await self.ready()
         programs = None if activated is None or unasked or neutral else self._as_agreed(activated)
         if programs is not None:
@@ -242,7 +242,7 @@ class Sandbox:
         if self._mode == "off" or not abilities.layers:
             why = "`sandbox.mode` is `off`" if self._mode == "off" else "; ".join(abilities.missing())
             path = tuple(self._granting.paths(grants.path, "path"))
-            return Walls(
+            return Confinement(
                 "none",
                 True,
                 path=path,
@@ -261,7 +261,7 @@ class Sandbox:
         read = tuple(self._granting.paths(grants.read, "read"))
         path = tuple(self._granting.paths(grants.path, "path"))
         writable = (site.workspace,) if profile == "workspace" and site.is_writable else ()
-        return Walls(
+        return Confinement(
             profile=profile,
             network=grants.network,
             writable=(*writable, *write),
@@ -296,13 +296,13 @@ class Sandbox:
         return None if is_below(self._workspace, (TMP,)) else self.scratch.name_of(thread)
 
     @contextlib.contextmanager
-    def scratch_for(self, walls: Walls) -> Iterator[Walls]:
-        """The walls of a call that begins, without the `/tmp` of its thread where another call has it right now."""
-        if self.scratch is None or walls.scratch is None:
-            yield walls
+    def scratch_for(self, confinement: Confinement) -> Iterator[Confinement]:
+        """The sandbox of a call that begins, without the `/tmp` of its thread where another call has it right now."""
+        if self.scratch is None or confinement.scratch is None:
+            yield confinement
             return
-        with self.scratch.held(walls.scratch) as is_held:
-            yield walls if is_held else replace(walls, scratch=None)
+        with self.scratch.held(confinement.scratch) as is_held:
+            yield confinement if is_held else replace(confinement, scratch=None)
 
     async def writable(self, grants: Grants) -> tuple[str, ...]:
         """The workspace, and what else a call with these grants may write; nothing where no sandbox says so."""
@@ -310,26 +310,31 @@ class Sandbox:
             return ()
         return (self.site.workspace, *self._granting.paths((self._granted | grants).write, "write"))
 
-    def check(self, walls: Walls) -> None:
+    def check(self, confinement: Confinement) -> None:
         """`Conflict` where a call was resolved to something that does not lie there any more. Where there are mounts,
         they hold what they show against the same, and this only says so sooner."""
-        gone = [] if identity(self._workspace) == walls.root else [self._workspace]
-        if "namespaces" not in walls.layers:
-            known = (*walls.identities, *walls.found)
+        gone = [] if identity(self._workspace) == confinement.root else [self._workspace]
+        if "namespaces" not in confinement.layers:
+            known = (*confinement.identities, *confinement.found)
             gone += [path for path, *which in known if which != [0, 0] and list(identity(path)) != which]
         if gone:
             raise replaced(gone[0])
-        if walls.activated is not None and walls.activated_state is not None:
-            self._as_agreed(walls.activated_state)
+        if confinement.activated is not None and confinement.activated_state is not None:
+            self._as_agreed(confinement.activated_state)
 
-    def later(self, walls: Walls) -> Walls:
-        """The walls of a later command of the same call: what was replaced in the workspace by then, the call may have
-        replaced itself."""
+    def later(self, confinement: Confinement) -> Confinement:
+        """The sandbox of a later command of the same call: what was replaced in the workspace by then, the call may
+        have replaced itself."""
 
         def outside(known: tuple[Identity, ...]) -> tuple[Identity, ...]:
             return tuple(one for one in known if not is_below(one[0], (self._workspace,)))
 
-        return replace(walls, identities=outside(walls.identities), found=outside(walls.found), activated_state=None)
+        return replace(
+            confinement,
+            identities=outside(confinement.identities),
+            found=outside(confinement.found),
+            activated_state=None,
+        )
 
     def _as_agreed(self, state: str) -> str:
         """Where the activated environment lies, if it is still what was decided about."""
@@ -366,7 +371,7 @@ class Sandbox:
         )
         return _Behind(self, confine, grants, layer=layer)
 
-    def launcher_within(self, confinement: Callable[[], Awaitable[Walls]], layer: Layer | None) -> Launcher:
+    def launcher_within(self, confinement: Callable[[], Awaitable[Confinement]], layer: Layer | None) -> Launcher:
         """What starts the commands of one call, all within one confinement."""
         return _Behind(self, confinement, layer=layer, is_of_one_call=True)
 
@@ -383,7 +388,7 @@ class Sandbox:
         """Why calls cannot work above the workspace, if they cannot: found out by doing it."""
         abilities = await self.ready()
         if not abilities.namespaces:
-            return "; ".join(abilities.missing()) or "there are no walls"
+            return "; ".join(abilities.missing()) or "there is no sandbox"
         try:
             await self.launcher("workspace", layer=layer).run(Command(["true"]), _Deaf())
         except (StartFailed, NetworkOpen) as error:
@@ -408,26 +413,26 @@ class Sandbox:
         call: whoever asks closes it."""
         return self._witnesses.pop(layer.name, None)
 
-    def _lend_witness(self, walls: Walls) -> int | None:
-        if walls.layer is None or walls.layer.is_readonly:
+    def _lend_witness(self, confinement: Confinement) -> int | None:
+        if confinement.layer is None or confinement.layer.is_readonly:
             return None
         from haft.sandbox.layer_witness import LayerWitness
 
-        if walls.layer.name not in self._witnesses:
-            self._witnesses[walls.layer.name] = LayerWitness()
-        return self._witnesses[walls.layer.name].lend()
+        if confinement.layer.name not in self._witnesses:
+            self._witnesses[confinement.layer.name] = LayerWitness()
+        return self._witnesses[confinement.layer.name].lend()
 
-    def _confirm(self, walls: Walls, terms: Terms) -> None:
+    def _confirm(self, confinement: Confinement, terms: Terms) -> None:
         """Look for what the kernel makes when it mounts a layer: that the layer was wanted proves nothing."""
-        if walls.layer is not None and walls.profile == "workspace":
-            place = os.path.join(self._layers() or "", walls.layer.name, terms.work or "")
+        if confinement.layer is not None and confinement.profile == "workspace":
+            place = os.path.join(self._layers() or "", confinement.layer.name, terms.work or "")
             if not os.path.isdir(os.path.join(place, "work")):
-                self._outside.add(walls.layer.name)
+                self._outside.add(confinement.layer.name)
 
-    async def start(self, walls: Walls, command: Command, sink: OutputSink) -> Exit:
-        """Run one command behind walls that were built for it."""
+    async def start(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
+        """Run one command in the sandbox that was built for it."""
         for attempt in (1, 2):
-            starter, launcher = self._starting(walls)
+            starter, launcher = self._starting(confinement)
             try:
                 return await launcher.run(command, sink)
             except Stale:
@@ -436,68 +441,70 @@ class Sandbox:
                 self._leave(starter)
         raise AssertionError
 
-    async def answer(self, walls: Walls, command: Command, sink: OutputSink) -> Exit:
+    async def answer(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
         """The same for a command that may be kept loaded, above a layer: from a fork, where it is."""
         from haft.sandbox.nursery import Key, Nursery
 
         warm = command.warm
-        if warm is None or walls.layer is None or "namespaces" not in walls.layers:
-            return await self.start(walls, command, sink)
-        kind = self._terms().kind(walls, command)
+        if warm is None or confinement.layer is None or "namespaces" not in confinement.layers:
+            return await self.start(confinement, command, sink)
+        kind = self._terms().kind(confinement, command)
         if any(is_writable for _source, _target, is_writable, _which in kind["extra"]):
-            return await self.start(walls, command, sink)  # What was granted to a call is open to nobody between calls.
+            return await self.start(
+                confinement, command, sink
+            )  # What was granted to a call is open to nobody between calls.
         self._nursery = self._nursery or Nursery(on_unfit=self.on_unfit)
         nursery, helper = self._nursery, self._zygote()
-        env = {**self._environment(walls), **command.env}
-        key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env, walls.scratch is not None]))
+        env = {**self._environment(confinement), **command.env}
+        key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env, confinement.scratch is not None]))
         starter = nursery.take(key, helper)
         if starter is not None:
             terms = self._terms()
 
             def told(command: Command, directory: int) -> Mapping[str, Any]:
-                return terms.behind_walls(walls, command, directory, kind)
+                return terms.in_sandbox(confinement, command, directory, kind)
 
             launcher = ProcessLauncher(
                 starter,
-                self._environment(walls),
+                self._environment(confinement),
                 self._open_directory,
                 told,
                 self._limits,
-                lambda: self._confirm(walls, terms),
-                witness=lambda: self._lend_witness(walls),
+                lambda: self._confirm(confinement, terms),
+                witness=lambda: self._lend_witness(confinement),
             )
             with contextlib.suppress(Stale):
                 try:
                     return await launcher.run(command, sink)
                 finally:
                     nursery.give_back(starter)
-        end = await self.start(walls, command, sink)
-        nursery.want(key, helper, lambda: self._load(helper, warm.argv, env, walls, command))
+        end = await self.start(confinement, command, sink)
+        nursery.want(key, helper, lambda: self._load(helper, warm.argv, env, confinement, command))
         return end
 
     async def _load(
-        self, helper: Helper, argv: Sequence[str], env: Mapping[str, str], walls: Walls, command: Command
+        self, helper: Helper, argv: Sequence[str], env: Mapping[str, str], confinement: Confinement, command: Command
     ) -> WarmStarter:
         if helper is not self._helper:
             raise Conflict("the workspace was replaced meanwhile")
         directory = self._open_directory(command.cwd)
         try:
-            kind = {**self._terms().kind(walls, command), "warm": True}
-            terms = self._terms().behind_walls(replace(walls, layer=None), command, directory, kind)
+            kind = {**self._terms().kind(confinement, command), "warm": True}
+            terms = self._terms().in_sandbox(replace(confinement, layer=None), command, directory, kind)
             return await WarmStarter.open(helper, argv, env, directory, terms)
         finally:
             os.close(directory)
 
-    async def confine_session(self, grants: Grants = NO_GRANTS) -> Walls:
-        """The walls of a program that outlives calls. It may write what was granted to it: nobody looks at what it does
-        between calls before it counts."""
+    async def confine_session(self, grants: Grants = NO_GRANTS) -> Confinement:
+        """The sandbox of a program that outlives calls. It may write what was granted to it: nobody looks at what it
+        does between calls before it counts."""
         everywhere, rest = self._granting.of_session(grants.write)
-        walls = await self.confine("workspace" if everywhere else "read-only", replace(grants, write=rest))
-        return replace(walls, session=True)
+        confinement = await self.confine("workspace" if everywhere else "read-only", replace(grants, write=rest))
+        return replace(confinement, session=True)
 
-    def may_write_inside(self, walls: Walls) -> bool:
+    def may_write_inside(self, confinement: Confinement) -> bool:
         """Whether any part of the workspace may be written."""
-        return self.site.is_writable and any(is_below(path, (self.site.workspace,)) for path in walls.writable)
+        return self.site.is_writable and any(is_below(path, (self.site.workspace,)) for path in confinement.writable)
 
     async def start_session(
         self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS, layer: Layer | None = None
@@ -505,10 +512,10 @@ class Sandbox:
         """Start a program that outlives calls; with a `layer` it is a `LayeredSession` that starts above it."""
         from haft.sandbox.sessions import LayeredProgram
 
-        walls = replace(await self.confine_session(grants), layer=layer)
+        confinement = replace(await self.confine_session(grants), layer=layer)
         if self._helper is not None and identity(self._workspace) != self._seen:
             self._replace_zygote()
-        starter, launcher = self._starting(walls)
+        starter, launcher = self._starting(confinement)
         try:
             session = await launcher.start(command, sink)
         except BaseException:
@@ -527,31 +534,32 @@ class Sandbox:
         leaving.add_done_callback(self._leaving.discard)
         return session if layer is None else LayeredProgram(session, self._layers() or "")
 
-    def _starting(self, walls: Walls) -> tuple[Starter, ProcessLauncher]:
-        """Who starts a command behind these walls, counted until it is left."""
-        behind = "namespaces" in walls.layers
-        if walls.layer is not None and not behind:
+    def _starting(self, confinement: Confinement) -> tuple[Starter, ProcessLauncher]:
+        """Who starts a command in this sandbox, counted until it is left."""
+        behind = "namespaces" in confinement.layers
+        if confinement.layer is not None and not behind:
             raise StartFailed(
-                f"its layer above the workspace cannot be mounted, and without it nothing was started: {walls.reason}"
+                "its layer above the workspace cannot be mounted, and without it nothing was started:"
+                f" {confinement.reason}"
             )
-        starter = self._zygote() if behind else self._unwalled()
+        starter = self._zygote() if behind else self._unconfined()
         terms = self._terms()
-        say = terms.behind_walls if behind else terms.without_walls
+        say = terms.in_sandbox if behind else terms.without_sandbox
 
         def told(command: Command, directory: int) -> Mapping[str, Any]:
-            return say(walls, command, directory)
+            return say(confinement, command, directory)
 
         if isinstance(starter, Helper):
             self._busy[starter] = self._busy.get(starter, 0) + 1
         launcher = ProcessLauncher(
             starter,
-            self._environment(walls),
+            self._environment(confinement),
             self._open_directory,
             told,
             self._limits,
-            lambda: self._confirm(walls, terms),
-            None if walls.layer is None else walls.layer.view,
-            lambda: self._lend_witness(walls),
+            lambda: self._confirm(confinement, terms),
+            None if confinement.layer is None else confinement.layer.view,
+            lambda: self._lend_witness(confinement),
         )
         return starter, launcher
 
@@ -582,25 +590,27 @@ class Sandbox:
             self._helper = None
             self._site = None
 
-    def _environment(self, walls: Walls) -> Mapping[str, str]:
-        """Built once for each kind of walls: most calls share theirs. Granted variables are never kept."""
-        walls = replace(walls, layer=None, scratch=None, identities=(), found=(), root=(0, 0), activated_state=None)
-        if walls.env:
-            others = {name: value for name, value in self._env.items() if name not in walls.env}
-            granted = {name: self._host[name] for name in walls.env if name in self._host}
-            return built_environment({**others, **granted}, self._workspace, walls)
-        env = self._environments.get(walls)
+    def _environment(self, confinement: Confinement) -> Mapping[str, str]:
+        """Built once for each kind of sandbox: most calls share theirs. Granted variables are never kept."""
+        confinement = replace(
+            confinement, layer=None, scratch=None, identities=(), found=(), root=(0, 0), activated_state=None
+        )
+        if confinement.env:
+            others = {name: value for name, value in self._env.items() if name not in confinement.env}
+            granted = {name: self._host[name] for name in confinement.env if name in self._host}
+            return built_environment({**others, **granted}, self._workspace, confinement)
+        env = self._environments.get(confinement)
         if env is None:
-            env = built_environment(self._env, self._workspace, walls)
+            env = built_environment(self._env, self._workspace, confinement)
             if len(self._environments) < MOST_KNOWN:
-                self._environments[walls] = env
+                self._environments[confinement] = env
         return env
 
     def _terms(self) -> Terms:
         return Terms(self.site, self._workspace, self._limits, self._scratch_bytes())
 
-    def explain(self, call: Call, output: str, walls: Walls, exit_code: int | None) -> HaftError | None:
-        """Why a call failed, where a wall or a limit was in its way."""
+    def explain(self, call: Call, output: str, confinement: Confinement, exit_code: int | None) -> HaftError | None:
+        """Why a call failed, where the sandbox or a limit was in its way."""
         assert call.tool is not None
         from haft.sandbox.evidence import judge
 
@@ -609,7 +619,7 @@ class Sandbox:
 
             is_curls = any("curl" in text for text in texts_of(call.tool.spec, call.arguments))
             exit_code = exit_code if is_curls else None
-        return judge(output, walls, self._limits, self._ground(), exit_code)
+        return judge(output, confinement, self._limits, self._ground(), exit_code)
 
     def _ground(self) -> Ground:
         from haft.sandbox.evidence import Ground
@@ -618,54 +628,56 @@ class Sandbox:
         shown = tuple(target for _source, target in site.show)
         return Ground(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""), site.is_in_view)
 
-    def notes(self, call: Call, output: str, walls: Walls, *, failed: bool, explained: bool) -> Iterator[str]:
+    def notes(
+        self, call: Call, output: str, confinement: Confinement, *, failed: bool, explained: bool
+    ) -> Iterator[str]:
         """What to tell the person about a call that has ended."""
-        if walls.unasked:
+        if confinement.unasked:
             return  # What only reads prints the words of others.
         from haft.files import missed_by, note
         from haft.sandbox.evidence import looked_for_credentials, swallowed
 
-        if not failed and (found := swallowed(output, walls)) is not None:
+        if not failed and (found := swallowed(output, confinement)) is not None:
             yield f"{found.message}; {found.hint}"
-        for path, how in () if explained else looked_for_credentials(output, walls, self._ground()):
+        for path, how in () if explained else looked_for_credentials(output, confinement, self._ground()):
             yield f"`{call.name}` looked for {path}, which is hidden from it; {how}"
-        if missed := missed_by(call, output, walls, self._host, failed=failed):
+        if missed := missed_by(call, output, confinement, self._host, failed=failed):
             decided = call.decision
             is_answer = decided is not None and decided.source.startswith("remembered:") and decided.grants != NO_GRANTS
             answer = decided.source if decided is not None and is_answer else None
-            yield note(missed, call.name, session=walls.session, answer=answer)
-        for name in self.unset(walls.env):
+            yield note(missed, call.name, session=confinement.session, answer=answer)
+        for name in self.unset(confinement.env):
             yield f"{name} was granted to `{call.name}`, and is not set here: set {name} and call it again"
-        for name in walls.env:
+        for name in confinement.env:
             if says_secret(name) and 0 < len(self._host.get(name, "")) < SHORTEST:
                 yield f"{name} has fewer than {SHORTEST} characters and is not masked"
 
-    def withheld(self, call: Call, walls: Walls) -> tuple[str, ...]:
+    def withheld(self, call: Call, confinement: Confinement) -> tuple[str, ...]:
         """The variables that a call names, that are set here, and that it does not get."""
         from haft.files import withheld_from
 
-        return withheld_from(call, walls, self._host)
+        return withheld_from(call, confinement, self._host)
 
     def unset(self, names: Iterable[str]) -> list[str]:
         """Those of some variables that have no value here."""
         return [name for name in names if name not in self._host]
 
-    def without_network(self, output: str, walls: Walls) -> str | None:
+    def without_network(self, output: str, confinement: Confinement) -> str | None:
         """What to add to the hint of a call that ran out of time, where it may have waited for an answer."""
         from haft.sandbox.evidence import NEVER, waited_for_network
 
-        if "namespaces" not in walls.layers or walls.network or not waited_for_network(output):
+        if "namespaces" not in confinement.layers or confinement.network or not waited_for_network(output):
             return None
-        return f"it has no network, and may have waited for it: {NEVER if walls.never_network else '`--network`'}"
+        return f"it has no network, and may have waited for it: {NEVER if confinement.never_network else '`--network`'}"
 
-    def missed_scratch(self, thread: str, said: str, walls: Walls) -> str | None:
+    def missed_scratch(self, thread: str, said: str, confinement: Confinement) -> str | None:
         """What to say of a call that did not find what an earlier one left in its thread's `/tmp`."""
-        if self.scratch is None or walls.scratch is not None or walls.unasked:
+        if self.scratch is None or confinement.scratch is not None or confinement.unasked:
             return None
         path = self.scratch.missed(thread, said)
         if path is None:
             return None
-        if not walls.network:
+        if not confinement.network:
             return (
                 f"{path} is in its thread's /tmp, which another call of the thread had meanwhile: "
                 "call again when that has ended"
@@ -676,7 +688,7 @@ class Sandbox:
         )
 
     def close(self) -> None:
-        """End the helpers, and with the zygote everything behind walls."""
+        """End the helpers, and with the zygote everything in the sandbox."""
         if self._nursery is not None:
             self._nursery.close()
             self._nursery = None
@@ -712,12 +724,12 @@ class _Masked:
 
 
 class _Behind:
-    """Starts commands behind the walls that `confine` gives. Those above one layer run one after another."""
+    """Starts commands in the sandbox that `confine` gives. Those above one layer run one after another."""
 
     def __init__(
         self,
         sandbox: Sandbox,
-        confine: Callable[[], Awaitable[Walls]],
+        confine: Callable[[], Awaitable[Confinement]],
         grants: Grants = NO_GRANTS,
         *,
         layer: Layer | None = None,
@@ -743,29 +755,29 @@ class _Behind:
             return self
         return self._sandbox._asking(Grants(network=grants.network, env=grants.env, read=grants.read))
 
-    async def is_walled(self) -> bool:
+    async def is_confined(self) -> bool:
         return (await self._sandbox.ready()).namespaces
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
-        walls = await self._confine()
+        confinement = await self._confine()
         if self._has_begun:
-            walls = self._sandbox.later(walls)
+            confinement = self._sandbox.later(confinement)
         self._has_begun = self._is_of_one_call
-        self._sandbox.check(walls)
+        self._sandbox.check(confinement)
         if self._closed and (secrets := self._sandbox.granted_secrets(self._grants)):
             sink = _Masked(sink, secrets)
         try:
-            return await self._run(walls, command, sink)
+            return await self._run(confinement, command, sink)
         except ScratchFull:
-            if self._sandbox.scratch is not None and walls.scratch is not None:
-                await asyncio.to_thread(self._sandbox.scratch.empty, walls.scratch)
+            if self._sandbox.scratch is not None and confinement.scratch is not None:
+                await asyncio.to_thread(self._sandbox.scratch.empty, confinement.scratch)
             raise
 
-    async def _run(self, walls: Walls, command: Command, sink: OutputSink) -> Exit:
+    async def _run(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
         if self._layer is None:
-            end = await self._sandbox.start(walls, command, sink)
+            end = await self._sandbox.start(confinement, command, sink)
             if isinstance(sink, _Masked):
                 sink.end()
             return end
         async with self._turn:
-            return await self._sandbox.answer(replace(walls, layer=self._layer), command, sink)
+            return await self._sandbox.answer(replace(confinement, layer=self._layer), command, sink)

@@ -1,4 +1,4 @@
-"""Where calls happen: what of this machine, this person and this workspace the walls must know.
+"""Where calls happen: what of this machine, this person and this workspace the sandbox must know.
 
 Gathered once for each host, before the zygote starts, and told to it. What differs from call to call is in `terms`.
 """

@@ -1,4 +1,4 @@
-"""What is said to a helper about one command: its room, its walls, its limits, and where it works."""
+"""What is said to a helper about one command: its room, its sandbox, its limits, and where it works."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from haft.contracts import PROCESS_LIMITS, Command, Limits, Walls
+from haft.contracts import PROCESS_LIMITS, Command, Confinement, Limits
 from haft.sandbox.granting import OWN_CODE, OWN_TO_EACH
 from haft.sandbox.identities import identity
 from haft.sandbox.protected import protected_names
@@ -38,125 +38,127 @@ class Terms:
         """The name of the directory that the overlay of the last command works in: the kernel fills it when it mounts
         that overlay, and nobody else can write there."""
 
-    def kind(self, walls: Walls, command: Command) -> Mapping[str, Any]:
+    def kind(self, confinement: Confinement, command: Command) -> Mapping[str, Any]:
         """What its room must have before it can be opened: the network, and what is shown besides."""
         site = self._site
-        which = {path: [device, inode] for path, device, inode in (*walls.found, *walls.identities)}
-        shown = [*walls.path, *(os.path.realpath(path) for path in command.readable)]
+        which = {path: [device, inode] for path, device, inode in (*confinement.found, *confinement.identities)}
+        shown = [*confinement.path, *(os.path.realpath(path) for path in command.readable)]
         extra: list[list[Any]] = [
             [path, path, False, which.get(path) or list(identity(path))]
-            for path in dict.fromkeys((*walls.readable, *shown))
-            if self._is_unseen(path, walls)
+            for path in dict.fromkeys((*confinement.readable, *shown))
+            if self._is_unseen(path, confinement)
         ]
         # By the name that a link gives it too: a program is started, and finds its library, by that.
         links = [
             [path, real]
             for path in dict.fromkeys(map(os.path.normpath, command.readable))
-            if (real := os.path.realpath(path)) != path and self._is_unseen(path, walls)
+            if (real := os.path.realpath(path)) != path and self._is_unseen(path, confinement)
         ]
-        granted = self._granted_to(walls)
+        granted = self._granted_to(confinement)
         extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
-        kind = {"network": walls.network, "unasked": walls.unasked, "extra": extra, "links": links}
-        return {**kind, "scoped": True} if walls.layer is not None and walls.unasked else kind
+        kind = {"network": confinement.network, "unasked": confinement.unasked, "extra": extra, "links": links}
+        return {**kind, "scoped": True} if confinement.layer is not None and confinement.unasked else kind
 
-    def _is_unseen(self, path: str, walls: Walls) -> bool:
+    def _is_unseen(self, path: str, confinement: Confinement) -> bool:
         """Whether it is not seen unless it is shown to this call alone."""
         site = self._site
-        if walls.unasked:
+        if confinement.unasked:
             return path != "/" and (is_below(path, (site.state_home,)) or not site.is_in_view(path))
         known = (site.workspace, *(target for _source, target in site.show))
         return is_below(path, (*site.hidden, site.state_home)) and not is_below(path, known)
 
-    def _is_as_on_host(self, path: str, walls: Walls) -> bool:
+    def _is_as_on_host(self, path: str, confinement: Confinement) -> bool:
         """Whether a call sees what lies there on the host."""
-        return not is_below(path, OWN_TO_EACH) and not self._is_unseen(path, walls)
+        return not is_below(path, OWN_TO_EACH) and not self._is_unseen(path, confinement)
 
-    def _granted_to(self, walls: Walls) -> tuple[str, ...]:
+    def _granted_to(self, confinement: Confinement) -> tuple[str, ...]:
         """What may be written besides the workspace as a whole."""
-        return walls.writable[1:] if walls.writable[:1] == (self._site.workspace,) else walls.writable
+        return confinement.writable[1:] if confinement.writable[:1] == (self._site.workspace,) else confinement.writable
 
-    def behind_walls(
-        self, walls: Walls, command: Command, directory: int, kind: Mapping[str, Any] | None = None
+    def in_sandbox(
+        self, confinement: Confinement, command: Command, directory: int, kind: Mapping[str, Any] | None = None
     ) -> Mapping[str, Any]:
         site = self._site
         here = os.fstat(directory)
         own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
-        inside = [path for path in self._granted_to(walls) if is_below(path, (site.workspace,))]
-        is_whole = walls.profile == "workspace"
+        inside = [path for path in self._granted_to(confinement) if is_below(path, (site.workspace,))]
+        is_whole = confinement.profile == "workspace"
         # Of the workspace of a process that outlives calls only what it was granted is opened.
-        opened = inside if walls.session and site.is_writable and not is_whole else []
+        opened = inside if confinement.session and site.is_writable and not is_whole else []
         layer = None
-        if walls.layer is not None:
-            self.work = None if walls.layer.is_readonly else f"work-{os.urandom(8).hex()}"
+        if confinement.layer is not None:
+            self.work = None if confinement.layer.is_readonly else f"work-{os.urandom(8).hex()}"
             layer = {
-                "name": walls.layer.name,
-                "options": walls.layer.options,
-                "upper": walls.layer.upper,
-                "lowers": list(walls.layer.lowers),
+                "name": confinement.layer.name,
+                "options": confinement.layer.options,
+                "upper": confinement.layer.upper,
+                "lowers": list(confinement.layer.lowers),
                 "work": self.work,
             }
-        kind = self.kind(walls, command) if kind is None else kind
-        stays = walls.session and layer is not None
+        kind = self.kind(confinement, command) if kind is None else kind
+        stays = confinement.session and layer is not None
         if stays:
             kind = {**kind, "warm": True}
         return {
             "session": stays,
             "kind": kind,
-            "same": self._same(walls, kind),
-            "walls": {
-                "profile": "workspace" if opened else walls.profile,
-                "network": walls.network,
+            "same": self._same(confinement, kind),
+            "sandbox": {
+                "profile": "workspace" if opened else confinement.profile,
+                "network": confinement.network,
                 "writable": site.is_writable and is_whole,
                 "opened": opened,
-                "protected": self._held(walls, own) if is_whole or opened else [],
+                "protected": self._held(confinement, own) if is_whole or opened else [],
                 "layer": layer,
                 "spared": inside,
-                "scratch": self._scratch(walls),
+                "scratch": self._scratch(confinement),
             },
             "limits": amounts(self._limits),
             "calls": self._limits.max_concurrent,
             "directory": os.path.normpath(os.path.join(site.workspace, command.cwd)),
             "identity": [here.st_dev, here.st_ino],
-            "root": list(walls.root),
+            "root": list(confinement.root),
         }
 
-    def _same(self, walls: Walls, kind: Mapping[str, Any]) -> list[list[Any]]:
+    def _same(self, confinement: Confinement, kind: Mapping[str, Any]) -> list[list[Any]]:
         """What must be what it was, and is seen by the call without being bound for it by itself: what is bound is
         looked at when that is done."""
         bound = [source for source, *_rest in kind["extra"]]
         return [
             [path, device, inode]
-            for path, device, inode in (*walls.identities, *walls.found)
-            if inode and path not in bound and (is_below(path, bound) or self._is_as_on_host(path, walls))
+            for path, device, inode in (*confinement.identities, *confinement.found)
+            if inode and path not in bound and (is_below(path, bound) or self._is_as_on_host(path, confinement))
         ]
 
-    def _scratch(self, walls: Walls) -> Mapping[str, Any] | None:
+    def _scratch(self, confinement: Confinement) -> Mapping[str, Any] | None:
         """Its thread's `/tmp`, which holds at most as many bytes as one that lies in memory."""
-        if walls.scratch is None:
+        if confinement.scratch is None:
             return None
         files = self._limits.max_changed_files or MOST_FILES
-        return {"name": walls.scratch, "files": files, "bytes": self._scratch_bytes}
+        return {"name": confinement.scratch, "files": files, "bytes": self._scratch_bytes}
 
-    def _held(self, walls: Walls, own: list[str]) -> list[str]:
+    def _held(self, confinement: Confinement, own: list[str]) -> list[str]:
         """What is held read-only while the call runs. Where its changes are looked at before they count, what is judged
         by its content then can be written now."""
         names = protected_names(self._site.workspace)
-        if walls.layer is not None:
+        if confinement.layer is not None:
             names = [name for name in names if name.rsplit("/", 1)[-1] not in JUDGED_BY_CONTENT]
             fresh = [
-                os.path.relpath(path, self._site.workspace) for path in walls.writable if not os.path.lexists(path)
+                os.path.relpath(path, self._site.workspace)
+                for path in confinement.writable
+                if not os.path.lexists(path)
             ]
             # Nothing new can be made in a directory that is closed; the rest of it is judged when the call is over.
             names = [name for name in names if not any(path.startswith(f"{name}/") for path in fresh)]
         return [*names, *own]
 
-    def without_walls(self, walls: Walls, command: Command, directory: int) -> Mapping[str, Any]:
+    def without_sandbox(self, confinement: Confinement, command: Command, directory: int) -> Mapping[str, Any]:
         second = None
-        if "landlock" in walls.layers:
-            places = [*walls.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  shared, for want of better
-            second = {"places": places, "network": walls.network, "unasked": walls.unasked}
+        if "landlock" in confinement.layers:
+            places = [*confinement.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  shared, for want of better
+            second = {"places": places, "network": confinement.network, "unasked": confinement.unasked}
         return {
-            "walls": second,
+            "sandbox": second,
             "limits": amounts(self._limits),
             "calls": self._limits.max_concurrent,
             "workspace": self._workspace,

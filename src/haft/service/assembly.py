@@ -169,7 +169,7 @@ class Host:
             person=self.principal if self.principal.kind == "person" else this_user(),
             questions=answers,
             wait_seconds=self.config.approval_seconds,
-            answers_are_open=self.config.answers_without_walls,
+            answers_are_open=self.config.answers_without_sandbox,
             agree=answers.agree,
             hold=answers.hold,
             scribe=scribe,

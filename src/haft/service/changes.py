@@ -21,7 +21,7 @@ from haft.changes import (
     Side,
     Transactions,
 )
-from haft.contracts import BadUsage, HaftError, Limits, Walled
+from haft.contracts import BadUsage, HaftError, Limits, SandboxDenied
 from haft.files import elsewhere, shown
 from haft.runs import RunRecord
 from haft.sandbox import OWN_PLACES
@@ -79,7 +79,7 @@ def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Gua
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         grants = list(dict.fromkeys(each.grant for each in found if each.grant is not None))
         let = " ".join(f"`--write {grant}`" for grant in grants[:3])
-        return Walled(
+        return SandboxDenied(
             "what could run later on this machine is not taken in unasked",
             f"`{shown(first.path)}`: {first.why}{more}",
             (f"call it with {let} to let it; " if let else "")

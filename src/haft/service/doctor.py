@@ -175,7 +175,7 @@ def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
     if end.code != 0:
         return [Check("processes", "broken", f"`true` exited {end.code}")]
     started = Check("processes", "ok", "a process was started through the launcher and ended")
-    return [started, *_walls(abilities, mode), *_network(abilities, config.never_network), _limits(abilities)]
+    return [started, *_confinement(abilities, mode), *_network(abilities, config.never_network), _limits(abilities)]
 
 
 def _network(abilities: Abilities, never: str | None) -> list[Check]:
@@ -187,7 +187,7 @@ def _network(abilities: Abilities, never: str | None) -> list[Check]:
     return [Check("network", "broken", f"{words}, and nothing closes it here: no call that starts processes will run")]
 
 
-def _walls(abilities: Abilities, mode: Mode) -> list[Check]:
+def _confinement(abilities: Abilities, mode: Mode) -> list[Check]:
     if mode == "off":
         return [Check("sandbox", "warn", "`sandbox.mode` is `off`: nothing confines a call", "set it to `auto`")]
     lacking: CheckState = "broken" if mode == "required" else "warn"

@@ -24,6 +24,7 @@ from haft.contracts import (
     Principal,
     grants_from,
     iso_time,
+    with_names_of_today,
 )
 from haft.policy import Answered, Inbox, Memory, Waiting, with_variables
 from haft.storage import StateHome, open_stores
@@ -196,7 +197,7 @@ class InboxFacade:
 
 def to_json(waiting: Waiting) -> dict[str, Any]:
     """As `haft inbox --json` prints it."""
-    shown = waiting.shown
+    shown = with_names_of_today(waiting.shown)
     return {
         "id": waiting.id,
         "run": waiting.run,
@@ -205,7 +206,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
         "preview": shown.get("preview"),
         "reason": shown["reason"],
         "parts": shown["parts"],
-        "walls": shown["walls"],
+        "sandbox": shown["sandbox"],
         "withheld": shown.get("withheld", []),
         "diff": shown["diff"],
         "output": shown["output"],

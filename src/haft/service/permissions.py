@@ -63,7 +63,7 @@ def replay(
     specs: Mapping[str, ToolSpec],
     after: Judge,
     before: Judge | None,
-    walled: Callable[[ToolSpec], bool],
+    confined: Callable[[ToolSpec], bool],
 ) -> Replayed:
     """Decide past calls by other rules. Without `before`, against what was decided then."""
     flips: list[Flip] = []
@@ -77,7 +77,7 @@ def replay(
             passed_over += 1
             continue
         looked_at += 1
-        question = question_of(record, spec, walled=walled(spec))
+        question = question_of(record, spec, confined=confined(spec))
         was = decided_then(record["decision"]) if before is None else before.decide(question).action
         now = after.decide(question)
         if now.action != was:
@@ -85,9 +85,9 @@ def replay(
     return Replayed(looked_at, passed_over, tuple(flips))
 
 
-def question_of(record: Mapping[str, Any], spec: ToolSpec, *, walled: bool) -> Question:
+def question_of(record: Mapping[str, Any], spec: ToolSpec, *, confined: bool) -> Question:
     """A recorded call, asked again."""
-    return Question(spec, record["arguments"], cwd=record["cwd"], thread=record["thread"], walled=walled)
+    return Question(spec, record["arguments"], cwd=record["cwd"], thread=record["thread"], confined=confined)
 
 
 def decided_then(decision: Mapping[str, Any]) -> Action:

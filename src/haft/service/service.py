@@ -221,10 +221,10 @@ class ToolService:
         grants: Grants | Mapping[str, Any] | None = None,
         trial: bool = False,
     ) -> Run:
-        """Call a tool. Returns at once with the run: await it, iterate it, cancel it. `grants` open walls for it. With
-        `trial` it runs first, and its changes are committed once someone has seen and approved them. `cwd` is in the
-        workspace; without one it is what `working_directory` says. `parent` is the live run that makes the call, and
-        whose scope the call joins; without one it is the run whose tool calls this, if one does."""
+        """Call a tool. Returns at once with the run: await it, iterate it, cancel it. `grants` open the sandbox for it.
+        With `trial` it runs first, and its changes are committed once someone has seen and approved them. `cwd` is in
+        the workspace; without one it is what `working_directory` says. `parent` is the live run that makes the call,
+        and whose scope the call joins; without one it is the run whose tool calls this, if one does."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
@@ -290,10 +290,10 @@ class ToolService:
         self._host.running()
         await self._host.disk.renew(name)
         spec = self.catalogue.get(name, thread or self.thread).spec
-        walled = await self._walled(spec)
+        confined = await self._is_confined(spec)
         given = await self.as_judged(name, arguments or {}, thread=thread)
 
-        return self._host.judge.explain(Question(spec, given, cwd=cwd, thread=thread or self.thread, walled=walled))
+        return self._host.judge.explain(Question(spec, given, cwd=cwd, thread=thread or self.thread, confined=confined))
 
     async def as_judged(self, name: str, arguments: Mapping[str, Any], *, thread: str | None = None) -> dict[str, Any]:
         """The arguments as a call is judged with: texts are the values that they stand for. What a Python tool makes of
@@ -305,7 +305,7 @@ class ToolService:
                 given = await tool.preprocess(own_copy(arguments), self._nobody({}))
         return given
 
-    async def _walled(self, spec: ToolSpec) -> bool:
+    async def _is_confined(self, spec: ToolSpec) -> bool:
         return spec.has_processes and (await self._host.sandbox.ready()).namespaces
 
     # The plain forms: what programs call by the service alone. Those that read a disk block.

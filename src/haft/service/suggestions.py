@@ -94,7 +94,7 @@ def past_calls(
         spec = specs.get(record["tool"])
         if spec is None or record["decision"] is None:
             continue
-        question = question_of(record, spec, walled=spec.has_processes and namespaces)
+        question = question_of(record, spec, confined=spec.has_processes and namespaces)
         answered = _answered(record)
         if answered == "approved" and not _is_all_there(record, question, judge, has_network=has_network):
             answered = "other"
@@ -121,9 +121,9 @@ def _is_all_there(record: Mapping[str, Any], question: Any, judge: Judge, *, has
     now = {part.text for part in judge.parts(question) or ()}
     if then != now:
         return False
-    walls = record["walls"]
-    if walls["profile"] == "none":
+    confinement = record["sandbox"]
+    if confinement["profile"] == "none":
         return True
-    opened = [*walls["readable"], *walls["env"], *walls["path"]]
-    outside = [path for path in walls["writable"] if path != record["workspace"]]
-    return not opened and not outside and (not walls["network"] or has_network)
+    opened = [*confinement["readable"], *confinement["env"], *confinement["path"]]
+    outside = [path for path in confinement["writable"] if path != record["workspace"]]
+    return not opened and not outside and (not confinement["network"] or has_network)

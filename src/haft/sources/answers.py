@@ -21,7 +21,7 @@ FAIR_SECONDS: Final = 2.0
 """Who had less time than this, because many were asked, is asked again next time."""
 LEAST_SECONDS: Final = 0.5
 NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
-UNWALLED: Final = (
+NO_SANDBOX: Final = (
     "it was not asked what it is, for nothing on this machine would confine it: look at it, and name it by its path"
 )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from haft.contracts import AskingLauncher, Definitions, Found, Grants, Provenance, State, ToolSpec
-from haft.sources.answers import NOT_ASKED, UNWALLED, Answers, Asked, Claim, Granted, Known, nothing
+from haft.sources.answers import NO_SANDBOX, NOT_ASKED, Answers, Asked, Claim, Granted, Known, nothing
 from haft.sources.identity import identity_at
 from haft.sources.port import Told, ToolSource
 from haft.sources.surrounding import surroundings
@@ -107,8 +107,8 @@ class AskedSource(ToolSource, Generic[P]):
             self.doubt(doubted)
         if self.unknown():
             is_other = True
-            # Without walls, files that a clone brought are not run because someone lists tools.
-            but = frozenset() if await launcher.is_walled() else frozenset({"workspace"})
+            # Without a sandbox, files that a clone brought are not run because someone lists tools.
+            but = frozenset() if await launcher.is_confined() else frozenset({"workspace"})
             await self.ask(launcher, told, but=but)
         return list(self.found()) if is_other else None
 
@@ -166,7 +166,7 @@ class AskedSource(ToolSource, Generic[P]):
     def found_at(self, each: P, known: Mapping[str, Any]) -> Iterator[Found]:
         """The tools of one file, by what is known of it."""
         if known.get("identity") != each.identity:
-            why = UNWALLED if each.provenance in self._unasked else NOT_ASKED
+            why = NO_SANDBOX if each.provenance in self._unasked else NOT_ASKED
             yield Found(self.bare(each, known), None, "broken", why)
         elif "problem" in known:
             self._has_failures = True

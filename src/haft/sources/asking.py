@@ -1,4 +1,4 @@
-"""Asking a program what it is. It is foreign code: it runs behind walls, for a short time, and may say little."""
+"""Asking a program what it is. It is foreign code: it runs in the sandbox, for a short time, and may say little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks out one commit of a foreign repository, behind walls of its own.
+"""Checks out one commit of a foreign repository, in a sandbox of its own.
 
 Git is foreign code's way in: it gets an empty directory, the network only where the repository is elsewhere, and a
 configuration that knows one transport, no hooks, no filters and nobody's credentials. What comes out is a plain
@@ -219,7 +219,7 @@ class _Git:
             return NotFetched(f"{self._source.url} did not answer in time")
         hint = ""
         if self._source.scheme == "ssh":
-            hint = "; no keys are seen behind the walls: clone it yourself, and write `bash:` and its path"
+            hint = "; no keys are seen in the sandbox: clone it yourself, and write `bash:` and its path"
         words = tail_of(said.stderr.replace(self._source.address.encode(), self._source.url.encode()))
         return NotFetched(f"git failed: {words or f'it exited {said.exit_code}'}{hint}")
 

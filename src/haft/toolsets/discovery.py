@@ -1,6 +1,6 @@
 """The tools that there are for a workspace: found, asked what they are, put into the catalogue, and looked at again.
 
-What is known from earlier is there at once. What is new or was changed is asked, behind walls, and kept. Formats are
+What is known from earlier is there at once. What is new or was changed is asked, in the sandbox, and kept. Formats are
 known here by their `ToolSource` alone; `formats.py` has the table.
 """
 

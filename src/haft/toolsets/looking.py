@@ -1,4 +1,4 @@
-"""Starting foreign programs only to look at them: behind read-only walls, and for no call.
+"""Starting foreign programs only to look at them: in a read-only sandbox, and for no call.
 
 What a tool says of itself is asked this way where no service is open: by commands that list and check tools.
 """

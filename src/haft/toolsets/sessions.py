@@ -55,10 +55,10 @@ class Sessions:
     async def _kept(self, kept: _Kept, command: Command, sink: OutputSink, grants: Grants) -> AsyncIterator[Session]:
         """The process; above a layer where it may write in the workspace, and a layer can be had."""
         sandbox, coverage = self._sandbox(), self._coverage()
-        walls = await sandbox.confine_session(grants)
+        confinement = await sandbox.confine_session(grants)
         calls = None
-        if "namespaces" in walls.layers and sandbox.may_write_inside(walls):
-            calls = await coverage.session_calls(walls.writable, self._tell)
+        if "namespaces" in confinement.layers and sandbox.may_write_inside(confinement):
+            calls = await coverage.session_calls(confinement.writable, self._tell)
         try:
             session = await sandbox.start_session(command, sink, grants, None if calls is None else calls.first)
         except BaseException:

@@ -1,4 +1,4 @@
-"""Files that are checked, and a launcher that starts them behind read-only walls."""
+"""Files that are checked, and a launcher that starts them in a read-only sandbox."""
 
 import asyncio
 import os

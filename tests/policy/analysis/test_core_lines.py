@@ -318,10 +318,10 @@ def test_a_word_behind_a_redirection_belongs_to_the_command(judged):
     assert not parts[0].safe
 
 
-def test_programs_that_start_others_need_walls(ground):
+def test_programs_that_start_others_need_a_sandbox(ground):
     table = {"git": Program(starts_others=True, subcommands={"log": Program()})}
     assert analyse("git log", ground, table).safe
-    part = analyse("git log", dataclasses.replace(ground, walled=False), table).parts[0]
+    part = analyse("git log", dataclasses.replace(ground, confined=False), table).parts[0]
     assert part.starts_others
     assert not part.safe
 

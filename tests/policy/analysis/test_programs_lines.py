@@ -215,15 +215,15 @@ def test_the_reason_says_what_would_happen(line: str, reason: str, ground: Groun
     assert reason in " ".join(part.reason for part in analyse(line, ground).parts)
 
 
-def test_git_asks_where_there_are_no_walls(ground: Ground) -> None:
-    assert not analyse("git status", Ground(ground.workspace, walled=False)).safe
-    assert analyse("ls -la", Ground(ground.workspace, walled=False)).safe
+def test_git_needs_approval_where_there_is_no_sandbox(ground: Ground) -> None:
+    assert not analyse("git status", Ground(ground.workspace, confined=False)).safe
+    assert analyse("ls -la", Ground(ground.workspace, confined=False)).safe
 
 
 @pytest.mark.parametrize("line", ["ps aux", "pgrep -a sh", "who", "w", "users", "df -h", "df . | tail -1"])
 def test_without_a_sandbox_what_tells_of_the_whole_machine_asks(line, ground):
     assert analyse(line, ground).safe
-    assert not analyse(line, Ground(ground.workspace, walled=False)).safe
+    assert not analyse(line, Ground(ground.workspace, confined=False)).safe
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_without_a_sandbox_what_tells_of_the_whole_machine_asks(line, ground):
 )
 def test_reading_elsewhere_asks_with_a_sandbox_and_without(line, ground):
     assert not analyse(line, ground).safe
-    assert not analyse(line, Ground(ground.workspace, walled=False)).safe
+    assert not analyse(line, Ground(ground.workspace, confined=False)).safe
 
 
 @pytest.mark.parametrize("line", ["xxd *", "uniq *", "sort *", "find * -name x", "git log *"])

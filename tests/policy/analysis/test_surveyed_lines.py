@@ -182,10 +182,10 @@ def test_any_words_may_be_handed_to_what_only_prints_them(clean, line):
     assert _asks(line, clean) == []
 
 
-def test_walls_are_asked_for_by_what_is_started(clean):
+def test_a_sandbox_is_asked_for_by_what_is_started(clean):
     line, ground = "git ls-files | xargs git log --oneline --", Ground(str(clean))
     assert analyse(line, ground).safe
-    assert not analyse(line, dataclasses.replace(ground, walled=False)).parts[-1].safe
+    assert not analyse(line, dataclasses.replace(ground, confined=False)).parts[-1].safe
 
 
 def test_all_surveys_of_a_line_share_one_bound(clean):

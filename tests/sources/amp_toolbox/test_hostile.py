@@ -23,7 +23,7 @@ GOOD = 300 - len(hostile.SCRIPTS) - len(hostile.NOT_FILES)
 class NoLauncher:
     """Whoever starts something has failed."""
 
-    async def is_walled(self):
+    async def is_confined(self):
         return True
 
     async def run(self, command, sink):
@@ -51,7 +51,7 @@ def test_three_hundred_tools_of_which_two_dozen_are_hostile(tmp_path, left_of, e
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with looking_launcher(str(workspace), home) as launcher:
         first = listed(workspace, home, launcher)
-        eventually(lambda: not left_of(forever), what="everything that was started has ended, while the walls stand")
+        eventually(lambda: not left_of(forever), what="everything that was started has ended, while the sandbox stands")
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 60_000, f"the host grew by {grown} KB"  # one of them says 60 MB
     assert sorted(os.path.basename(one.spec.origin) for one in first) == names, "every file is listed"
@@ -83,7 +83,7 @@ def test_a_tool_that_was_changed_is_asked_again_and_no_other(tmp_path):
         def __init__(self, launcher):
             self._launcher = launcher
 
-        async def is_walled(self):
+        async def is_confined(self):
             return True
 
         async def run(self, command, sink):

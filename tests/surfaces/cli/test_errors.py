@@ -149,7 +149,7 @@ def test_every_failure_of_a_call_is_the_same_outcome_in_a_pipe(haft, why):
     assert (done.code, done.json["tool"], done.json["status"]) == (exit_code, tool, "error")
     assert (done.json["error"]["code"], done.json["changes"]["state"]) == (code, "none")
     if why != "arguments that do not fit":  # The tool itself refuses those, and so has run.
-        assert (done.json["walls"]["network"], done.json["walls"]["reason"]) == (False, "it has not run")
+        assert (done.json["sandbox"]["network"], done.json["sandbox"]["reason"]) == (False, "it has not run")
     assert done.err.startswith("error: ")
 
 

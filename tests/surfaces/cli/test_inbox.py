@@ -79,7 +79,7 @@ def test_an_answer_counts_once(haft, asks):
     process.communicate(timeout=60)
 
 
-def test_walls_are_opened_for_the_call_only_as_said(haft, asks, tmp_path):
+def test_the_sandbox_is_opened_for_the_call_only_as_said(haft, asks, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     process, question = asks("tools", "use", "shell", "--command", f"touch {outside}/made", "--wait", "100", "--json")
@@ -87,7 +87,7 @@ def test_walls_are_opened_for_the_call_only_as_said(haft, asks, tmp_path):
     assert "and the network" in said.err and f"and writing to {outside}" in said.err
     assert f"and reading {outside}" in said.err
     outcome = outcome_of(process)
-    assert outcome["status"] == "done" and outcome["walls"]["network"] is True
+    assert outcome["status"] == "done" and outcome["sandbox"]["network"] is True
     assert (outside / "made").exists()
 
 
@@ -97,7 +97,7 @@ def test_under_never_the_network_is_not_opened_by_an_answer_and_the_question_sta
     said = haft("approve", question["id"], "--network")
     assert said.code == 2 and "no call gets the network" in said.err
     haft("approve", question["id"])
-    assert outcome_of(process)["walls"]["network"] is False
+    assert outcome_of(process)["sandbox"]["network"] is False
 
 
 def test_always_is_no_wider_than_what_was_seen(haft, asks):

@@ -104,7 +104,7 @@ def test_options_of_other_versions_are_refused():
         assert take_apart(["x", "--", option]).pieces
 
 
-def test_walls_are_opened_by_options_and_not_by_parameters_of_their_name(tmp_path, monkeypatch):
+def test_the_sandbox_is_opened_by_options_and_not_by_parameters_of_their_name(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()

@@ -173,10 +173,10 @@ def test_yes_with_network(terminal, haft):
     here.until(QUESTION)
     here.type("w\n")
     assert here.end() == 0
-    assert haft("log", "--json").json[0]["outcome"]["walls"]["network"] is True
+    assert haft("log", "--json").json[0]["outcome"]["sandbox"]["network"] is True
 
 
-def test_a_tool_without_walls_offers_no_network(terminal, haft):
+def test_a_tool_without_a_sandbox_offers_no_network(terminal, haft):
     here = terminal("tools", "use", "write_file", "--path", "b.txt", "--content", "x")
     here.until(QUESTION)
     assert "network]" not in here.seen and "w(ith network)" not in here.seen

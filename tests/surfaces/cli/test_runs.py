@@ -94,7 +94,7 @@ def test_the_beginning_of_a_name_is_enough(haft):
     run = use(haft, "read_file", "--path", "a.txt")
     said = haft("show", run[:-2])
     assert said.code == 0
-    for word in (run, "read_file done", "queued", "done", "decision: allow by rule", "limits: ", "walls: ", "a.txt"):
+    for word in (run, "read_file done", "queued", "done", "decision: allow by rule", "limits: ", "sandbox: ", "a.txt"):
         assert word in said.out
     assert "there is no run" in haft("show", "r_").err
 
@@ -205,8 +205,8 @@ def test_what_a_call_met_and_did_not_fail_for_is_noted_with_the_grant_and_kept(h
 
 
 def test_a_call_that_never_ran_is_not_said_to_have_had_the_network(haft):
-    walls = haft("tools", "use", "shell", "--command", "touch x", "--json").json["walls"]
-    assert (walls["profile"], walls["network"], walls["reason"]) == ("none", False, "it has not run")
+    confinement = haft("tools", "use", "shell", "--command", "touch x", "--json").json["sandbox"]
+    assert (confinement["profile"], confinement["network"], confinement["reason"]) == ("none", False, "it has not run")
 
 
 def test_a_call_that_runs_says_that_its_changes_are_not_known_yet(haft, ended):

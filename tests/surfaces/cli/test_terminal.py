@@ -14,7 +14,7 @@ def test_a_call_is_shown_whole_asked_and_runs_live(terminal):
     here.until(QUESTION)
     assert "shell asks: " in here.seen
     assert "command:" in here.seen and "echo second" in here.seen
-    assert here.seen.count("\n  walls:") == 1
+    assert here.seen.count("\n  sandbox:") == 1
     here.type("y\n")
     here.until("\nfirst\n")
     assert here.end() == 0

@@ -158,15 +158,15 @@ def test_the_network_comes_with_an_empty_tmp_unless_the_approval_says_otherwise(
         (["--network", "--scratch"], "network open, with this thread's /tmp", "y", True),
     ):
         here = terminal(*look, *options, COLUMNS="100")
-        here.until("walls: ")
+        here.until("sandbox: ")
         here.until(shown)
         here.until(QUESTION)
         here.type(f"{answer}\n")
         assert here.end() == 0
         assert ("secret" in here.seen) is sees, (options, answer)
         run = haft("log", "--json", "--limit", "1").json[0]
-        walls = run["outcome"]["walls"]
-        assert walls["network"] is True and walls["scratch"] == ("thread" if sees else "call")
+        confinement = run["outcome"]["sandbox"]
+        assert confinement["network"] is True and confinement["scratch"] == ("thread" if sees else "call")
         if answer == "w /tmp":
             assert "with network, and with this thread's /tmp" in run["outcome"]["decision"]["reason"]
         assert ("/tmp: its thread's, which is not part of undo" in haft("show", run["outcome"]["run"]).out) is sees

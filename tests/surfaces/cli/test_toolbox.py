@@ -252,7 +252,7 @@ def test_a_module_that_is_no_program_gives_a_sentence(haft, module):
     assert not (haft.workspace / "box").exists()
 
 
-def test_a_module_is_imported_behind_walls(haft):
+def test_a_module_is_imported_in_a_sandbox(haft):
     outside = haft.workspace.parent / "outside.txt"
     (haft.workspace / "spec.py").write_text(
         "import sys, click\nprint('garbage')\nprint('more', file=sys.stderr)\n"

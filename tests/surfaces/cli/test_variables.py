@@ -49,7 +49,7 @@ def test_a_call_that_went_without_says_so_and_with_env_gets_it_masked(box):
     assert "`haft permissions add allow tb__notify --env TEAM_TOKEN` for all calls, without being asked" in note
     given = box(*CALL, "--approve", "--env", "TEAM_TOKEN", "--json")
     assert f"sent, {len(VALUE)} characters: [secret removed by haft]" in given.json["output"]
-    assert given.json["notes"] == [] and given.json["walls"]["env"] == ["TEAM_TOKEN"]
+    assert given.json["notes"] == [] and given.json["sandbox"]["env"] == ["TEAM_TOKEN"]
     assert VALUE not in given.out + given.err
     kept = b"".join(path.read_bytes() for path in box.home.rglob("*") if path.is_file())
     assert b"TEAM_TOKEN" in kept and VALUE.encode() not in kept
@@ -146,12 +146,12 @@ def test_an_answer_with_grants_that_the_rule_has_not_is_named_with_how_to_forget
     box.env["OTHER_TOKEN"] = "other-3f9a77c1d2"
     box("permissions", "add", "allow", "tb__notify", "--env", "OTHER_TOKEN")
     said = box(*CALL, "--json").json
-    assert said["walls"]["env"] == ["TEAM_TOKEN"], "the two are not added up"
+    assert said["sandbox"]["env"] == ["TEAM_TOKEN"], "the two are not added up"
     (note,) = said["notes"]
     answer = said["decision"]["source"]
     assert f"your answer {answer} decides this call, without OTHER_TOKEN" in note
     assert box("permissions", "remove", answer).code == 0
-    assert box(*CALL, "--json").json["walls"]["env"] == ["OTHER_TOKEN"]
+    assert box(*CALL, "--json").json["sandbox"]["env"] == ["OTHER_TOKEN"]
 
 
 def test_a_rule_for_a_variable_that_is_not_set_is_written_with_a_warning(box):

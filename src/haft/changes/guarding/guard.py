@@ -1,4 +1,4 @@
-"""The wall at commit: what a call may not bring into a workspace unasked, since it would run later on the host.
+"""The check at commit: what a call may not bring into a workspace unasked, since it would run later on the host.
 
 Above it are those who commit, whatever engine found the changes; who is asked and what is granted is theirs. Below it
 `grounds` says what a directory is and `gitguard` judges repositories. It must see the whole change set, and run under

@@ -17,6 +17,7 @@ from haft.contracts import (
     ApprovalAnswer,
     ApprovalRequest,
     Call,
+    Confinement,
     Decision,
     Outcome,
     Principal,
@@ -24,7 +25,6 @@ from haft.contracts import (
     Scope,
     StorageFailed,
     ToolContext,
-    Walls,
     grants_from,
 )
 from haft.pipeline.chain import Proceed
@@ -91,7 +91,7 @@ class Approve:
         return await proceed(run)
 
     async def _may_preview(self, run: Run) -> bool:
-        """Nobody has agreed to anything yet: where no walls stand, a workspace's own tool is not started."""
+        """Nobody has agreed to anything yet: where there is no sandbox, a workspace's own tool is not started."""
         spec = run.tool.spec
         return spec.previews and (spec.provenance != "workspace" or (await self._sandbox.ready()).namespaces)
 
@@ -102,7 +102,7 @@ class Approve:
     async def _ask(self, run: Run) -> None:
         """Let a person settle the decision; `Rejected` where nobody agreed."""
         decision = run.decision
-        walls = await self._walls(run)  # Raises where it could not run anyway: nobody need be asked.
+        confinement = await self._confinement(run)  # Raises where it could not run anyway: nobody need be asked.
         kept = await self._desk.kept_yes(run.call)
         if kept is not None:
             return await self._agreed(run, kept)
@@ -113,8 +113,8 @@ class Approve:
                 hint="approve it with --approve, call it from a terminal, wait for an answer in the inbox with --wait, "
                 "or give ToolService an approver",
             )
-        run.revise(walls=walls)
-        request = request_of(run, walls, decision.reason, withheld=self._sandbox.withheld(run.call, walls))
+        run.revise(confinement=confinement)
+        request = request_of(run, confinement, decision.reason, withheld=self._sandbox.withheld(run.call, confinement))
         run.turn("blocked-on-user", told_of(request))
         given = await self._desk.ask(run, replace(request, revise=functools.partial(self._revised, run)))
         answer = given.answer
@@ -134,8 +134,8 @@ class Approve:
             await self._preview(other)
         decision = other.decision
         reason = f"a rule rejects it: {decision.reason}" if decision.action == "reject" else decision.reason
-        walls = await self._walls(other)
-        return request_of(other, walls, reason, withheld=self._sandbox.withheld(other.call, walls))
+        confinement = await self._confinement(other)
+        return request_of(other, confinement, reason, withheld=self._sandbox.withheld(other.call, confinement))
 
     async def _agreed(self, run: Run, answer: ApprovalAnswer) -> None:
         """Make it the call that was agreed to."""
@@ -143,7 +143,7 @@ class Approve:
         try:
             _check(answer)
             grants = grants_from(answer.grants)
-            if grants.network and (await self._walls(run)).never_network:
+            if grants.network and (await self._confinement(run)).never_network:
                 raise ValueError("it grants the network, and `sandbox.network` is `never`")
             for name in self._sandbox.unset(grants.env):
                 raise ValueError(f"it grants {name}, which is not set where the call runs: set {name} there")
@@ -184,7 +184,7 @@ class Approve:
             return said
         return f"{said}, {'in this thread' if answer.scope == 'thread' else 'always'}: {label}"
 
-    async def _walls(self, run: Run) -> Walls:
+    async def _confinement(self, run: Run) -> Confinement:
         """What will confine it."""
         hosting = run.tool.spec.hosting
         if hosting in ("in-process", "remote"):

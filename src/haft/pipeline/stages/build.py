@@ -41,14 +41,14 @@ class ApproveBuild:
 
     async def _ask(self, run: Run, needed: NeedsBuild) -> None:
         packages = ", ".join(f"`{package}`" for package in needed.packages)
-        walls = await self._sandbox.confine("read-only", Grants(network=True), unasked=True, closed=True)
-        walls = replace(walls, network=True)  # Whatever calls may: packages are fetched.
+        confinement = await self._sandbox.confine("read-only", Grants(network=True), unasked=True, closed=True)
+        confinement = replace(confinement, network=True)  # Whatever calls may: packages are fetched.
         where = "in a sandbox with the network and none of your files"
         reason = (
             f"its environment needs {packages}, which has no wheel for this Python. Building it, and whatever else it "
-            f"requires that has none, runs code of its authors: {where if walls.layers else 'without a sandbox'}"
+            f"requires that has none, runs code of its authors: {where if confinement.layers else 'without a sandbox'}"
         )
-        request = request_of(run, walls, reason)
+        request = request_of(run, confinement, reason)
         request = replace(request, to_allow=(), parts=(), pin=needed.requirements, build=needed.command)
         run.turn("blocked-on-user")
         given = await self._desk.ask(run, request)

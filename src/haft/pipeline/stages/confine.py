@@ -1,7 +1,7 @@
-"""Changes and watches: puts walls around what the call starts, and says so when it ran into one.
+"""Changes and watches: puts a sandbox around what the call starts, and says so when that denied it something.
 
 The decision says which profile and what is granted; the sandbox knows what this machine can build. What runs in the
-host's own process has no walls, and its run says so; the commands that it starts have.
+host's own process has no sandbox, and its run says so; the commands that it starts have.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 from haft.contracts import (
     NO_GRANTS,
     BadUsage,
+    Confinement,
     LimitsApplied,
     Outcome,
     RenamedTool,
-    Walls,
     revised,
 )
 from haft.pipeline.chain import Proceed
@@ -29,7 +29,7 @@ from haft.values import replace
 
 
 class Confine:
-    """Next to the tool: nothing comes between the walls and what they hold."""
+    """Next to the tool: nothing comes between the sandbox and what it holds."""
 
     def __init__(self, sandbox: Sandbox, confinements: Confinements) -> None:
         self._sandbox = sandbox
@@ -38,44 +38,44 @@ class Confine:
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         hosting = run.tool.spec.hosting
         if hosting == "in-process":
-            run.revise(walls=IN_PROCESS)
+            run.revise(confinement=IN_PROCESS)
             return await proceed(run)
         if hosting == "remote":
             if granted(run.call) != NO_GRANTS:
                 raise BadUsage(
                     f"nothing can be granted to `{run.call.name}`: nothing of it runs here", hint="call it without"
                 )
-            run.revise(walls=REMOTE)
+            run.revise(confinement=REMOTE)
             return await proceed(run)
         if hosting == "session":
             return await self._in_session(run, proceed)
-        with self._sandbox.scratch_for(await self._confinements.of(run)) as walls:
-            run.revise(walls=walls)
-            return await self._behind(walls, run, proceed)
+        with self._sandbox.scratch_for(await self._confinements.of(run)) as confinement:
+            run.revise(confinement=confinement)
+            return await self._behind(confinement, run, proceed)
 
-    async def _behind(self, walls: Walls, run: Run, proceed: Proceed) -> Outcome:
+    async def _behind(self, confinement: Confinement, run: Run, proceed: Proceed) -> Outcome:
         may_find = not run.decision.unasked and finds_environment(run.tool.spec)
-        if walls.activated is None and may_find and (place := self._sandbox.activated) is not None:
+        if confinement.activated is None and may_find and (place := self._sandbox.activated) is not None:
             run.add_note(f"the activated environment {place} was not on PATH: {_why_not(run)}")
         outcome = await proceed(run)
-        if missed := self._sandbox.missed_scratch(run.call.thread, f"{outcome.output}\n{outcome.stderr}", walls):
+        if missed := self._sandbox.missed_scratch(run.call.thread, f"{outcome.output}\n{outcome.stderr}", confinement):
             run.add_note(missed)
         error = outcome.error
         if (
             error is not None
             and error.code == "timed-out"
-            and (more := self._sandbox.without_network(outcome.output, walls))
+            and (more := self._sandbox.without_network(outcome.output, confinement))
         ):
             return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}"))
-        return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}", walls)
+        return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}", confinement)
 
-    def _explained(self, run: Run, outcome: Outcome, said: str, walls: Walls) -> Outcome:
-        """An outcome that says so where a wall or a limit was in the way."""
+    def _explained(self, run: Run, outcome: Outcome, said: str, confinement: Confinement) -> Outcome:
+        """An outcome that says so where the sandbox or a limit was in the way."""
         failed = outcome.error is not None
         if outcome.error is not None and outcome.error.code != "tool-failed":
             return outcome
-        found = self._sandbox.explain(run.call, said, walls, outcome.exit_code) if failed else None
-        for note in self._sandbox.notes(run.call, said, walls, failed=failed, explained=found is not None):
+        found = self._sandbox.explain(run.call, said, confinement, outcome.exit_code) if failed else None
+        for note in self._sandbox.notes(run.call, said, confinement, failed=failed, explained=found is not None):
             run.add_note(note)
         if found is None:
             return outcome
@@ -84,7 +84,7 @@ class Confine:
         return revised(outcome, error=found.failure(), limits=limits)
 
     async def _in_session(self, run: Run, proceed: Proceed) -> Outcome:
-        """Its process has stood behind its walls since before the call, and none of them can be opened for one."""
+        """Its process has been in its sandbox since before the call: that cannot be opened for one call."""
         if is_alone(run):
             alone: Any = run.tool
             run.revise(tool=RenamedTool(run.tool.spec, alone.alone()))
@@ -94,12 +94,12 @@ class Confine:
                 " keeps a state",
                 hint=_remedy(run, self._sandbox.site.workspace),
             )
-        walls = await self._confinements.of(run)
-        run.revise(walls=walls)
+        confinement = await self._confinements.of(run)
+        run.revise(confinement=confinement)
         outcome = await proceed(run)
         # What its code raised is not part of what it wrote.
         raised = "" if outcome.error is None else outcome.error.message
-        return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", walls)
+        return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", confinement)
 
 
 def _remedy(run: Run, root: str) -> str:

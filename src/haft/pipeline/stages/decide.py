@@ -1,6 +1,6 @@
 """Changes the call: writes the decision on it. Stops nothing itself: `approve` acts on what stands here.
 
-Where a rule leaves it to a program, that program is asked here, behind walls: exit 0 allows, 1 asks, anything else
+Where a rule leaves it to a program, that program is asked here, in the sandbox: exit 0 allows, 1 asks, anything else
 rejects, and so do its failure and its delay.
 """
 
@@ -63,7 +63,7 @@ class Decide:
     async def judge(self, run: Run) -> None:
         """Write the decision on the call. What no sandbox holds to its word may need approval."""
         call, spec = run.call, run.tool.spec
-        walled = spec.has_processes and (await self._ready(spec)).namespaces
+        confined = spec.has_processes and (await self._ready(spec)).namespaces
         decision = self._decide(
             Question(
                 spec,
@@ -72,7 +72,7 @@ class Decide:
                 env=call.env,
                 thread=call.thread,
                 subagent=call.subagent,
-                walled=walled,
+                confined=confined,
                 grants=call.grants,
             )
         )

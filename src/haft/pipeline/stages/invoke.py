@@ -91,5 +91,5 @@ class Invoke:
             changes=changes,
             decision=call.decision,
             limits=limits,
-            walls=call.walls,
+            sandbox=call.confinement,
         )

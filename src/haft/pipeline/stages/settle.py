@@ -69,7 +69,7 @@ class Settle:
             failure = Rejected(f"`{run.call.name}` was tried, and its changes were thrown away: {reason}").failure()
             return revised(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
         run.turn("in-progress")
-        settled = await to_the_end(lambda: self._coverage().apply(run.id, outcome.walls.writable))
+        settled = await to_the_end(lambda: self._coverage().apply(run.id, outcome.sandbox.writable))
         run.changes = settled.changes
         reason = answer.message or "the approver said yes, having seen the changes"
         decision = replace(run.decision, action="allow", layer="approval", by="person", reason=reason)
@@ -105,6 +105,6 @@ class Settle:
     async def _ask(self, run: Run, outcome: Outcome) -> Given:
         diff = await asyncio.to_thread(self._coverage().diff_text, run.id)
         reason = f"it was tried: this is what it changed ({run.decision.reason})"
-        request = request_of(run, outcome.walls, reason, diff=diff, output=outcome.output)
+        request = request_of(run, outcome.sandbox, reason, diff=diff, output=outcome.output)
         run.turn("blocked-on-user", told_of(request))
         return await self._desk.ask(run, request)

@@ -41,7 +41,7 @@ _STOPPED = ("timed-out", "limit-exceeded")
 
 
 class Transact:
-    """Under a place of the queue, around the walls."""
+    """Under a place of the queue, around the sandbox."""
 
     def __init__(
         self, coverage: Callable[[], Coverage], workspace: Workspace, sandbox: Sandbox, confinements: Confinements
@@ -185,12 +185,12 @@ class Transact:
             return await proceed(run)
 
     async def _cannot_write(self, run: Run) -> bool:
-        """Whether walls keep it from every file that could be tracked: then there is nothing to cover."""
+        """Whether the sandbox keeps it from every file that could be tracked: then there is nothing to cover."""
         hosting = run.tool.spec.hosting
         if hosting in ("in-process", "remote") or (hosting == "per-call" and run.decision.profile != "read-only"):
             return False
-        walls = await self._confinements.of(run)
-        return "namespaces" in walls.layers and not walls.writable
+        confinement = await self._confinements.of(run)
+        return "namespaces" in confinement.layers and not confinement.writable
 
     async def _ended(self, run: Run, transaction: Transaction, outcome: Outcome) -> Outcome:
         code = None if outcome.error is None else outcome.error.code
@@ -245,11 +245,11 @@ class Transact:
                 raise asyncio.CancelledError from None
 
     async def _spared(self, run: Run) -> tuple[str, ...]:
-        """What was granted to be written. What runs in this process has no walls, and its changes are judged all the
+        """What was granted to be written. What runs in this process has no sandbox, and its changes are judged all the
         same."""
-        walls = run.call.walls
-        if walls is not None and walls.writable:
-            return walls.writable
+        confinement = run.call.confinement
+        if confinement is not None and confinement.writable:
+            return confinement.writable
         if run.tool.spec.hosting != "in-process" or not granted(run.call).write:
             return ()
         return await self._sandbox.writable(granted(run.call))

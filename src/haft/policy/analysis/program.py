@@ -94,7 +94,7 @@ class Program:
     tame: bool = False
     """Whether no option whatever makes it write, run or reach anything: names that look like options do no harm."""
     starts_others: bool = False
-    """Whether it may run other programs by its configuration (git, npm, pip): safe only behind walls."""
+    """Whether it may run other programs by its configuration (git, npm, pip): safe only in the sandbox."""
     tells_of_host: bool = False
     """Whether it tells of everyone's processes, sessions or filesystems: safe only in a sandbox, which has its own."""
     refused: Mapping[str, str] = field(default_factory=dict)

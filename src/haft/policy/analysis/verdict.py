@@ -59,7 +59,7 @@ class Part:
     program: str | None = None
     """The program as it is named, where that is certain."""
     starts_others: bool = False
-    """Whether its program can run other programs on its own account, as git does: safe only behind walls."""
+    """Whether its program can run other programs on its own account, as git does: safe only in the sandbox."""
     possible: tuple[Danger, ...] = ()
     """The classes that it may fall into although its words do not say so, since something of it is put together when it
     runs, or is not understood: a rule that rejects one of them rejects it."""
@@ -92,7 +92,7 @@ class Ground:
     """Absolute, links resolved."""
     cwd: str = "."
     """Relative to the workspace."""
-    walled: bool = True
+    confined: bool = True
     """Whether a read-only sandbox will hold what passes. Without one, programs that start others ask, and so do those
     that tell of the whole machine: only lines pass whose words name files of the workspace and nothing else."""
     home: str = "/nonexistent"

@@ -1,7 +1,7 @@
 """The same command in other clothes, for rules that forbid or ask: `A=1 rm`, `/bin/rm`, `sudo rm`, `sh -c 'rm x'`.
 
 A guess too many only forbids or asks. It does not see through what is put together when it runs, or what a program does
-on its own account: walls do that.
+on its own account: the sandbox does that.
 """
 
 from __future__ import annotations

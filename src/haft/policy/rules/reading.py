@@ -138,7 +138,7 @@ def _grant(source: str, action: str, value: Any) -> Grants:
     if value is None:
         return NO_GRANTS
     if action not in GRANTING:
-        raise BadConfig(f"{source}: `grant` opens walls for calls that run, and this rule's action is `{action}`")
+        raise BadConfig(f"{source}: `grant` opens the sandbox for calls that run, and this rule's action is `{action}`")
     try:
         return grants_from(value)
     except ValueError as error:

@@ -39,7 +39,7 @@ class Rule:
     message: str | None = None
     """Told to the model, where the action is `reject`."""
     grant: Grants = NO_GRANTS
-    """What opens walls for the calls that it allows."""
+    """What opens the sandbox for the calls that it allows."""
     dangers: tuple[Danger, ...] = ()
     """The dangerous classes that it allows, by name; the others ask all the same. Of a rule that rejects: those that it
     rejects, and nothing else."""

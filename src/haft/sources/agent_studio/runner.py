@@ -312,7 +312,7 @@ def _wait_for_call(end: Any, libc: Any) -> None:
         os.dup2(descriptor, target)
     libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
     if len(descriptors) > 3 and libc.syscall(LANDLOCK_RESTRICT_SELF, descriptors[3], 0):
-        os.write(2, b"the second wall could not be built\n")
+        os.write(2, b"the second sandbox could not be built\n")
         os._exit(126)
     for descriptor in descriptors:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Asks a Python program what its commands are, in a process behind walls."""
+"""Asks a Python program what its commands are, in a process in the sandbox."""
 
 from __future__ import annotations
 

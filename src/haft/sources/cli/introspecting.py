@@ -2,9 +2,8 @@
 
     python introspecting.py click|argparse MODULE:OBJECT [here]
 
-It imports the module, so it is foreign code from then on: it is run behind walls, and what it prints is only read. The
-last line of stdout that begins with the mark is the answer, as JSON.
-"""
+It imports the module, so it is foreign code from then on: it is run in the sandbox, and what it prints is only read.
+The last line of stdout that begins with the mark is the answer, as JSON."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The command lines of one workspace that are offered as tools: described by a file, or by the program itself.
 
-A file is read each time it changes; a program is asked once, behind walls, and its answer is kept until what was asked
-for is another, or what the program is made of.
-"""
+A file is read each time it changes; a program is asked once, in the sandbox, and its answer is kept until what was
+asked for is another, or what the program is made of."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 `decorate` makes these, the pipeline invokes them. Coroutines run on the loop; everything else runs in a thread of
 `workers` and speaks through a `channel`. What a function yields is output at once, what it returns is the result. All
 reflection is done at the first use and kept, so that a call pays for binding its arguments and little more. There are
-no walls around it: whoever hands over a function vouches for it. Functions that are to be isolated are handed on to
+no sandbox around it: whoever hands over a function vouches for it. Functions that are to be isolated are handed on to
 `isolated`, and come back here in its worker process.
 """
 

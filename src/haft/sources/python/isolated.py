@@ -208,7 +208,7 @@ def _answer(result: Any, has_text: bool, failure: Mapping[str, Any] | None) -> A
     hint = failure["hint"]
     return Answer(
         failure=Failure(
-            # What walls and limits did is for the host to say: a tool could make people open them.
+            # What the sandbox and the limits did is for the host to say: a tool could make people open the sandbox.
             code if (code := str(failure["code"])) in SAID_BY_TOOLS else "tool-failed",
             str(failure["message"]),
             None if hint is None else str(hint),

@@ -97,7 +97,7 @@ class WorkerContext:
     def launcher(self) -> Launcher:
         raise ToolFailed(
             "an isolated tool has no launcher: it starts processes itself",
-            hint="use `subprocess`: what it starts has the same walls and limits, and ends with the call",
+            hint="use `subprocess`: what it starts has the same sandbox and limits, and ends with the call",
         )
 
     def output(self, stream: Stream, data: bytes) -> None:

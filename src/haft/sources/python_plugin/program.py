@@ -1,6 +1,6 @@
 """The program of a plugin's worker process: loads it once, says what tools it has, and calls them one after another.
 
-It runs behind walls, from its first line. What the plugin keeps in its state lasts as long as this process.
+It runs in the sandbox, from its first line. What the plugin keeps in its state lasts as long as this process.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ HAFT: Final = LazyGroup(
     {
         "tools": TOOLS,
         "log": ("log:log_runs", "Runs, newest first."),
-        "show": ("log:show_run", "One run: its states, decision, limits, walls, arguments, changes."),
+        "show": ("log:show_run", "One run: its states, decision, limits, sandbox, arguments, changes."),
         "output": ("output:print_output", "The whole output of a run, as it was kept."),
         "watch": ("watch:watch_run", "Follow a run of any process."),
         "cancel": ("cancel:cancel_runs", "Stop a run of any process."),

@@ -100,7 +100,7 @@ def _new_since_trusted(config: Config, waiting: Sequence[Ignored]) -> Sequence[I
 
 
 def tell_what_is_logged(said: Globals) -> None:
-    """What haft would write to a program's log, such as walls that this machine cannot build, is said here."""
+    """What haft would write to a program's log, such as a sandbox that this machine cannot build, is said here."""
     import logging
 
     class Said(logging.Handler):

@@ -1,4 +1,4 @@
-"""Makes one environment of a template with uv, behind walls of its own.
+"""Makes one environment of a template with uv, in a sandbox of its own.
 
 Nothing of the person's is seen from there: not the workspace, not the home, no secret; the network is open. As long as
 only wheels are taken no code of theirs is run, not even by compiling, and the downloads of all templates share a cache.
@@ -38,6 +38,7 @@ from haft.files import HeldLock, try_take
 from haft.sandbox import CACHES, home_of, is_below
 from haft.sources.agent_studio import NAME, Requirements, read_requirements, understood
 from haft.storage import StateHome
+from haft.toolsets.environments.build_sandbox import sandbox_around
 from haft.toolsets.environments.installer import (
     LONGEST_LINE,
     Fresh,
@@ -64,7 +65,6 @@ from haft.toolsets.environments.places import (
     name_of,
 )
 from haft.toolsets.environments.placing import Occupied, making_folder, put
-from haft.toolsets.environments.walls import walls_around
 
 BUILD_SECONDS: Final = 600.0
 """For one environment, whatever the call that wants it may take."""
@@ -179,7 +179,7 @@ class Making:
         if not (is_open and self._builds_anything):
             install += ["--only-binary", ":all:", *(word for name in built for word in ("--no-binary", name))]
         install += ["--require-hashes"] if wanted.has_hashes else []
-        with walls_around(ground, self.workspace, self.state_home, self.config, host) as sandbox:
+        with sandbox_around(ground, self.workspace, self.state_home, self.config, host) as sandbox:
 
             async def do(argv: Sequence[str], grants: Grants = NO_GRANTS, sink: OutputSink = heard) -> bool:
                 command = Command(argv, env=env, readable=readable, hurried=True)

@@ -174,9 +174,9 @@ class Judge:
         why = self._why_not_git(found, scope.here) if known == "git" else None
         if why is not None:
             return Judgement(False, why, is_about_place=True, starts_others=found.starts_others)
-        if found.starts_others and not self.places.ground.walled:
-            return Judgement(False, f"`{name}` may start other programs, and there are no walls", starts_others=True)
-        if found.entry.tells_of_host and not self.places.ground.walled:
+        if found.starts_others and not self.places.ground.confined:
+            return Judgement(False, f"`{name}` may start other programs, and there is no sandbox", starts_others=True)
+        if found.entry.tells_of_host and not self.places.ground.confined:
             return Judgement(False, f"`{name}` tells of the whole machine, and there is no sandbox")
         return Judgement(True, f"`{name}` only reads", starts_others=found.starts_others)
 

@@ -1,4 +1,4 @@
-"""git, as far as it only reads. What the repository itself makes it run is kept out by the walls, not here.
+"""git, as far as it only reads. What the repository itself makes it run is kept out by the sandbox, not here.
 
 Commands with commands of their own take no option before these that is not listed, and no `--`: `git stash -- list`
 puts away a file of that name.

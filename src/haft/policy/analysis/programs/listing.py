@@ -105,7 +105,7 @@ LISTING: Final[dict[str, Program]] = {
             **dict.fromkeys(("-z", "--uncompress", "-Z", "--uncompress-noreport"), "runs programs that decompress"),
             **dict.fromkeys(("-s", "--special-files"), "reads devices"),
             **dict.fromkeys(("-p", "--preserve-date"), "sets the times of files"),
-            **dict.fromkeys(("-S", "--no-sandbox"), "takes its own walls down"),
+            **dict.fromkeys(("-S", "--no-sandbox"), "takes its own sandbox down"),
         },
     ),
 }

@@ -1,6 +1,6 @@
 """Where paths lead: inside the workspace or out of it, with every link on the way resolved.
 
-It looks at the disk as it is now. What is changed between the look and the run is not seen here: the walls around the
+It looks at the disk as it is now. What is changed between the look and the run is not seen here: the sandbox around the
 run are for that. Hard links cannot be told from files.
 """
 

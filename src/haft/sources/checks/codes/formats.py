@@ -133,7 +133,7 @@ FORMATS: Final = (
         "studio-requirements",
         "warning",
         "A line of `requirements.txt` is refused when the environment is made.",
-        "Environments are made of packages of the index, behind walls: files of this machine, other indexes and "
+        "Environments are made of packages of the index, in the sandbox: files of this machine, other indexes and "
         "options are not taken. What is fetched from an address needs `templates.allow_builds`.",
         "-r more.txt\n./local.whl",
         "pydantic\nrequests>=2.28.0",

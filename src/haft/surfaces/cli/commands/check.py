@@ -1,6 +1,6 @@
 """`haft tools check`: what is wrong with tools of any format, how to mend it, and mending what is safe to mend.
 
-Every executable is asked anew, behind read-only walls: what is kept of earlier listings is not used.
+Every executable is asked anew, in a read-only sandbox: what is kept of earlier listings is not used.
 """
 
 from __future__ import annotations

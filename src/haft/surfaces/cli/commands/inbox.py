@@ -143,11 +143,11 @@ def approve_request(
     env: tuple[str, ...],
     message: str | None,
 ) -> None:
-    """Say yes to a call that waits, once; or with `--thread` or `--always` to calls like it too, no wider than
-    `haft inbox` shows. Other arguments are validated and decided again. `--network`, `--scratch`, `--read` and
-    `--write` open walls for this call, and only for it. `--env` passes on a variable as the process that asked has it;
-    with `--thread` or `--always` calls like it get it too. Where the process that asked has ended, the yes is kept for
-    the same call, once."""
+    """Say yes to a call that waits, once; or with `--thread` or `--always` to calls like it too, no wider than `haft
+    inbox` shows. Other arguments are validated and decided again. `--network`, `--scratch`, `--read` and `--write` open
+    the sandbox for this call, and only for it. `--env` passes on a variable as the process that asked has it; with
+    `--thread` or `--always` calls like it get it too. Where the process that asked has ended, the yes is kept for the
+    same call, once."""
     from haft.surfaces.cli.words.wanted import granted_places, granted_variables
     from haft.surfaces.cli.words.written_json import arguments_in
 

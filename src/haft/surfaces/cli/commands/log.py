@@ -17,8 +17,8 @@ from haft.surfaces.cli.commands.tools import complete_names
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, find_changed, history, history_with, workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, table, to_json_text, verbatim
+from haft.surfaces.cli.screen.sandbox import limits_lines, sandbox_lines
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible, width
-from haft.surfaces.cli.screen.walls import limits_lines, walls_lines
 from haft.surfaces.cli.words.run_names import complete_run, complete_status
 from haft.surfaces.cli.words.times import clock, lasted, moment, since
 
@@ -130,7 +130,7 @@ def _cut(text: str, most: int) -> str:
 @click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
 @click.pass_obj
 def show_run(said: Globals, run: str) -> None:
-    """One run: its states, decision, limits, walls, arguments, changes. The beginning of its name will do."""
+    """One run: its states, decision, limits, sandbox, arguments, changes. The beginning of its name will do."""
     with history_with(run) as kept, change_sets() as changes:
         name, record = find_changed(kept, changes, run)
         if record is None:
@@ -164,7 +164,7 @@ def _described(run: RunRecord, children: Sequence[tuple[str, str, str]]) -> Iter
         yield from (f"  {name}  {visible(tool)}  {status}" for name, tool, status in children)
     yield from _decision_lines(outcome["decision"])
     yield from limits_lines(outcome["limits"])
-    yield from walls_lines(outcome["walls"], document["workspace"])
+    yield from sandbox_lines(outcome["sandbox"], document["workspace"])
     yield from _change_lines(run, outcome["changes"])
     if outcome["exitCode"] is not None:
         yield f"exit: {outcome['exitCode']}"

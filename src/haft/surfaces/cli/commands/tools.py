@@ -18,8 +18,8 @@ import click
 from haft.contracts import BadUsage, HaftError, Kind, Listing, ToolSpec, near_miss
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import facts, lines, say, table
+from haft.surfaces.cli.screen.sandbox import grant_words
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible
-from haft.surfaces.cli.screen.walls import grant_words
 from haft.surfaces.cli.words.definitions import FORMS, after_dashes, parameter_lines
 
 

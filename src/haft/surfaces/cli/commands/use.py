@@ -152,7 +152,7 @@ def use_tool(context: click.Context, line: Line) -> None:
     """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; repeated ones
     make an array. What would ask is asked at the terminal, or approved by `--approve`, or waits with `--wait` for an
     answer from any process; else it is rejected. After a bare `--` everything is a parameter. `--network`, `--scratch`,
-    `--read`, `--write` and `--env` open walls for this call, and only for it. With `--try` the tool runs, and its
+    `--read`, `--write` and `--env` open the sandbox for this call, and only for it. With `--try` the tool runs, and its
     changes are committed once you have seen them; where there is no terminal they are held for `haft changes`. The
     outcome is printed as JSON where stdout is no terminal."""
     said = context.find_object(Globals) or Globals()

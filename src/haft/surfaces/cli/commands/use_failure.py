@@ -66,7 +66,7 @@ def _outcome(failure: Failure, tool: str, thread: str) -> Outcome:
         user_name(),
         ThreadId(thread),
         error=failure,
-        walls=NOT_RUN,
+        sandbox=NOT_RUN,
         started_at=time.time(),
     )
 

@@ -163,7 +163,7 @@ class _Prompt:
         wanted = await _edited(arguments, self.interrupts)
         if wanted != arguments and self.request.revise is not None:
             again = await self.request.revise(wanted)
-            self.request = replace(self.request, reason=again.reason, parts=again.parts, walls=again.walls)
+            self.request = replace(self.request, reason=again.reason, parts=again.parts, sandbox=again.sandbox)
             self.request = replace(self.request, withheld=again.withheld)
             self.judged = again.arguments
         return wanted
@@ -178,7 +178,7 @@ class _Prompt:
             return ApprovalAnswer(
                 approved=True, message=f"{SAID_YES}, with network", arguments=arguments, grants=Grants(network=True)
             )
-        if answer == "w /tmp" and (self._may_open_network() or self.request.walls.network):
+        if answer == "w /tmp" and (self._may_open_network() or self.request.sandbox.network):
             message = f"{SAID_YES}, with network, and with this thread's /tmp"
             grants = Grants(network=True, scratch=True)
             return ApprovalAnswer(approved=True, message=message, arguments=arguments, grants=grants)
@@ -216,7 +216,7 @@ class _Prompt:
         if (answer == "o" or (longer is not None and longer[1] == "v")) and not self.request.withheld:
             return "no variable is withheld"
         if answer in ("w", "w /tmp"):
-            return "the network is open already" if self.request.walls.network else "it cannot get the network"
+            return "the network is open already" if self.request.sandbox.network else "it cannot get the network"
         if longer is None:
             return None
         if not self._to_allow(arguments):
@@ -257,8 +257,8 @@ class _Prompt:
         return " and ".join(self.request.withheld)
 
     def _may_open_network(self) -> bool:
-        walls = self.request.walls
-        return walls.profile != "none" and not walls.network and not walls.never_network
+        confinement = self.request.sandbox
+        return confinement.profile != "none" and not confinement.network and not confinement.never_network
 
 
 def _key(typed_line: str) -> str:

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from haft.contracts import Allowable, ApprovalRequest, DecidedPart, ToolName, Walls
+from haft.contracts import Allowable, ApprovalRequest, Confinement, DecidedPart, ToolName, with_names_of_today
 from haft.surfaces.cli.screen.patches import coloured
 from haft.surfaces.cli.screen.printing import to_json_text
+from haft.surfaces.cli.screen.sandbox import sandbox_words
 from haft.surfaces.cli.screen.short_names import shortened
 from haft.surfaces.cli.screen.terminal import framed, one_line, styled, visible
-from haft.surfaces.cli.screen.walls import walls_words
 
 if TYPE_CHECKING:
     from haft.service import Waiting
@@ -64,7 +64,7 @@ def shown_call(
             f"  its {what_changed(request.definition_diff)} is not the one that was agreed to:", "warn", stream
         )
         yield from cut_diff(request.definition_diff, stream, "`haft inbox --json` shows all")
-    yield from _wrapped("walls", walls_words(request.walls, workspace))
+    yield from _wrapped("sandbox", sandbox_words(request.sandbox, workspace))
     if request.withheld:
         # Names by their form, and set here: nothing else can stand there.
         yield from _wrapped("withheld", f"{', '.join(request.withheld)} (the tool names it)")
@@ -115,11 +115,11 @@ def shown_choices(to_allow: Sequence[Allowable], lead: str) -> Iterator[str]:
 
 def request_in(waiting: Waiting) -> ApprovalRequest:
     """The question as it lies in the inbox."""
-    shown = waiting.shown
-    walls: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in shown["walls"].items()
+    shown = with_names_of_today(waiting.shown)
+    confinement: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in shown["sandbox"].items()
     }
-    walls["scratch"] = "thread" if walls.get("scratch") == "thread" else None
+    confinement["scratch"] = "thread" if confinement.get("scratch") == "thread" else None
     return ApprovalRequest(
         run=waiting.run,
         tool=ToolName(shown["tool"]),
@@ -131,7 +131,7 @@ def request_in(waiting: Waiting) -> ApprovalRequest:
         cwd=shown["cwd"],
         env=shown["env"],
         timeout=shown["timeout"],
-        walls=Walls(**walls),
+        sandbox=Confinement(**confinement),
         withheld=tuple(shown.get("withheld", ())),
         diff=shown["diff"],
         output=shown["output"],

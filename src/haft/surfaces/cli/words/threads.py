@@ -41,7 +41,7 @@ def how_long(named: str | None, terminal: str | None) -> str | None:
 
 def with_scratch_note(outcome: Outcome) -> Outcome:
     """The outcome of a call whose thread nobody else has, with a note where it missed something in its `/tmp`."""
-    if outcome.walls.scratch is None:
+    if outcome.sandbox.scratch is None:
         return outcome
     from haft.service import missed_scratch
 

@@ -13,7 +13,7 @@ Profile = Literal["none", "read-only", "workspace"]
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What opens walls for a call, beyond its profile. Nothing else does."""
+    """What opens the sandbox for a call, beyond its profile. Nothing else does."""
 
     network: bool = False
     env: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Walls:
+class Confinement:
     """The confinement of one call."""
 
     profile: Profile = "none"
@@ -105,7 +105,7 @@ class Walls:
     layers: tuple[str, ...] = ()
     """What holds: `namespaces`, `landlock`. Empty where nothing does."""
     reason: str | None = None
-    """Why there are no walls, or fewer than there should be."""
+    """Why there is no sandbox, or a weaker one than there should be."""
     layer: Layer | None = None
     """What lies over the workspace, where changes are taken in."""
     activated: str | None = None
@@ -131,8 +131,8 @@ class Walls:
         }
 
 
-OPEN_WALLS = Walls()
-NOT_RUN = Walls(network=False, reason="it has not run")
+NO_CONFINEMENT = Confinement()
+NOT_RUN = Confinement(network=False, reason="it has not run")
 """Of a call that did not get as far as any."""
 
 

@@ -1,4 +1,5 @@
-"""Walls and limits in words: what a call may reach and use, as the question at the terminal and `haft show` tell it."""
+"""Sandbox and limits in words: what a call may reach and use, as the question at the terminal and `haft show` tell
+it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from haft.contracts import PROCESS_LIMITS, Grants, Walls
+from haft.contracts import PROCESS_LIMITS, Confinement, Grants
 from haft.lazy import regex
 from haft.surfaces.cli.screen.printing import to_json_text
 from haft.surfaces.cli.screen.terminal import one_line
@@ -15,27 +16,27 @@ from haft.surfaces.cli.screen.terminal import one_line
 _PLAIN: Final = regex(r"[\w./~@+:=-]+", re.ASCII)
 
 
-def walls_words(walls: Walls, workspace: str) -> str:
-    """The walls that a call would run in, on one line."""
-    known = walls.to_json()
+def sandbox_words(confinement: Confinement, workspace: str) -> str:
+    """The sandbox that a call would run in, on one line."""
+    known = confinement.to_json()
     openings = [f"{label} {words}" for label, words in _openings(known, workspace)]
-    reason = f" ({one_line(walls.reason)})" if walls.reason else ""
-    if walls.profile == "none":
+    reason = f" ({one_line(confinement.reason)})" if confinement.reason else ""
+    if confinement.profile == "none":
         return ", ".join([f"none{reason}", *openings])
     return ", ".join([_profile(known), *openings]) + reason
 
 
-def walls_lines(walls: Mapping[str, Any], workspace: str) -> Iterator[str]:
-    """The walls that a call ran in. Runs of earlier versions know less of them."""
-    yield f"walls: {_profile(walls)}"
-    for label, words in _openings(walls, workspace):
+def sandbox_lines(confinement: Mapping[str, Any], workspace: str) -> Iterator[str]:
+    """The sandbox that a call ran in. Runs of earlier versions know less of it."""
+    yield f"sandbox: {_profile(confinement)}"
+    for label, words in _openings(confinement, workspace):
         yield f"  {label}: {words}"
-    if walls.get("scratch") == "thread":
+    if confinement.get("scratch") == "thread":
         yield "  /tmp: its thread's, which is not part of undo"
-    if walls.get("layers"):
-        yield f"  held by: {_listed(walls['layers'])}"
-    if walls.get("reason"):
-        yield f"  why: {one_line(walls['reason'])}"
+    if confinement.get("layers"):
+        yield f"  held by: {_listed(confinement['layers'])}"
+    if confinement.get("reason"):
+        yield f"  why: {one_line(confinement['reason'])}"
 
 
 def grant_words(grants: Grants) -> str:
@@ -64,26 +65,26 @@ def limits_lines(limits: Mapping[str, Any]) -> Iterator[str]:
             yield f"  by {one_line(mechanism)}: {', '.join(held)}"
 
 
-def _profile(walls: Mapping[str, Any]) -> str:
-    return f"{one_line(walls['profile'])}, {_network(walls)}"
+def _profile(confinement: Mapping[str, Any]) -> str:
+    return f"{one_line(confinement['profile'])}, {_network(confinement)}"
 
 
-def _network(walls: Mapping[str, Any]) -> str:
+def _network(confinement: Mapping[str, Any]) -> str:
     """What one tool leaves in `/tmp` another could carry away: so both are told together."""
-    if not walls["network"]:
+    if not confinement["network"]:
         return "no network"
     shared = {"thread": ", with this thread's /tmp", "call": ", an empty /tmp"}
-    return "network open" + shared.get(walls.get("scratch") or "", "")
+    return "network open" + shared.get(confinement.get("scratch") or "", "")
 
 
-def _openings(walls: Mapping[str, Any], workspace: str) -> Iterator[tuple[str, str]]:
+def _openings(confinement: Mapping[str, Any], workspace: str) -> Iterator[tuple[str, str]]:
     """What is open beyond the profile."""
-    written = [path for path in walls.get("writable", ()) if path not in (workspace, os.path.realpath(workspace))]
+    written = [path for path in confinement.get("writable", ()) if path not in (workspace, os.path.realpath(workspace))]
     for label, found in (
         ("may write", written),
-        ("may read", walls.get("readable", ())),
-        ("gets", walls.get("env", ())),
-        ("on its PATH", walls.get("path", ())),
+        ("may read", confinement.get("readable", ())),
+        ("gets", confinement.get("env", ())),
+        ("on its PATH", confinement.get("path", ())),
     ):
         if found:
             yield label, _listed(found)

@@ -1,4 +1,4 @@
-"""The walls behind which an environment is made: around one directory, without the person's workspace in sight.
+"""The sandbox in which an environment is made: around one directory, without the person's workspace in sight.
 
 Homes, scratch places and haft's own state are hidden by every sandbox; here the workspace is too, wherever it lies.
 """
@@ -22,7 +22,7 @@ MOST_FILES: Final = 500_000
 
 
 @contextlib.contextmanager
-def walls_around(
+def sandbox_around(
     ground: str, workspace: str, state_home: str, config: Config, env: Mapping[str, str]
 ) -> Iterator[Sandbox]:
     """A sandbox that writes in `ground` alone. Packages may be larger than what a call writes."""
