@@ -146,7 +146,7 @@ def _forged_helpers(request):
 def _one_trial():
     """Whether calls can work above a workspace is tried once on each filesystem, not once in each state home. A test of
     the trial itself has the fixture `own_trial`."""
-    from haft.changes.coverage import Coverage
+    from haft.changes.engine_selector import EngineSelector
 
     found = set()
 
@@ -160,17 +160,17 @@ def _one_trial():
             found.add(basis)
         return problem
 
-    _really_tried, Coverage._find_out = Coverage._find_out, tried
-    Coverage._really_find_out = _really_tried
+    _really_tried, EngineSelector._find_out = EngineSelector._find_out, tried
+    EngineSelector._really_find_out = _really_tried
     yield
-    Coverage._find_out = _really_tried
+    EngineSelector._find_out = _really_tried
 
 
 @pytest.fixture
 def own_trial(monkeypatch):
-    from haft.changes.coverage import Coverage
+    from haft.changes.engine_selector import EngineSelector
 
-    monkeypatch.setattr(Coverage, "_find_out", Coverage._really_find_out)
+    monkeypatch.setattr(EngineSelector, "_find_out", EngineSelector._really_find_out)
 
 
 @pytest.fixture

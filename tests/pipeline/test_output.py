@@ -7,7 +7,7 @@ import resource
 import pytest
 
 from haft import Context, ToolService, tool
-from haft.pipeline.shown import HeadAndTail
+from haft.pipeline.output_buffer import HeadAndTail
 
 
 def with_service(tmp_path, body, tools=(), **options):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from haft.contracts import Environment
 from haft.files.links import steps_of
-from haft.sandbox import nursery as nurseries
+from haft.sandbox import warm_pool as nurseries
 from haft.service import ToolService
 
 SMALL_PYDANTIC = """
@@ -110,7 +110,7 @@ class OwnEnvironment:
         return self.current(folder)
 
 
-class Watched(nurseries.Nursery):
+class Watched(nurseries.WarmPool):
     """Remembers what each call got."""
 
     def __init__(self, **words) -> None:
@@ -145,7 +145,7 @@ class Loaded:
             place.mkdir(parents=True, exist_ok=True)
         self.home = base / "home"
         self._settings = {"templates.paths": [str(self.templates)], **settings}
-        self.nursery = Watched()
+        self.warm_pool = Watched()
 
     def write(self, name: str, *words: str, **more: str) -> Path:
         return written(self.folder(name), *words, **more)
@@ -158,8 +158,8 @@ class Loaded:
             self.workspace, approver=yes, home=self.home, installed=False, settings=self._settings
         )
         self.service = await service.__aenter__()
-        self.nursery._on_unfit = self.service._sandbox.on_unfit
-        self.service._sandbox._nursery = self.nursery
+        self.warm_pool._on_unfit = self.service._sandbox.on_unfit
+        self.service._sandbox._warm_pool = self.warm_pool
         return self
 
     async def __aexit__(self, *error) -> None:
@@ -172,22 +172,22 @@ class Loaded:
         """Wait until a template is loaded that often, or given up: then why."""
         until = time.monotonic() + seconds
         folder = self.folder(name)
-        while self.nursery.free(folder) < count and self.nursery.why_not(folder) is None:
+        while self.warm_pool.free(folder) < count and self.warm_pool.why_not(folder) is None:
             assert time.monotonic() < until, f"`{name}` was neither loaded nor given up"
             await asyncio.sleep(0.005)
-        return self.nursery.why_not(folder)
+        return self.warm_pool.why_not(folder)
 
     async def warmed(self, name: str, x: str = "a"):
         """The outcome of a first call, when the template is loaded."""
         outcome = await self.call(name, x)
-        assert await self.settled(name) is None, self.nursery.unfit
+        assert await self.settled(name) is None, self.warm_pool.unfit
         return outcome
 
     async def warm_call(self, name: str, x: str = "a", **words):
         """A call that is answered from a fork."""
-        before = len(self.nursery.taken)
+        before = len(self.warm_pool.taken)
         outcome = await self.call(name, x, **words)
-        assert self.nursery.taken[before:] == [True], f"`{name}` was started anew: {self.nursery.unfit}"
+        assert self.warm_pool.taken[before:] == [True], f"`{name}` was started anew: {self.nursery.unfit}"
         return outcome
 
 

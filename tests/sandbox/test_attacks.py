@@ -11,8 +11,8 @@ import pytest
 
 from haft.contracts import BadUsage, Command, Grants, Limits
 from haft.files import Root
-from haft.sandbox import Sandbox, terms
-from haft.sandbox.granting import OWN_CODE
+from haft.sandbox import Sandbox, helper_requests
+from haft.sandbox.grant_resolver import OWN_CODE
 from haft.sandbox.protected import protected_names
 from haft.service import ToolService
 
@@ -82,7 +82,7 @@ def test_what_runs_haft_itself_is_not_written_though_it_lies_in_the_workspace(sh
     own = workspace / ".venv"
     (own / "lib").mkdir(parents=True)
     (own / "lib/code.py").write_text("pass")
-    monkeypatch.setattr(terms, "OWN_PLACES", (str(own),))
+    monkeypatch.setattr(helper_requests, "OWN_PLACES", (str(own),))
     assert shell("echo evil >> .venv/lib/code.py").error.code == "sandbox-denied"
     assert shell("mv .venv away").status == "error"
     assert (own / "lib/code.py").read_text() == "pass"

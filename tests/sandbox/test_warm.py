@@ -345,8 +345,8 @@ def test_a_fork_answers_as_a_fresh_process_does(both, name):
             assert found == wanted, f"call {number}"
             if number == 0:
                 await both.warm.settled(name)
-        taken = both.warm.nursery.taken[-3:]
-        assert taken[:2] == [False, name not in NEVER_LOADED], both.warm.nursery.unfit
+        taken = both.warm.warm_pool.taken[-3:]
+        assert taken[:2] == [False, name not in NEVER_LOADED], both.warm.warm_pool.unfit
         assert taken[2] == (name not in NEVER_LOADED and name not in LEAVE_SOMETHING)
 
     both.run(compare())

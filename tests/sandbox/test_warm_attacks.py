@@ -74,13 +74,13 @@ def test_a_library_that_a_fork_would_not_have_as_it_is_is_not_kept_loaded(loaded
                 assert outcome.output.endswith(f"['{number}', '__main__']"), outcome
                 found = await loaded.settled("odd")
             assert why in found
-            assert loaded.nursery.taken == [False, False]
+            assert loaded.warm_pool.taken == [False, False]
 
     asyncio.run(go())
 
 
 def test_a_library_that_hangs_when_it_is_loaded_is_given_up_and_calls_go_on(loaded, monkeypatch):
-    monkeypatch.setattr("haft.sandbox.nursery.LOADING_SECONDS", 0.5)
+    monkeypatch.setattr("haft.sandbox.warm_pool.LOADING_SECONDS", 0.5)
     loaded.environment.library("slow", "import sys, time\nif sys.argv[2:] == ['serve']: time.sleep(1000)")
     loaded.write("odd", top="import slow", run="return args.x")
 
@@ -202,7 +202,7 @@ def test_a_call_that_reschedules_what_it_was_forked_from_changes_nothing_for_the
             clean = (await loaded.warmed("odd", "clean")).output
             outcome = await loaded.warm_call("odd", "bad")
             assert outcome.status == "done", (outcome.error, outcome.output)
-            assert loaded.nursery.count == 0
+            assert loaded.warm_pool.count == 0
             assert (await loaded.call("odd", "clean")).output == clean
             assert await loaded.settled("odd") is None
             assert (await loaded.warm_call("odd", "clean")).output == clean
@@ -307,6 +307,6 @@ def test_secrets_are_on_no_command_line_and_in_no_environment(tmp_path, monkeypa
             for name in ("one", "two", "one", "two"):
                 outcome = await loaded.warm_call(name)
                 assert outcome.output == str([f"s3cret-{name}"[::-1], []])
-                assert "s3cret" not in repr(loaded.nursery._kept[0].key)
+                assert "s3cret" not in repr(loaded.warm_pool._kept[0].key)
 
     asyncio.run(go())

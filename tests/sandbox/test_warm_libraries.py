@@ -174,7 +174,7 @@ def test_real_ones_from_the_index_are_kept_loaded(tmp_path, monkeypatch, package
                 outcome = await service.call("computes", {})
                 assert (outcome.status, outcome.output.strip("()[]").split(", ")) == ("done", wanted), outcome.error
                 while not count and not service.loaded:
-                    assert not (nursery := service._sandbox._nursery).unfit, nursery.unfit
+                    assert not (warm_pool := service._sandbox._warm_pool).unfit, warm_pool.unfit
                     await asyncio.sleep(0.01)
             assert service.loaded == 1
 

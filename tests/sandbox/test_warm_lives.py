@@ -61,7 +61,7 @@ def test_a_changed_file_is_used_at_once_and_its_old_worker_ends(loading, eventua
             assert (await loaded.call("kept")).output == "newer"
             assert await loaded.settled("kept") is None
             assert (await loaded.warm_call("kept")).output == "newer"
-            assert loaded.nursery.count == 1
+            assert loaded.warm_pool.count == 1
             await asyncio.to_thread(eventually, lambda: len(left_of(str(folder))) <= 2)
 
     asyncio.run(go())
@@ -95,8 +95,8 @@ def test_calls_at_once_never_mix(loading):
                 outcomes = await asyncio.gather(*(loaded.call("kept", x) for x in "bcd"))
                 assert [one.output for one in outcomes] == [x * 1000 for x in "bcd"]
                 assert [[file.path for file in one.changes.files] for one in outcomes] == [[x] for x in "bcd"]
-            assert True in loaded.nursery.taken
-            assert False in loaded.nursery.taken[1:]
+            assert True in loaded.warm_pool.taken
+            assert False in loaded.warm_pool.taken[1:]
 
     asyncio.run(go())
 
@@ -128,9 +128,9 @@ def test_a_warm_call_that_is_ended_leaves_what_a_cold_one_leaves(loading, how, m
         async with loaded:
             wanted = await ended("cold")
             await loaded.warmed("kept")
-            before = len(loaded.nursery.taken)
+            before = len(loaded.warm_pool.taken)
             found = await ended("kept")
-            assert loaded.nursery.taken[before:] == [True]
+            assert loaded.warm_pool.taken[before:] == [True]
             assert found.status == wanted.status
             assert (found.error and found.error.code) == (wanted.error and wanted.error.code)
             assert [one.type for one in found.changes.files] == [one.type for one in wanted.changes.files]
@@ -194,14 +194,14 @@ def test_a_warm_call_can_be_undone(loading):
 def test_one_that_nobody_calls_ends(loading, eventually, left_of):
     loaded = loading()
     folder = loaded.write("kept", "return 1")
-    loaded.nursery = Watched(idle_seconds=0.2)
+    loaded.warm_pool = Watched(idle_seconds=0.2)
 
     async def go():
         async with loaded:
             await loaded.call("kept")
-            while loaded.nursery.count == 0:
+            while loaded.warm_pool.count == 0:
                 await asyncio.sleep(0.005)
-            while loaded.nursery.count:
+            while loaded.warm_pool.count:
                 await asyncio.sleep(0.005)
             await asyncio.to_thread(eventually, lambda: not left_of(str(folder)))
             assert (await loaded.call("kept")).output == "1"
@@ -211,7 +211,7 @@ def test_one_that_nobody_calls_ends(loading, eventually, left_of):
 
 def test_whoever_was_not_called_for_longest_ends_where_there_are_too_many(loading):
     loaded = loading()
-    loaded.nursery = Watched(most=2)
+    loaded.warm_pool = Watched(most=2)
     names = ("one", "two", "three")
     for name in names:
         loaded.write(name, "return 1")
@@ -220,7 +220,7 @@ def test_whoever_was_not_called_for_longest_ends_where_there_are_too_many(loadin
         async with loaded:
             for name in names:
                 await loaded.warmed(name)
-            assert [loaded.nursery.free(loaded.folder(name)) for name in names] == [0, 1, 1]
+            assert [loaded.warm_pool.free(loaded.folder(name)) for name in names] == [0, 1, 1]
 
     asyncio.run(go())
 

@@ -21,8 +21,8 @@ from haft.toolsets import fetching as fetching_module
 from haft.toolsets.formats import Host
 from haft.toolsets.git_source import source_of
 from haft.toolsets.lock_file import read_pins
-from haft.toolsets.looking import looking_launcher
 from haft.toolsets.plugins import BashPluginSource
+from haft.toolsets.probe import looking_launcher
 
 TOOL = """#!/usr/bin/env bash
 case "$1" in

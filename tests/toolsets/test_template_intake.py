@@ -215,7 +215,7 @@ def test_what_was_granted_to_a_call_is_open_to_nobody_between_calls(served, tmp_
             for _ in range(2):
                 outcome = await served.call("granted", grants={"write": [str(granted)]})
                 assert outcome.status == "done", outcome
-            return served.nursery.taken, served.nursery._loading, served.nursery.count
+            return served.warm_pool.taken, served.warm_pool._loading, served.warm_pool.count
 
     assert asyncio.run(play()) == ([], {}, 0)
     assert (granted / "made").read_text() == "xx"

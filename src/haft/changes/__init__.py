@@ -1,7 +1,8 @@
 """What a call altered: transactions, change sets, diff, undo and redo.
 
-`coverage` chooses the engine of a call; `overlay`, `snapshotting` and `declared` are the three; `transactions` sees
-every change set to its end, by the steps that `plan` makes of it and `commit` takes. `reversing` is undo and redo."""
+`engine_selector` chooses the engine of a call; `overlay`, `snapshotting` and `declared` are the three; `transactions`
+sees every change set to its end, by the steps that `plan` makes of it and `commit` takes. `reversing` is undo and
+redo."""
 
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
     from haft.changes.committing.images import Side
     from haft.changes.committing.looking import Stopped
     from haft.changes.committing.manifest import Altered, Manifest
-    from haft.changes.coverage import Coverage, Transaction
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
+    from haft.changes.engine_selector import EngineSelector, Transaction
     from haft.changes.engines.scope import Scope
     from haft.changes.engines.session import SessionTransaction, WrittenBetween
     from haft.changes.guarding.guard import offences
@@ -42,7 +43,7 @@ __getattr__ = face(
         "committing.images": "Side",
         "committing.looking": "Stopped",
         "committing.manifest": "Altered Manifest",
-        "coverage": "Coverage Transaction",
+        "engine_selector": "EngineSelector Transaction",
         "diff.difference": "FileDifference difference differences",
         "diff.diffstat": "stat_lines",
         "engines.scope": "Scope",

@@ -8,9 +8,9 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from haft.config.locations import WORKSPACE_FILES, user_file
 from haft.config.renamed import name_of_today
 from haft.config.settings import BY_NAME, RENAMED
-from haft.config.standing import WORKSPACE_FILES, user_file
 from haft.contracts import BadConfig, near_miss
 from haft.lazy import regex
 from haft.values import dataclass

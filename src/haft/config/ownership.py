@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable
 from typing import Final
 
-from haft.config.standing import WORKSPACE_FILES
+from haft.config.locations import WORKSPACE_FILES
 from haft.values import dataclass
 
 BROUGHT: Final = (*WORKSPACE_FILES, ".agents", ".agents/tools", ".agents/skills", ".claude", ".claude/skills")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-
 from haft.config.settings import RENAMED
 from haft.contracts import BadConfig
 
-_log = logging.getLogger("haft")
 _noted: set[tuple[str, str]] = set()
 
 
@@ -22,7 +19,9 @@ def name_of_today(name: str, source: str, written: dict[str, str], *, new: str |
             f"{source}: `{old}` is the earlier name of `{better}`, and both are set", hint=f"remove `{old}`"
         )
     if name != today and (name, source) not in _noted:
+        import logging
+
         _noted.add((name, source))
         old = f"{source}: `{name}`" if new is None else source
-        _log.warning("%s is now called `%s`", old, new or today)
+        logging.getLogger("haft").warning("%s is now called `%s`", old, new or today)
     return today

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from haft.config.locations import WORKSPACE_FILES
 from haft.config.ownership import BROUGHT, Stranger, brings_something, stranger_in
-from haft.config.standing import WORKSPACE_FILES
 from haft.contracts import BadConfig
 from haft.files import secrets_of_root
 

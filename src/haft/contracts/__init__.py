@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         near_miss,
     )
     from haft.contracts.events import Event, EventType, iso_time
+    from haft.contracts.evolving import evolve
     from haft.contracts.failure_lines import failure_line, telling_line, without_progress
     from haft.contracts.limits import PROCESS_LIMITS, Limits, LimitsApplied
     from haft.contracts.locales import PLAIN_LOCALE, foreign_locale, is_locale_variable, reads_utf8
@@ -114,7 +115,6 @@ if TYPE_CHECKING:
         Workspace,
     )
     from haft.contracts.principal import Principal, PrincipalKind, check_text
-    from haft.contracts.revise import revised
     from haft.contracts.secrets import (
         MARK,
         NO_SECRETS,
@@ -169,7 +169,7 @@ __getattr__ = face(
             "LayeredSession OutputSink Replaced Session SessionLauncher Stream ToolContext Warmth Workspace"
         ),
         "principal": "Principal PrincipalKind check_text",
-        "revise": "revised",
+        "evolving": "evolve",
         "secrets": "MARK MaskedStream NO_SECRETS SHORTEST Secrets named_secrets says_secret texts_in",
         "states": "FOLLOWS STATUSES Status TERMINAL",
         "tool": "Answer Effects Found Hosting Kind Listing Provenance RenamedTool State Tool ToolSpec configured",

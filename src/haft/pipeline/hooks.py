@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from haft.contracts import Call, HaftError, Outcome, ToolContext, own_copy, revised
+from haft.contracts import Call, HaftError, Outcome, ToolContext, evolve, own_copy
 from haft.pipeline.run import Run
 from haft.values import replace
 
@@ -44,7 +44,7 @@ async def explained(run: Run, outcome: Outcome, context: ToolContext, seconds: f
     if timed_out is not None:
         tail = " ".join(outcome.stderr.strip().splitlines()[-3:])[-LONGEST_TAIL:]
         words = f"`{call.name}` timed out after {timed_out:g} s" + (f": {tail}" if tail else "")
-        outcome = revised(outcome, error=replace(error, message=words))
+        outcome = evolve(outcome, error=replace(error, message=words))
     try:
         async with asyncio.timeout(2 * HOOK_SECONDS):
             text: str | None = await tool.explain(own_copy(call.arguments), context, outcome.exit_code, timed_out)
@@ -54,4 +54,4 @@ async def explained(run: Run, outcome: Outcome, context: ToolContext, seconds: f
         return outcome
     data = call.secrets.masked_text(text).encode("utf-8", "replace")
     shown = data[:most].decode("utf-8", "ignore")
-    return revised(outcome, output=shown, output_bytes=len(data), truncated=len(data) > most)
+    return evolve(outcome, output=shown, output_bytes=len(data), truncated=len(data) > most)

@@ -17,8 +17,8 @@ from haft.contracts import (
     InvalidArguments,
     Outcome,
     Secrets,
+    evolve,
     own_copy,
-    revised,
     texts_in,
 )
 from haft.values import replace
@@ -28,7 +28,7 @@ def masked_outcome(outcome: Outcome, secrets: Secrets) -> Outcome:
     """Everything that an outcome says, but for the names of changed files."""
     if not secrets:
         return outcome
-    return revised(
+    return evolve(
         outcome,
         output=secrets.masked_text(outcome.output),
         stderr=secrets.masked_text(outcome.stderr),

@@ -55,13 +55,12 @@ from haft.contracts import (
     RunId,
     Workspace,
 )
+from haft.pipeline.approval_broker import ApprovalBroker, Questions
 from haft.pipeline.chain import Stage
 from haft.pipeline.confinement import Confinements
 from haft.pipeline.context import CallContext
-from haft.pipeline.desk import Desk, Questions
-from haft.pipeline.foreign import Foreign
+from haft.pipeline.output_buffer import Keeping
 from haft.pipeline.run import Run
-from haft.pipeline.shown import Keeping
 from haft.pipeline.stages import (
     Approve,
     ApproveBuild,
@@ -79,6 +78,7 @@ from haft.pipeline.stages import (
     Validate,
 )
 from haft.pipeline.stages.approve import Agree, Hold
+from haft.pipeline.untrusted_calls import UntrustedCalls
 from haft.policy import Question
 from haft.registry import Catalogue
 from haft.runs import Scribe
@@ -87,7 +87,7 @@ from haft.schedule import Admission
 from haft.values import dataclass
 
 if TYPE_CHECKING:
-    from haft.changes import Coverage
+    from haft.changes import EngineSelector
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Parts:
     host: HostId
     workspace: Workspace
     sandbox: Sandbox
-    coverage: Callable[[], Coverage]
+    engine_selector: Callable[[], EngineSelector]
     limits: Limits
     tool_seconds: Mapping[str, float]
     """Deadlines of single tools, from the configuration."""
@@ -126,7 +126,7 @@ class Parts:
     """Makes a call, for tools that call others: the service's own."""
 
 
-def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[Stage, ...]:
+def stages(parts: Parts, live: Mapping[RunId, Run], foreign: UntrustedCalls) -> tuple[Stage, ...]:
     """The pipeline, outermost first."""
     confinements = Confinements(parts.sandbox)
 
@@ -159,7 +159,7 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
             "approve" if answer.approved else "reject", principal, call.run, call.name, call.secrets, **said
         )
 
-    desk = Desk(
+    broker = ApprovalBroker(
         parts.approver,
         parts.questions,
         foreign,
@@ -170,18 +170,18 @@ def stages(parts: Parts, live: Mapping[RunId, Run], foreign: Foreign) -> tuple[S
         parts.person,
         answered,
     )
-    decide = Decide(parts.decide, parts.sandbox, parts.coverage)
+    decide = Decide(parts.decide, parts.sandbox, parts.engine_selector)
     return (
         Record(live, parts.scribe, parts.trail, parts.host, parts.durability),
         Resolve(parts.catalogue, parts.renew, parts.sandbox),
         validate,
         decide,
-        Approve(desk, parts.agree, parts.hold, validate, decide, parts.sandbox, confinements, previewing),
-        Settle(desk, parts.coverage),
-        ApproveBuild(desk, parts.sandbox),
+        Approve(broker, parts.agree, parts.hold, validate, decide, parts.sandbox, confinements, previewing),
+        Settle(broker, parts.engine_selector),
+        ApproveBuild(broker, parts.sandbox),
         Queue(Admission(parts.limits.max_concurrent)),
         Prepare(context),
-        Transact(parts.coverage, parts.workspace, parts.sandbox, confinements),
+        Transact(parts.engine_selector, parts.workspace, parts.sandbox, confinements),
         Confine(parts.sandbox, confinements),
         Shape(
             parts.limits,

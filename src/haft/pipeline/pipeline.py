@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from haft.contracts import BadUsage, Call, RunId
 from haft.pipeline import nesting
 from haft.pipeline.chain import fold
-from haft.pipeline.foreign import Foreign
 from haft.pipeline.order import Parts, stages
 from haft.pipeline.run import Run
 from haft.pipeline.stages import Record
+from haft.pipeline.untrusted_calls import UntrustedCalls
 
 
 class Pipeline:
@@ -21,7 +21,7 @@ class Pipeline:
     def __init__(self, parts: Parts, after_each: Callable[[], None] | None = None) -> None:
         self._after_each = after_each
         self._live: dict[RunId, Run] = {}
-        self._foreign = Foreign()
+        self._foreign = UntrustedCalls()
         order = stages(parts, self._live, self._foreign)
         record = order[0]
         assert isinstance(record, Record)

@@ -27,14 +27,14 @@ from haft.contracts import (
     Stream,
     Tool,
     Workspace,
-    revised,
+    evolve,
 )
 from haft.pipeline.observer import Observer
 
 if TYPE_CHECKING:
     from haft.changes import Transaction
     from haft.pipeline.deadline import Deadline
-    from haft.pipeline.shown import ShownOutput
+    from haft.pipeline.output_buffer import OutputBuffer
     from haft.schedule import Place
 
 MOST_NOTES: Final = 20
@@ -73,14 +73,14 @@ class Run:
 
     def __init__(self, call: Call, keeper: Keeper, parent: Run | None = None) -> None:
         self.call = call
-        """The call as it now stands, and the only place where it stands: see `revise`."""
+        """The call as it now stands, and the only place where it stands: see `evolve`."""
         self.status: Status = "queued"
         self.started_at = time.time()
         self.states: list[tuple[int, float, Status]] = [(0, self.started_at, "queued")]
         """Every status so far, with its number and time."""
-        self.shown: ShownOutput | None = None
+        self.shown: OutputBuffer | None = None
         """Where output is gathered; there from the first piece on."""
-        self.show: Callable[[Run], ShownOutput] | None = None
+        self.show: Callable[[Run], OutputBuffer] | None = None
         """Makes `shown`; set while the tool may write."""
         self.confined: tuple[object, Confinement] | None = None
         """What confines it, and what that was resolved from: see `Confinements`."""
@@ -200,7 +200,7 @@ class Run:
 
     def revise(self, **changes: Any) -> None:
         """Change fields of the call."""
-        copy = _new(Call)  # As `revised` does, without a second call of a function.
+        copy = _new(Call)  # As `evolve` does, without a second call of a function.
         fields = copy.__dict__
         fields.update(self.call.__dict__)
         fields.update(changes)
@@ -208,7 +208,7 @@ class Run:
 
     def draft(self, **changes: Any) -> Run:
         """A run of the same call with other fields, to be judged beside this one: nobody watches it or keeps it."""
-        return Run(revised(self.call, **changes), _NOBODY)
+        return Run(evolve(self.call, **changes), _NOBODY)
 
     def turn(self, status: Status, facts: dict[str, Any] | None = None) -> None:
         """Move to another status. `facts` go with it to whoever watches, in other processes too."""

@@ -12,10 +12,10 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.sandbox.abilities import Abilities
     from haft.sandbox.environment import WITH_NETWORK, safe_path
+    from haft.sandbox.helper_requests import OWN_PLACES
     from haft.sandbox.identities import with_parents
     from haft.sandbox.sandbox import IN_PROCESS, REMOTE, Mode, Sandbox
     from haft.sandbox.site import CACHES, Site, can_be_hidden, home_of, needed
-    from haft.sandbox.terms import OWN_PLACES
     from haft.sandbox.thread_scratch import (
         IDLE_SECONDS,
         Removed,
@@ -36,7 +36,7 @@ __getattr__ = face(
         "identities": "with_parents",
         "sandbox": "IN_PROCESS Mode REMOTE Sandbox",
         "site": "CACHES Site can_be_hidden home_of needed",
-        "terms": "OWN_PLACES",
+        "helper_requests": "OWN_PLACES",
         "thread_scratch": "IDLE_SECONDS Removed ThreadScratch not_found remove_scratch scratch_in scratch_root sweep",
         "toolchains": "is_below",
     },

@@ -17,7 +17,7 @@ from haft.contracts import Confinement, HaftError, LimitExceeded, Limits, Sandbo
 from haft.files import first_line
 from haft.lazy import regex
 from haft.sandbox.credentials import holds_private_keys, looked_for
-from haft.sandbox.granting import OWN_TO_EACH
+from haft.sandbox.grant_resolver import OWN_TO_EACH
 from haft.sandbox.network_signs import CURL_UNRESOLVED, NO_NETWORK, missed_network, sign_in
 from haft.sandbox.protected import protected_names
 from haft.sandbox.site import SYSTEM

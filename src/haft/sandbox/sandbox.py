@@ -50,11 +50,11 @@ from haft.files import activated_in, state_of
 from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter, replaced
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
-from haft.sandbox.granting import Granting
+from haft.sandbox.grant_resolver import GrantResolver
+from haft.sandbox.helper_requests import HelperRequests, amounts
 from haft.sandbox.identities import Identity, identities, identity
 from haft.sandbox.network_signs import CURL_UNRESOLVED
 from haft.sandbox.site import TMP, Site, survey
-from haft.sandbox.terms import Terms, amounts
 from haft.sandbox.thread_scratch import ThreadScratch
 from haft.sandbox.toolchains import is_below
 from haft.values import replace
@@ -62,7 +62,7 @@ from haft.values import replace
 if TYPE_CHECKING:
     from haft.sandbox.evidence import Ground
     from haft.sandbox.layer_witness import LayerWitness
-    from haft.sandbox.nursery import Nursery
+    from haft.sandbox.warm_pool import WarmPool
 
 Mode = Literal["auto", "required", "off"]
 
@@ -110,7 +110,7 @@ class Sandbox:
         self._granted = granted
         self._layers = layers
         self._site: Site | None = None
-        self._granting = Granting(lambda: self.site, state_home)
+        self._granting = GrantResolver(lambda: self.site, state_home)
         self._helper: Helper | None = None
         self._plain: Starter | None = None
         self._seen: tuple[int, int] = (0, 0)
@@ -119,7 +119,7 @@ class Sandbox:
         self._busy: dict[Helper, int] = {}
         self._abilities: Abilities | None = None
         self._leaving: set[asyncio.Task[None]] = set()
-        self._nursery: Nursery | None = None
+        self._warm_pool: WarmPool | None = None
         self.on_unfit = on_unfit
         self._witnesses: dict[str, LayerWitness] = {}
         """By the name of the layer of a call that runs."""
@@ -159,7 +159,7 @@ class Sandbox:
     @property
     def loaded(self) -> int:
         """How many programs are kept loaded."""
-        return 0 if self._nursery is None else self._nursery.count
+        return 0 if self._warm_pool is None else self._warm_pool.count
 
     def enforced(self) -> dict[str, str]:
         """By which mechanism each limit on processes holds; nothing before it was found out."""
@@ -422,7 +422,7 @@ class Sandbox:
             self._witnesses[confinement.layer.name] = LayerWitness()
         return self._witnesses[confinement.layer.name].lend()
 
-    def _confirm(self, confinement: Confinement, terms: Terms) -> None:
+    def _confirm(self, confinement: Confinement, terms: HelperRequests) -> None:
         """Look for what the kernel makes when it mounts a layer: that the layer was wanted proves nothing."""
         if confinement.layer is not None and confinement.profile == "workspace":
             place = os.path.join(self._layers() or "", confinement.layer.name, terms.work or "")
@@ -443,7 +443,7 @@ class Sandbox:
 
     async def answer(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
         """The same for a command that may be kept loaded, above a layer: from a fork, where it is."""
-        from haft.sandbox.nursery import Key, Nursery
+        from haft.sandbox.warm_pool import Key, WarmPool
 
         warm = command.warm
         if warm is None or confinement.layer is None or "namespaces" not in confinement.layers:
@@ -453,11 +453,11 @@ class Sandbox:
             return await self.start(
                 confinement, command, sink
             )  # What was granted to a call is open to nobody between calls.
-        self._nursery = self._nursery or Nursery(on_unfit=self.on_unfit)
-        nursery, helper = self._nursery, self._zygote()
+        self._warm_pool = self._warm_pool or WarmPool(on_unfit=self.on_unfit)
+        warm_pool, helper = self._warm_pool, self._zygote()
         env = {**self._environment(confinement), **command.env}
         key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env, confinement.scratch is not None]))
-        starter = nursery.take(key, helper)
+        starter = warm_pool.take(key, helper)
         if starter is not None:
             terms = self._terms()
 
@@ -477,9 +477,9 @@ class Sandbox:
                 try:
                     return await launcher.run(command, sink)
                 finally:
-                    nursery.give_back(starter)
+                    warm_pool.give_back(starter)
         end = await self.start(confinement, command, sink)
-        nursery.want(key, helper, lambda: self._load(helper, warm.argv, env, confinement, command))
+        warm_pool.want(key, helper, lambda: self._load(helper, warm.argv, env, confinement, command))
         return end
 
     async def _load(
@@ -606,8 +606,8 @@ class Sandbox:
                 self._environments[confinement] = env
         return env
 
-    def _terms(self) -> Terms:
-        return Terms(self.site, self._workspace, self._limits, self._scratch_bytes())
+    def _terms(self) -> HelperRequests:
+        return HelperRequests(self.site, self._workspace, self._limits, self._scratch_bytes())
 
     def explain(self, call: Call, output: str, confinement: Confinement, exit_code: int | None) -> HaftError | None:
         """Why a call failed, where the sandbox or a limit was in its way."""
@@ -689,9 +689,9 @@ class Sandbox:
 
     def close(self) -> None:
         """End the helpers, and with the zygote everything in the sandbox."""
-        if self._nursery is not None:
-            self._nursery.close()
-            self._nursery = None
+        if self._warm_pool is not None:
+            self._warm_pool.close()
+            self._warm_pool = None
         for starter in (*self._retired, self._helper, self._plain):
             if starter is not None:
                 starter.close()

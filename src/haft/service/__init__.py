@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from haft.runs import Frame, History, RunRecord, follow
     from haft.schema import coerce
     from haft.service.acting import this_user, user_name
+    from haft.service.call_arguments import check_arguments, never_granted
     from haft.service.changes import ChangesFacade, nothing_to, rows_for
     from haft.service.checks import Check
     from haft.service.doctor import diagnose
     from haft.service.housekeeping import bounds_of
     from haft.service.inbox import InboxFacade, Reply, answered_by, to_json
-    from haft.service.misuse import check_arguments, never_granted
     from haft.service.own_file import OwnFile
     from haft.service.permissions import (
         Replayed,
@@ -74,7 +74,7 @@ __getattr__ = face(
         "doctor": "diagnose",
         "housekeeping": "bounds_of",
         "inbox": "InboxFacade Reply answered_by to_json",
-        "misuse": "check_arguments never_granted",
+        "call_arguments": "check_arguments never_granted",
         "own_file": "OwnFile",
         "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
         "plugins": "ListedPlugin PluginsFacade",

@@ -33,7 +33,7 @@ class Answers:
         self._version: object = None
         self._rules: tuple[Rule, ...] = ()
 
-    # For the desk.
+    # For the broker.
 
     async def use(self, work: Callable[[Inbox], T]) -> T:
         """Do something with the inbox, in a thread."""

@@ -38,7 +38,7 @@ from haft.service.answers import Answers
 from haft.service.recovering import recover_into
 from haft.service.tracking import Tracking
 from haft.storage import StateHome, default_home, open_stores
-from haft.toolsets import Discovery, KeepingUp, Sessions, ToolLike, fill_catalogue
+from haft.toolsets import CatalogueRefresher, Discovery, Sessions, ToolLike, fill_catalogue
 from haft.values import replace
 
 if TYPE_CHECKING:
@@ -74,13 +74,13 @@ class Host:
         self.workspace = check_workspace(os.fspath(workspace), self.home.path)
         self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
         enablement = self.config.enablement
-        sessions = Sessions(lambda: self.sandbox, lambda: self.tracking.coverage(), lambda: self.trail)
+        sessions = Sessions(lambda: self.sandbox, lambda: self.tracking.engine_selector(), lambda: self.trail)
         but = () if installed else ("python",)
         self.discovery = Discovery(self.workspace, self.home, os.environ, sessions, but=but)
         self.discovery.configure(self.config)
         self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
         self.directory = working_directory(self.config, self.workspace)
-        self.disk = KeepingUp(self.discovery, self.catalogue, lambda: self.sandbox.asking_launcher())
+        self.disk = CatalogueRefresher(self.discovery, self.catalogue, lambda: self.sandbox.asking_launcher())
         self.principal = this_user().acting(who or None, thread)
         self._is_named = bool(self.principal.thread)
         if not self._is_named:
@@ -157,7 +157,7 @@ class Host:
             host=lease.host,
             workspace=root,
             sandbox=sandbox,
-            coverage=tracking.coverage,
+            engine_selector=tracking.engine_selector,
             limits=limits,
             tool_seconds=self.config.tool_seconds,
             seconds_are_set=self.config.is_set("limits.max_seconds"),
@@ -233,7 +233,7 @@ class Host:
     def changes(self) -> Transactions:
         """The change sets, of a service that is open."""
         self.running()
-        return self.tracking.coverage().transactions
+        return self.tracking.engine_selector().transactions
 
     def history(self) -> History:
         """The runs there are, for the thread of the event loop. It is there when the service is closed, too."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from haft.changes import (
     Area,
-    Coverage,
+    EngineSelector,
     Usage,
     filesystem,
     in_words,
@@ -143,12 +143,12 @@ async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[s
         config.limits,
         mode,
         NO_GRANTS,
-        lambda: coverage.place_of_layers(),
+        lambda: engine_selector.place_of_layers(),
     )
     try:
-        coverage = Coverage(transactions, "auto", config.store_bytes, sandbox)
+        engine_selector = EngineSelector(transactions, "auto", config.store_bytes, sandbox)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            why = None if config.changes_engine == "snapshot" else await coverage.no_overlay()
+            why = None if config.changes_engine == "snapshot" else await engine_selector.no_overlay()
         return transactions.area, why
     finally:
         sandbox.close()

@@ -28,7 +28,7 @@ from haft.sandbox import not_found
 from haft.schema import validator_for, why_not_json
 
 
-class Nobody:
+class PreviewContext:
     """The context of a call that is not made: what is said goes nowhere."""
 
     cancelled = False
@@ -69,7 +69,7 @@ class Nobody:
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None: ...
 
 
-async def preview(tool: Tool, arguments: Mapping[str, Any], context: Nobody) -> str | None:
+async def preview(tool: Tool, arguments: Mapping[str, Any], context: PreviewContext) -> str | None:
     """The line that a tool has for these arguments; None where it has none. `InvalidArguments` where it could not be
     called with them."""
     given = own_copy(arguments)

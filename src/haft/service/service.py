@@ -33,8 +33,8 @@ from haft.contracts import (
 )
 from haft.policy import Question
 from haft.service.assembly import Host
+from haft.service.call_arguments import check_call, never_granted
 from haft.service.facades.tools import HostTools
-from haft.service.misuse import check_call, never_granted
 
 if TYPE_CHECKING:
     import asyncio
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from haft.service.facades.changes import HostChanges
     from haft.service.facades.runs import HostRuns
     from haft.service.inbox import Reply
-    from haft.service.previewing import Nobody
+    from haft.service.previewing import PreviewContext
     from haft.service.record import RecordFacade
     from haft.service.sync import SyncToolService
     from haft.storage import StateHome
@@ -268,10 +268,10 @@ class ToolService:
 
         return await preview(self.catalogue.get(name, self.thread), arguments or {}, self._nobody(config or {}))
 
-    def _nobody(self, config: Mapping[str, Any]) -> Nobody:
-        from haft.service.previewing import Nobody
+    def _nobody(self, config: Mapping[str, Any]) -> PreviewContext:
+        from haft.service.previewing import PreviewContext
 
-        return Nobody(
+        return PreviewContext(
             self._host.root,
             self._host.sandbox.asking_launcher(),
             self.config.limits,

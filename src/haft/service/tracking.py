@@ -13,7 +13,7 @@ from haft.sandbox import Sandbox, sweep
 from haft.storage import Lease, StateHome
 
 if TYPE_CHECKING:
-    from haft.changes import Coverage
+    from haft.changes import EngineSelector
     from haft.service.housekeeping import Housekeeping
 
 
@@ -37,17 +37,17 @@ class Tracking:
         self._closed = closed
         self._sandbox = sandbox
         self._making = threading.Lock()
-        self._made: tuple[Coverage, Housekeeping] | None = None
+        self._made: tuple[EngineSelector, Housekeeping] | None = None
 
-    def coverage(self) -> Coverage:
+    def engine_selector(self) -> EngineSelector:
         """The choice of an engine for each call."""
         with self._making:
             if self._made is None:
                 self._made = self._make()
             return self._made[0]
 
-    def _make(self) -> tuple[Coverage, Housekeeping]:
-        from haft.changes import Coverage
+    def _make(self) -> tuple[EngineSelector, Housekeeping]:
+        from haft.changes import EngineSelector
         from haft.service.changes import transactions_of
         from haft.service.housekeeping import Housekeeping, bounds_of
 
@@ -62,17 +62,17 @@ class Tracking:
             closed=self._closed,
         )
         housekeeping = Housekeeping(home, bounds_of(config, os.environ), transactions)
-        return Coverage(transactions, config.changes_engine, config.store_bytes, self._sandbox()), housekeeping
+        return EngineSelector(transactions, config.changes_engine, config.store_bytes, self._sandbox()), housekeeping
 
     def place_of_layers(self) -> str | None:
         """Where the layers of calls lie, if there may be any."""
-        return self.coverage().place_of_layers()
+        return self.engine_selector().place_of_layers()
 
     def sweep_scratch(self) -> None:
         """Remove what threads left in `/tmp` long ago, where nobody has looked for it for a while."""
         scratch = self._sandbox().scratch
         if scratch is not None and scratch.is_sweep_due():
-            self.coverage().transactions.later(lambda: sweep(scratch.root))
+            self.engine_selector().transactions.later(lambda: sweep(scratch.root))
 
     def stop(self) -> None:
         """The host ends: so does what is under way here, soon."""

@@ -8,6 +8,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.toolsets.catalogue import ToolLike, as_a_tool, fill_catalogue
+    from haft.toolsets.catalogue_refresher import CatalogueRefresher
     from haft.toolsets.checkouts import NotFetched
     from haft.toolsets.discovery import Discovery
     from haft.toolsets.environments import TemplateEnvironments
@@ -15,9 +16,8 @@ if TYPE_CHECKING:
     from haft.toolsets.environments.installer import find_uv
     from haft.toolsets.fetching import Standing, Updated
     from haft.toolsets.formats import Host
-    from haft.toolsets.keeping_up import KeepingUp
-    from haft.toolsets.looking import looking_launcher
     from haft.toolsets.plugins import BashPluginSource, ConfiguredPlugins, PythonPluginSource
+    from haft.toolsets.probe import looking_launcher
     from haft.toolsets.sessions import Sessions
 
 __getattr__ = face(
@@ -31,8 +31,8 @@ __getattr__ = face(
         "environments.installer": "find_uv",
         "fetching": "Standing Updated",
         "formats": "Host",
-        "keeping_up": "KeepingUp",
-        "looking": "looking_launcher",
+        "catalogue_refresher": "CatalogueRefresher",
+        "probe": "looking_launcher",
         "plugins": "BashPluginSource ConfiguredPlugins PythonPluginSource",
         "sessions": "Sessions",
     },

@@ -29,7 +29,7 @@ from haft.sandbox import Sandbox
 from haft.sources import Owned
 
 if TYPE_CHECKING:
-    from haft.changes import Coverage, WrittenBetween
+    from haft.changes import EngineSelector, WrittenBetween
 
 PATIENCE_SECONDS: Final = 10.0
 """How long the end waits for whoever else has the workspace."""
@@ -40,10 +40,10 @@ class Sessions:
     """Those of one service, once it is open."""
 
     def __init__(
-        self, sandbox: Callable[[], Sandbox], coverage: Callable[[], Coverage], trail: Callable[[], Trail]
+        self, sandbox: Callable[[], Sandbox], engine_selector: Callable[[], EngineSelector], trail: Callable[[], Trail]
     ) -> None:
         self._sandbox = sandbox
-        self._coverage = coverage
+        self._engine_selector = engine_selector
         self._trail = trail
 
     async def start(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
@@ -54,11 +54,11 @@ class Sessions:
     @contextlib.asynccontextmanager
     async def _kept(self, kept: _Kept, command: Command, sink: OutputSink, grants: Grants) -> AsyncIterator[Session]:
         """The process; above a layer where it may write in the workspace, and a layer can be had."""
-        sandbox, coverage = self._sandbox(), self._coverage()
+        sandbox, engine_selector = self._sandbox(), self._engine_selector()
         confinement = await sandbox.confine_session(grants)
         calls = None
         if "namespaces" in confinement.layers and sandbox.may_write_inside(confinement):
-            calls = await coverage.session_calls(confinement.writable, self._tell)
+            calls = await engine_selector.session_calls(confinement.writable, self._tell)
         try:
             session = await sandbox.start_session(command, sink, grants, None if calls is None else calls.first)
         except BaseException:
@@ -66,12 +66,12 @@ class Sessions:
                 await calls.take_in()
             raise
         if calls is not None:
-            coverage.begun(calls, cast(LayeredSession, session), kept)
+            engine_selector.begun(calls, cast(LayeredSession, session), kept)
         try:
             yield session
         finally:
             await session.end()
-            await coverage.ended(kept)
+            await engine_selector.ended(kept)
             await self._look_after(kept)
 
     def _tell(self, written: WrittenBetween) -> None:
@@ -84,7 +84,7 @@ class Sessions:
         until = time.monotonic() + PATIENCE_SECONDS
         try:
             run, paths = await asyncio.to_thread(
-                self._coverage().changed_since, session, lambda: time.monotonic() > until
+                self._engine_selector().changed_since, session, lambda: time.monotonic() > until
             )
             if not paths:
                 return

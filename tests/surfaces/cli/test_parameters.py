@@ -3,7 +3,7 @@ import pytest
 from haft.contracts import BadUsage, Grants, ToolName, ToolSpec
 from haft.surfaces.cli.words.binding import arguments
 from haft.surfaces.cli.words.parameters import OPTIONS, VALUED, take_apart
-from haft.surfaces.cli.words.wanted import Wanted
+from haft.surfaces.cli.words.use_options import UseOptions
 
 SCHEMA = {
     "type": "object",
@@ -110,18 +110,18 @@ def test_the_sandbox_is_opened_by_options_and_not_by_parameters_of_their_name(tm
     (tmp_path / "out").mkdir()
     (tmp_path / "a file").write_text("")
     line = take_apart(["x", "--network", "--write", "out", "--write=~/a file", "--write", "./out/", "--read", "out"])
-    grants = Wanted.from_line(line).grants
+    grants = UseOptions.from_line(line).grants
     out = str(tmp_path / "out")
     assert grants == Grants(network=True, read=(out,), write=(out, str(tmp_path / "a file")))
     line = take_apart(["x", "--path", "a", "--", "--network", "--write", "out"])
-    assert Wanted.from_line(line).grants == Grants()
+    assert UseOptions.from_line(line).grants == Grants()
     assert arguments(line, "x", OPEN) == {"path": "a", "network": True, "write": "out"}
     for missing in ("../nowhere", "/nowhere/at/all", ""):
         with pytest.raises(BadUsage, match=f"there is no `{missing}`") as caught:
-            Wanted.from_line(take_apart(["x", f"--write={missing}"]))
+            UseOptions.from_line(take_apart(["x", f"--write={missing}"]))
         assert caught.value.hint is not None
     with pytest.raises(BadUsage, match="there is no `missing`"):
-        Wanted.from_line(take_apart(["x", "--read=missing"]))
+        UseOptions.from_line(take_apart(["x", "--read=missing"]))
 
 
 def test_a_tool_that_takes_anything_is_given_anything():
@@ -138,7 +138,7 @@ def test_a_value_for_a_template_stays_text_where_the_template_takes_text():
     declared = [{"name": "key", "key": "key", "type": "string"}, {"name": "tries", "key": "Tries", "type": "integer"}]
     spec = ToolSpec(ToolName("x"), "agent-studio", "", {}, meta={"template": {"userParameters": declared}})
     words = ["x", "--config", "key=1.50", "--config", "Tries=3", "--config", 'more={"a": 1}']
-    wanted = Wanted.from_line(take_apart(words))
+    wanted = UseOptions.from_line(take_apart(words))
     assert wanted.config_for(spec) == {"key": "1.50", "Tries": 3, "more": {"a": 1}}
     assert wanted.config_for(None) == {"key": 1.5, "Tries": 3, "more": {"a": 1}}
 

@@ -17,7 +17,7 @@ from haft.changes.guarding.gitrules import is_free, is_free_in_modules, offendin
 from haft.changes.guarding.gitstates import AT_TOP, IN_STEPS, is_free_option
 from haft.changes.guarding.grounds import Ground, Grounds
 from haft.changes.guarding.offence import A_LINK, Offence, is_gone, is_link
-from haft.changes.guarding.outlook import Outlook
+from haft.changes.guarding.resulting_tree import ResultingTree
 from haft.files import Malformed, Setting, folded, parsed, shown
 from haft.lazy import regex
 
@@ -34,8 +34,8 @@ _ELSEWHERE: Final = "it says whose hooks and settings git obeys"
 class GitGuard:
     """The part of the guard that knows git."""
 
-    def __init__(self, outlook: Outlook, grounds: Grounds) -> None:
-        self._outlook = outlook
+    def __init__(self, resulting_tree: ResultingTree, grounds: Grounds) -> None:
+        self._resulting_tree = resulting_tree
         self._grounds = grounds
 
     def dot_git(self, entry: Altered, directory: str) -> Offence | None:
@@ -75,15 +75,15 @@ class GitGuard:
         return self._left_half_done(entry, IN_STEPS.get(name))
 
     def _index(self, entry: Altered) -> Offence | None:
-        content = self._outlook.content(entry, "after", gitindex.MOST_BYTES)
+        content = self._resulting_tree.content(entry, "after", gitindex.MOST_BYTES)
         if content is not None and gitindex.is_sound(content):
             return None
         return Offence(entry.path, "git would write what it names where no file belongs", entry.path)
 
     def _todo(self, entry: Altered) -> Offence | None:
-        content = self._outlook.content(entry, "after", MOST_BYTES)
+        content = self._resulting_tree.content(entry, "after", MOST_BYTES)
         if content is not None:
-            known = _COMMAND.findall(self._outlook.content(entry, "before", MOST_BYTES) or b"")
+            known = _COMMAND.findall(self._resulting_tree.content(entry, "before", MOST_BYTES) or b"")
             if all(command in known for command in _COMMAND.findall(content)):
                 return None
         return Offence(entry.path, "git runs the commands in it when the rebase goes on", entry.path)
@@ -91,7 +91,7 @@ class GitGuard:
     def _left_half_done(self, entry: Altered, is_fine: Callable[[str], bool] | None) -> Offence | None:
         if is_fine is None or is_gone(entry):
             return None
-        content = self._outlook.content(entry, "after", MOST_BYTES)
+        content = self._resulting_tree.content(entry, "after", MOST_BYTES)
         if content is not None and is_fine(_text(content).removesuffix("\n")):
             return None
         return Offence(entry.path, "git obeys it when what is half done goes on", entry.path)
@@ -100,9 +100,9 @@ class GitGuard:
         line = self._line(entry)
         if line is None or not line.startswith("gitdir: "):
             return False
-        target = self._outlook.led_to(line.removeprefix("gitdir: "), directory)
+        target = self._resulting_tree.led_to(line.removeprefix("gitdir: "), directory)
         # What is not there yet could come as a link.
-        if target is None or self._outlook.kind(target) != "directory":
+        if target is None or self._resulting_tree.kind(target) != "directory":
             return False
         ground = self._grounds.of(target)
         return ground.kind in ("modules", "worktree") or ground.submodule
@@ -110,17 +110,17 @@ class GitGuard:
     def _is_worktree(self, entry: Altered, name: str, ground: Ground) -> bool:
         """Whether a worktree says what git would: where its repository is, and where its own `.git` is."""
         line = self._line(entry) if ground.kind == "worktree" else None
-        target = None if line is None else self._outlook.led_to(line, ground.base)
+        target = None if line is None else self._resulting_tree.led_to(line, ground.base)
         return target is not None and (target == ground.owner if name == "commondir" else target.endswith("/.git"))
 
     def _is_own_tree(self, setting: Setting, ground: Ground) -> bool:
         """Where the files of a submodule are, seen from its git directory."""
         is_tree = setting.key == "core.worktree" and ground.submodule
-        return is_tree and bool(self._outlook.led_to(setting.value, ground.base))
+        return is_tree and bool(self._resulting_tree.led_to(setting.value, ground.base))
 
     def _settings(self, entry: Altered, is_free: Callable[[Setting], bool]) -> Offence | None:
         path = entry.path
-        content = self._outlook.content(entry, "after", MOST_BYTES)
+        content = self._resulting_tree.content(entry, "after", MOST_BYTES)
         if content is None:
             return Offence(path, A_LINK if is_link(entry) else f"{_OBEYED}, and it cannot be judged", path)
         try:
@@ -132,13 +132,13 @@ class GitGuard:
 
     def _settings_before(self, entry: Altered) -> list[Setting]:
         try:
-            return list(parsed(_text(self._outlook.content(entry, "before", MOST_BYTES) or b"")))
+            return list(parsed(_text(self._resulting_tree.content(entry, "before", MOST_BYTES) or b"")))
         except Malformed:
             return []
 
     def _line(self, entry: Altered) -> str | None:
         """The only line of a file; None of any other."""
-        content = self._outlook.content(entry, "after", _LONGEST_POINTER)
+        content = self._resulting_tree.content(entry, "after", _LONGEST_POINTER)
         line = None if content is None else _text(content).rstrip("\r\n")
         return line if line and "\n" not in line and "\0" not in line else None
 

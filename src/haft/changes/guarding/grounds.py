@@ -21,7 +21,7 @@ from typing import Final, Literal
 from haft.changes.committing.manifest import Altered
 from haft.changes.guarding.gitstates import AT_TOP, STEPS
 from haft.changes.guarding.naming import NAMED, Names, folded_path, is_area, why
-from haft.changes.guarding.outlook import Outlook, When
+from haft.changes.guarding.resulting_tree import ResultingTree, When
 from haft.files import NAMES, folded, of_everyone, places_of, shown
 from haft.values import dataclass, replace
 
@@ -71,12 +71,12 @@ MOST_LYING: Final = 5000
 class Grounds:
     """The directories of a workspace, with the changes of one call in them."""
 
-    def __init__(self, outlook: Outlook, own: Iterable[str]) -> None:
-        self._outlook = outlook
+    def __init__(self, resulting_tree: ResultingTree, own: Iterable[str]) -> None:
+        self._resulting_tree = resulting_tree
         self._kept = {folded_path(os.path.normpath(path)) for path in own}
         everyone = of_everyone()
-        tops = dict.fromkeys(["", *outlook.repositories()])
-        places = [places_of(outlook.workspace, top, everyone) for top in tops]
+        tops = dict.fromkeys(["", *resulting_tree.repositories()])
+        places = [places_of(resulting_tree.workspace, top, everyone) for top in tops]
         self._hooks = {folded_path(path) for each in places for path in each.obeyed}
         self._run = {folded_path(path): key for each in places for path, key in each.run.items()}
         self._own = self._kept | self._hooks
@@ -137,7 +137,7 @@ class Grounds:
         waiting, count = [directory], 0
         while waiting:
             here = waiting.pop()
-            for each in self._outlook.lying(here, MOST_LYING + 1):
+            for each in self._resulting_tree.lying(here, MOST_LYING + 1):
                 count += 1
                 if count > MOST_LYING:
                     yield None
@@ -184,14 +184,14 @@ class Grounds:
 
     def _has(self, directory: str, name: str, when: When) -> bool:
         path = f"{directory}/{name}" if directory else name
-        if self._outlook.folds() and (altered := self._spelled().get((directory, folded(name)))) is not None:
+        if self._resulting_tree.folds() and (altered := self._spelled().get((directory, folded(name)))) is not None:
             path = altered.path
-        return self._outlook.kind(path, when) is not None
+        return self._resulting_tree.kind(path, when) is not None
 
     def _spelled(self) -> dict[tuple[str, str], Altered]:
         """What makes repositories among the changes, however it is spelled."""
         if self._makes is None:
-            places = ((path.rpartition("/"), each) for path, each in self._outlook.altered.items())
+            places = ((path.rpartition("/"), each) for path, each in self._resulting_tree.altered.items())
             found = (((words[0], folded(words[2])), each) for words, each in places)
             self._makes = {key: each for key, each in found if key[1] in MAKES}
         return self._makes

@@ -30,7 +30,7 @@ from haft.changes.guarding.gitguard import GitGuard
 from haft.changes.guarding.grounds import MAKES, PLAIN, Ground, Grounds, named
 from haft.changes.guarding.naming import is_area, why
 from haft.changes.guarding.offence import A_LINK, Offence, Read, is_directory_only, is_gone, is_link, is_same
-from haft.changes.guarding.outlook import Outlook
+from haft.changes.guarding.resulting_tree import ResultingTree
 from haft.files import ENDINGS, folded, shown
 
 __all__ = ["Offence", "Read", "is_spared", "offences"]
@@ -73,9 +73,9 @@ def _is_opened(path: str, grants: Sequence[Sequence[str]]) -> bool:
 
 class _Judge:
     def __init__(self, entries: Sequence[Altered], read: Read, workspace: str, own: Sequence[str]) -> None:
-        outlook = Outlook(workspace, entries, read)
-        self._grounds = Grounds(outlook, own)
-        self._git = GitGuard(outlook, self._grounds)
+        resulting_tree = ResultingTree(workspace, entries, read)
+        self._grounds = Grounds(resulting_tree, own)
+        self._git = GitGuard(resulting_tree, self._grounds)
         self._mattering = self._grounds.mattering
         self._looked_over: set[str] = set()
 

@@ -26,8 +26,8 @@ from haft.changes.snapshots.index import Index
 from haft.changes.snapshots.intake import Keep, Read, read_files
 from haft.changes.snapshots.scanning import Scan, Stamp, scan
 from haft.changes.snapshots.taken import Comparison, Snapshot, altered
+from haft.changes.store.blob_encoding import digest_of_descriptor
 from haft.changes.store.blobs import Blobs
-from haft.changes.store.packing import digest_of_descriptor
 from haft.contracts import ToolFailed
 
 __all__ = ["Comparison", "OverBudget", "Snapshot", "Snapshots"]

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, cast
 
-from haft.changes.store.packing import (
+from haft.changes.store.blob_encoding import (
     PIECE,
     DamagedBlob,
     Unpacking,

@@ -22,9 +22,17 @@ from haft.changes.committing.manifest import Manifest
 from haft.changes.committing.places import Tree
 from haft.changes.ledger import Row
 from haft.changes.store.alone import alone
+from haft.changes.store.blob_encoding import (
+    PIECE,
+    DamagedBlob,
+    beginning_of,
+    digest_of_descriptor,
+    hashed,
+    new_hasher,
+    pays,
+)
 from haft.changes.store.blobs import Blobs
 from haft.changes.store.packable import Judge, Original, places_of
-from haft.changes.store.packing import PIECE, DamagedBlob, beginning_of, digest_of_descriptor, hashed, new_hasher, pays
 
 DONE: Final = "packed"
 """In the directory of a run: everything in it was looked at, and what is still there is to stay."""

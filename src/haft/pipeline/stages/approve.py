@@ -27,9 +27,9 @@ from haft.contracts import (
     ToolContext,
     grants_from,
 )
+from haft.pipeline.approval_broker import ApprovalBroker, request_of, told_of
 from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements
-from haft.pipeline.desk import Desk, request_of, told_of
 from haft.pipeline.hooks import preview_of
 from haft.pipeline.masking import as_meant
 from haft.pipeline.run import Run
@@ -50,7 +50,7 @@ class Approve:
 
     def __init__(
         self,
-        desk: Desk,
+        broker: ApprovalBroker,
         agree: Agree,
         hold: Hold,
         validate: Validate,
@@ -62,7 +62,7 @@ class Approve:
         self._previewing = previewing
         self._sandbox = sandbox
         self._confinements = confinements
-        self._desk = desk
+        self._broker = broker
         self._agree = agree
         self._hold = hold
         self._validate = validate
@@ -103,10 +103,10 @@ class Approve:
         """Let a person settle the decision; `Rejected` where nobody agreed."""
         decision = run.decision
         confinement = await self._confinement(run)  # Raises where it could not run anyway: nobody need be asked.
-        kept = await self._desk.kept_yes(run.call)
+        kept = await self._broker.kept_yes(run.call)
         if kept is not None:
             return await self._agreed(run, kept)
-        if not await self._desk.has_someone():
+        if not await self._broker.has_someone():
             self._settle(run, "nobody", "reject", "nobody is there to be asked")
             raise Rejected(
                 f"`{run.call.name}` needs approval ({decision.reason}), and nobody is there to be asked",
@@ -116,7 +116,7 @@ class Approve:
         run.revise(confinement=confinement)
         request = request_of(run, confinement, decision.reason, withheld=self._sandbox.withheld(run.call, confinement))
         run.turn("blocked-on-user", told_of(request))
-        given = await self._desk.ask(run, replace(request, revise=functools.partial(self._revised, run)))
+        given = await self._broker.ask(run, replace(request, revise=functools.partial(self._revised, run)))
         answer = given.answer
         if answer.approved is not True:
             reason = answer.message or "a person said no"

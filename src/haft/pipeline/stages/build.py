@@ -10,8 +10,8 @@ import asyncio
 from typing import Any
 
 from haft.contracts import Grants, NeedsBuild, Outcome, Rejected
+from haft.pipeline.approval_broker import ApprovalBroker, request_of
 from haft.pipeline.chain import Proceed
-from haft.pipeline.desk import Desk, request_of
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
 from haft.values import replace
@@ -21,8 +21,8 @@ class ApproveBuild:
     """For tools whose `prepare` raises `NeedsBuild`: they have `allow_build`. The yes holds for the requirements that
     were asked about: where the file says something else by then, that is not built."""
 
-    def __init__(self, desk: Desk, sandbox: Sandbox) -> None:
-        self._desk = desk
+    def __init__(self, broker: ApprovalBroker, sandbox: Sandbox) -> None:
+        self._broker = broker
         self._sandbox = sandbox
 
     @staticmethod
@@ -34,7 +34,7 @@ class ApproveBuild:
         try:
             return await proceed(run)
         except NeedsBuild as needed:
-            if not await self._desk.has_someone():
+            if not await self._broker.has_someone():
                 raise
             await self._ask(run, needed)
         return await proceed(run)
@@ -51,7 +51,7 @@ class ApproveBuild:
         request = request_of(run, confinement, reason)
         request = replace(request, to_allow=(), parts=(), pin=needed.requirements, build=needed.command)
         run.turn("blocked-on-user")
-        given = await self._desk.ask(run, request)
+        given = await self._broker.ask(run, request)
         if given.answer.approved is not True:
             said = given.answer.message or "a person said no"
             raise Rejected(f"`{run.call.name}` was not called: building {packages} was not approved: {said}")

@@ -18,7 +18,7 @@ from haft.contracts import (
     LimitsApplied,
     Outcome,
     RenamedTool,
-    revised,
+    evolve,
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements, granted, is_alone
@@ -66,7 +66,7 @@ class Confine:
             and error.code == "timed-out"
             and (more := self._sandbox.without_network(outcome.output, confinement))
         ):
-            return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}"))
+            return evolve(outcome, error=replace(error, hint=f"{error.hint}; {more}"))
         return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}", confinement)
 
     def _explained(self, run: Run, outcome: Outcome, said: str, confinement: Confinement) -> Outcome:
@@ -81,7 +81,7 @@ class Confine:
             return outcome
         hit = getattr(found, "limit", None)
         limits = LimitsApplied(outcome.limits.applied, hit, outcome.limits.enforced) if hit else outcome.limits
-        return revised(outcome, error=found.failure(), limits=limits)
+        return evolve(outcome, error=found.failure(), limits=limits)
 
     async def _in_session(self, run: Run, proceed: Proceed) -> Outcome:
         """Its process has been in its sandbox since before the call: that cannot be opened for one call."""

@@ -35,7 +35,7 @@ from haft.sandbox import Abilities, Sandbox
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.changes import Coverage
+    from haft.changes import EngineSelector
 
 DELEGATE_SECONDS: Final = 10.0
 MOST_SAID: Final = 4_000
@@ -49,11 +49,11 @@ class Decide:
         self,
         decide: Callable[[Question], Decision],
         sandbox: Sandbox,
-        coverage: Callable[[], Coverage],
+        engine_selector: Callable[[], EngineSelector],
     ) -> None:
         self._decide = decide
         self._sandbox = sandbox
-        self._coverage = coverage
+        self._engine_selector = engine_selector
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if run.call.decision is None:  # Else a person called it by its own name: undo and its like.
@@ -146,7 +146,7 @@ class Decide:
         if above is not None:
             why_not: str | None = f"its changes are part of those of {above.id}, which calls it: try that one"
         else:
-            why_not = await self._coverage().can_try(spec)
+            why_not = await self._engine_selector().can_try(spec)
         if why_not is None:
             # A person is asked afterwards, and programs that nobody has agreed to have run then.
             is_open = decision.environment is not None or grants != NO_GRANTS

@@ -21,14 +21,14 @@ from haft.contracts import (
     RunId,
     ThreadId,
     ToolName,
+    evolve,
     own_copy,
-    revised,
 )
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
 from haft.pipeline.context import CallContext
-from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
+from haft.pipeline.untrusted_calls import UntrustedCalls
 
 _BLANK = Outcome(RunId(""), ToolName(""), "done", "", ThreadId(""))
 
@@ -36,7 +36,7 @@ _BLANK = Outcome(RunId(""), ToolName(""), "done", "", ThreadId(""))
 class Invoke:
     """Where the call reaches its tool."""
 
-    def __init__(self, context: Callable[[Run], CallContext], foreign: Foreign) -> None:
+    def __init__(self, context: Callable[[Run], CallContext], foreign: UntrustedCalls) -> None:
         self._context = context
         self._foreign = foreign
 
@@ -76,7 +76,7 @@ class Invoke:
         changes = answer.changes
         if changes is None:
             changes = NO_CHANGES if run.tool.spec.effects.readonly else UNTRACKED
-        return revised(
+        return evolve(
             _BLANK,
             run_id=call.run,
             tool=call.name,

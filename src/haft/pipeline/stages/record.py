@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from haft.audit import Trail
-from haft.contracts import Bug, Event, HaftError, HostId, Outcome, RunId, StorageFailed, revised
+from haft.contracts import Bug, Event, HaftError, HostId, Outcome, RunId, StorageFailed, evolve
 from haft.pipeline.chain import Proceed
 from haft.pipeline.ended import broken, cancelled, ended, failed
 from haft.pipeline.masking import masked_outcome
@@ -123,7 +123,7 @@ class Record:
         if run.shown is not None:
             run.shown.close()
         run.close_states(outcome.status)
-        outcome = revised(
+        outcome = evolve(
             outcome,
             started_at=run.started_at,
             duration=run.states[-1][1] - run.started_at,
@@ -137,10 +137,10 @@ class Record:
         except StorageFailed as error:
             if outcome.status != "error":
                 run.close_states("error")
-            outcome = revised(outcome, status="error", error=error.failure())
+            outcome = evolve(outcome, status="error", error=error.failure())
         except Exception as error:
             # Whatever it is, the run must end: who waits for it would wait for ever.
-            outcome = revised(outcome, status="error", error=Bug(error).failure())
+            outcome = evolve(outcome, status="error", error=Bug(error).failure())
         return outcome
 
     def _put_down(self, run: Run, outcome: Outcome | None, *, record_now: bool = False) -> None:

@@ -17,16 +17,16 @@ from haft.contracts import (
     ChangesState,
     Outcome,
     Rejected,
-    revised,
+    evolve,
 )
+from haft.pipeline.approval_broker import ApprovalBroker, Given, request_of, told_of
 from haft.pipeline.chain import Proceed
-from haft.pipeline.desk import Desk, Given, request_of, told_of
 from haft.pipeline.run import Run
 from haft.pipeline.stages.transact import named
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.changes import Coverage
+    from haft.changes import EngineSelector
 
 
 class Settle:
@@ -34,11 +34,11 @@ class Settle:
 
     def __init__(
         self,
-        desk: Desk,
-        coverage: Callable[[], Coverage],
+        broker: ApprovalBroker,
+        engine_selector: Callable[[], EngineSelector],
     ) -> None:
-        self._desk = desk
-        self._coverage = coverage
+        self._broker = broker
+        self._engine_selector = engine_selector
 
     @staticmethod
     def passes(run: Run) -> bool:
@@ -47,15 +47,15 @@ class Settle:
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         outcome = await proceed(run)
-        if outcome.changes.state != "held" or not await self._desk.has_someone():
+        if outcome.changes.state != "held" or not await self._broker.has_someone():
             return outcome
         try:
             given = await self._ask(run, outcome)
         except asyncio.CancelledError:
             with contextlib.suppress(BadUsage):  # Someone else settled it meanwhile.
-                run.changes = await to_the_end(lambda: self._coverage().drop(run.id))
+                run.changes = await to_the_end(lambda: self._engine_selector().drop(run.id))
             raise
-        became = self._coverage().state(run.id)
+        became = self._engine_selector().state(run.id)
         if became != "held":
             return self._settled_elsewhere(run, outcome, became)
         answer = given.answer
@@ -63,19 +63,19 @@ class Settle:
             return self._expired(run, outcome, answer.message or "nobody answered")
         if answer.approved is not True:
             reason = answer.message or "a person said no"
-            changes = await to_the_end(lambda: self._coverage().drop(run.id))
+            changes = await to_the_end(lambda: self._engine_selector().drop(run.id))
             run.changes = changes
             decision = replace(run.decision, action="reject", layer="approval", by="person", reason=reason)
             failure = Rejected(f"`{run.call.name}` was tried, and its changes were thrown away: {reason}").failure()
-            return revised(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
+            return evolve(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
         run.turn("in-progress")
-        settled = await to_the_end(lambda: self._coverage().apply(run.id, outcome.sandbox.writable))
+        settled = await to_the_end(lambda: self._engine_selector().apply(run.id, outcome.sandbox.writable))
         run.changes = settled.changes
         reason = answer.message or "the approver said yes, having seen the changes"
         decision = replace(run.decision, action="allow", layer="approval", by="person", reason=reason)
-        outcome = revised(outcome, changes=settled.changes, decision=decision)
+        outcome = evolve(outcome, changes=settled.changes, decision=decision)
         if settled.error is not None:
-            outcome = revised(outcome, status="error", error=named(settled.error.failure(), run.id))
+            outcome = evolve(outcome, status="error", error=named(settled.error.failure(), run.id))
         return outcome
 
     @staticmethod
@@ -86,11 +86,11 @@ class Settle:
         reason = f"another process {'threw its changes away' if dropped else 'committed its changes'} meanwhile"
         run.changes = changes = replace(outcome.changes, state=became, reason=None)
         decision = replace(asked, action="reject" if dropped else "allow", layer="approval", by="person", reason=reason)
-        outcome = revised(outcome, changes=changes, decision=decision)
+        outcome = evolve(outcome, changes=changes, decision=decision)
         if not dropped:
             return outcome
         failure = Rejected(f"`{run.call.name}` was tried, and {reason}").failure()
-        return revised(outcome, status="rejected-by-user", error=failure)
+        return evolve(outcome, status="rejected-by-user", error=failure)
 
     @staticmethod
     def _expired(run: Run, outcome: Outcome, reason: str) -> Outcome:
@@ -100,11 +100,11 @@ class Settle:
             f"`{run.call.name}` was tried, and {reason}: its changes are held",
             hint=f"`haft changes apply {run.id}` commits them, `haft changes drop {run.id}` throws them away",
         ).failure()
-        return revised(outcome, status="rejected-by-user", error=failure, decision=decision)
+        return evolve(outcome, status="rejected-by-user", error=failure, decision=decision)
 
     async def _ask(self, run: Run, outcome: Outcome) -> Given:
-        diff = await asyncio.to_thread(self._coverage().diff_text, run.id)
+        diff = await asyncio.to_thread(self._engine_selector().diff_text, run.id)
         reason = f"it was tried: this is what it changed ({run.decision.reason})"
         request = request_of(run, outcome.sandbox, reason, diff=diff, output=outcome.output)
         run.turn("blocked-on-user", told_of(request))
-        return await self._desk.ask(run, request)
+        return await self._broker.ask(run, request)

@@ -19,14 +19,14 @@ from haft.contracts import (
     TimedOut,
     ToolContext,
     ToolSpec,
-    revised,
+    evolve,
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.deadline import Clocks
 from haft.pipeline.ended import failed
 from haft.pipeline.hooks import explained
+from haft.pipeline.output_buffer import Keeping, OutputBuffer
 from haft.pipeline.run import Run
-from haft.pipeline.shown import Keeping, ShownOutput
 from haft.sandbox import Sandbox
 from haft.values import replace
 
@@ -92,8 +92,8 @@ class Shape:
             return outcome
         return await explained(run, outcome, self._context(run), late, self._limits.max_output_bytes)
 
-    def _show(self, run: Run) -> ShownOutput:
-        return ShownOutput(self._limits.max_output_bytes, self._keep(run.id), run.call.secrets)
+    def _show(self, run: Run) -> OutputBuffer:
+        return OutputBuffer(self._limits.max_output_bytes, self._keep(run.id), run.call.secrets)
 
     def _applied(self, seconds: float, *, in_process: bool) -> LimitsApplied:
         """The limits as the outcome shows them; most calls share one. Those on processes hold where there are any, and
@@ -149,14 +149,14 @@ class Shape:
             output = run.call.secrets.masked_text(outcome.output)
             data = output.encode("utf-8", "surrogateescape")
             if run.shown is None and len(data) <= self._limits.max_output_bytes:
-                return revised(outcome, output=output, output_bytes=len(data))
-            outcome = revised(outcome, output=output)
+                return evolve(outcome, output=output, output_bytes=len(data))
+            outcome = evolve(outcome, output=output)
             run.output("stdout", data)
         run.end_output()
         shown = run.shown
         if shown is None:
             return outcome
-        return revised(
+        return evolve(
             outcome,
             output=shown.all.text(run.id),
             stderr=shown.stderr.text(run.id),
@@ -174,4 +174,4 @@ def _told(outcome: Outcome) -> Outcome:
 
     # On stdout any line may stand last; on stderr the last one is better than none.
     line = telling_line(outcome.stderr) or telling_line(outcome.output) or failure_line(outcome.stderr)
-    return revised(outcome, error=replace(error, message=f"{error.message}: {line}")) if line else outcome
+    return evolve(outcome, error=replace(error, message=f"{error.message}: {line}")) if line else outcome

@@ -23,7 +23,7 @@ from haft.contracts import (
     Session,
     ToolFailed,
     Workspace,
-    revised,
+    evolve,
 )
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
@@ -33,7 +33,7 @@ from haft.sandbox import Sandbox
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.changes import Coverage, Fate, Owner, Scope, Settled, Transaction
+    from haft.changes import EngineSelector, Fate, Owner, Scope, Settled, Transaction
 
 REMOTE = Changes(complete=False, reason="it runs elsewhere: what it changes is not tracked")
 OUTSIDE = "a command of it ran outside of the layer that was to take in its changes"
@@ -44,11 +44,15 @@ class Transact:
     """Under a place of the queue, around the sandbox."""
 
     def __init__(
-        self, coverage: Callable[[], Coverage], workspace: Workspace, sandbox: Sandbox, confinements: Confinements
+        self,
+        engine_selector: Callable[[], EngineSelector],
+        workspace: Workspace,
+        sandbox: Sandbox,
+        confinements: Confinements,
     ) -> None:
         self._sandbox = sandbox
         self._confinements = confinements
-        self._coverage = coverage
+        self._engine_selector = engine_selector
         self._workspace = workspace
         self._with_sessions: set[Run] = set()
         """The calls whose tools answer one after another."""
@@ -129,7 +133,7 @@ class Transact:
         if not run.made:
             return
         owner = _owner(run)
-        back, why_not = await to_the_end(lambda: self._coverage().take_back(owner, run.made))
+        back, why_not = await to_the_end(lambda: self._engine_selector().take_back(owner, run.made))
         if back:
             run.add_note(f"it was cancelled: what {', '.join(back)} changed was taken back")
         if why_not is not None:
@@ -139,25 +143,25 @@ class Transact:
         tool = run.tool
         spec, hosting = tool.spec, hosting_of(run)
         if hosting == "remote":
-            return revised(await proceed(run), changes=REMOTE)
+            return evolve(await proceed(run), changes=REMOTE)
         if spec.effects.readonly or isinstance(tool, changing.ChangesTool):
             # Nothing to cover, or undo and its like: transactions themselves.
             return await (proceed(run) if scope is None else self._reading(run, proceed, scope))
         if spec.hosting != hosting:
             spec = replace(spec, hosting=hosting)
         if await self._cannot_write(run):
-            return revised(await self._reading(run, proceed, scope), changes=NO_CHANGES)
+            return evolve(await self._reading(run, proceed, scope), changes=NO_CHANGES)
         owner = _owner(run)
 
         def tell(message: str) -> None:
             run.note("progress", {"message": message, "fraction": None})
 
-        transaction = await self._coverage().begin(
+        transaction = await self._engine_selector().begin(
             spec, owner, self._workspace, tell, lambda: _session(run), scope, _started(run)
         )
         if isinstance(transaction, Changes):
             outcome = await proceed(run)
-            return revised(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
+            return evolve(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome
         run.workspace = transaction.workspace
         if isinstance(transaction, changing.SessionTransaction):
             if transaction.written is not None:
@@ -180,7 +184,7 @@ class Transact:
         if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, changing.ChangesTool):
             return await proceed(run)
         run.workspace = self._workspace.seen_at(scope.path)
-        async with self._coverage().reading(run.id, scope) as layer:
+        async with self._engine_selector().reading(run.id, scope) as layer:
             run.revise(layer=layer if layer.lowers else None)
             return await proceed(run)
 
@@ -206,12 +210,12 @@ class Transact:
         run.changes = settled.changes
         if settled.error is not None:
             failure = named(settled.error.failure(), run.id)
-            return revised(outcome, status="error", error=failure, changes=settled.changes)
+            return evolve(outcome, status="error", error=failure, changes=settled.changes)
         if settled.changes.state == "held" and outcome.error is not None and code in _STOPPED:
             more = f"what it had changed is held: `haft diff {run.id}`, `haft changes apply|drop {run.id}`"
             hint = f"{outcome.error.hint}; {more}" if outcome.error.hint else more
-            outcome = revised(outcome, error=replace(outcome.error, hint=hint))
-        return self._hinted(revised(outcome, changes=settled.changes))
+            outcome = evolve(outcome, error=replace(outcome.error, hint=hint))
+        return self._hinted(evolve(outcome, changes=settled.changes))
 
     async def _end(self, run: Run, transaction: Transaction, fate: Fate, why: str | None = None) -> Settled:
         """See it to its end in a thread. A cancellation is heard until the first file is touched, and from then on only
@@ -272,7 +276,7 @@ class Transact:
             )
         else:
             return outcome
-        return revised(outcome, error=replace(error, hint=f"{error.hint}; {more}" if error.hint else more))
+        return evolve(outcome, error=replace(error, hint=f"{error.hint}; {more}" if error.hint else more))
 
 
 def _owner(run: Run) -> Owner:

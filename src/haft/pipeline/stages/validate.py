@@ -9,15 +9,15 @@ from collections.abc import Callable
 
 from haft.contracts import InvalidArguments, Outcome, ToolContext, own_copy
 from haft.pipeline.chain import Proceed
-from haft.pipeline.foreign import Foreign
 from haft.pipeline.run import Run
+from haft.pipeline.untrusted_calls import UntrustedCalls
 from haft.schema import validator_for, why_not_json
 
 
 class Validate:
     """Are these arguments that the tool can be called with?"""
 
-    def __init__(self, context: Callable[[Run], ToolContext], foreign: Foreign) -> None:
+    def __init__(self, context: Callable[[Run], ToolContext], foreign: UntrustedCalls) -> None:
         self._context = context
         self._foreign = foreign
 

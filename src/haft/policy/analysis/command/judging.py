@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from haft.policy.analysis.command.builtin import BUILTINS, why_not_inside, why_not_read
-from haft.policy.analysis.command.handing import Finding, Xargs, executing, handed
 from haft.policy.analysis.command.listings import Lister, Listing
 from haft.policy.analysis.command.naming import lists_names, why_not_named
 from haft.policy.analysis.command.options import TakenApart, Unlisted, taken_apart
 from haft.policy.analysis.command.wrapping import unwrapped, without_exec
+from haft.policy.analysis.command.xargs import Finding, Xargs, executing, handed
 from haft.policy.analysis.program import Argument, ByLinks, ByLinksHere, Program
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.text.source import RESERVED

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from haft.lazy import regex
-from haft.policy.analysis.command import findnames
+from haft.policy.analysis.command import find_expression
 from haft.policy.analysis.command.options import Unlisted, taken_apart
 from haft.policy.analysis.program import Argument, Invocation, Program
 from haft.policy.analysis.tree.matching import Test
@@ -66,7 +66,7 @@ class Lister:
         """The names that a pipe prints, seen from a directory; None where it may print something else."""
         try:
             listing = self._first(stages[0], directory)
-        except (Unlisted, findnames.Unread):
+        except (Unlisted, find_expression.Unread):
             return None
         for stage in stages[1:]:
             if listing is None:
@@ -98,11 +98,12 @@ class Lister:
         return Listing(tuple(names))
 
     def _find(self, arguments: list[Argument], directory: str) -> Listing | None:
-        texts = findnames.literal(arguments)
+        texts = find_expression.literal(arguments)
         if texts is None:
             return None
-        roots, expression = findnames.split(texts)
-        listing = self.names_of_find(roots, findnames.depth(expression), findnames.printed(expression), directory)
+        roots, expression = find_expression.split(texts)
+        depth, tests = find_expression.depth(expression), find_expression.printed(expression)
+        listing = self.names_of_find(roots, depth, tests, directory)
         if listing is None or ("-print" in expression and "-print0" in expression):
             return None
         return Listing(listing.names, "nul" if "-print0" in expression else "line")
@@ -163,7 +164,7 @@ class Lister:
         return Listing(tuple(names), "nul" if ends_in_nul else "line")
 
     def _git(self, arguments: list[Argument], directory: str) -> Listing | None:
-        texts = findnames.literal(arguments)
+        texts = find_expression.literal(arguments)
         if texts is None:
             return None
         if texts[:1] == ["--no-pager"]:
@@ -267,7 +268,7 @@ _NUL: Final = (["\\n", "\\0"], ["\\n", "\\000"])
 def _filtered(arguments: list[Argument], listing: Listing) -> Listing | None:
     """What a program leaves of a listing that it is fed, where it only drops or turns round whole names."""
     name = arguments[0].text
-    if name == "tr" and findnames.literal(arguments[1:]) in _NUL:
+    if name == "tr" and find_expression.literal(arguments[1:]) in _NUL:
         return Listing(listing.names, "nul") if listing.as_lines() else None
     entry = _FILTERS.get(name)
     if entry is None or not arguments[0].literal:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from haft.lazy import regex
 from haft.policy.analysis.command.dangers import DangerFinder, Dangers, ordered
-from haft.policy.analysis.command.handing import xargs
 from haft.policy.analysis.command.judging import Judge, Judgement, only
 from haft.policy.analysis.command.listings import Listing
 from haft.policy.analysis.command.possible import (
@@ -22,6 +21,7 @@ from haft.policy.analysis.command.possible import (
 from haft.policy.analysis.command.redirections import redirected
 from haft.policy.analysis.command.texts import has_pattern, prints_no_pattern
 from haft.policy.analysis.command.wrapping import SHELLS
+from haft.policy.analysis.command.xargs import xargs
 from haft.policy.analysis.deadline import NotUnderstood
 from haft.policy.analysis.line.expanding import Expander
 from haft.policy.analysis.program import Argument

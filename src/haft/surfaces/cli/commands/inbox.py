@@ -148,7 +148,7 @@ def approve_request(
     the sandbox for this call, and only for it. `--env` passes on a variable as the process that asked has it; with
     `--thread` or `--always` calls like it get it too. Where the process that asked has ended, the yes is kept for the
     same call, once."""
-    from haft.surfaces.cli.words.wanted import granted_places, granted_variables
+    from haft.surfaces.cli.words.use_options import granted_places, granted_variables
     from haft.surfaces.cli.words.written_json import arguments_in
 
     if for_thread and for_good:

@@ -27,7 +27,7 @@ CONFLICT: Final = EXIT_CODES["conflict"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UndoOptions:
     """What is to be reversed, as the line says it."""
 
     direction: Literal["undo", "redo"]
@@ -66,7 +66,7 @@ def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None,
     `haft redo` brings it back."""
     if runs and thread is not None:
         raise BadUsage("`haft undo` takes runs or `--thread`, not both")
-    _reverse(context, Wanted("undo", runs, thread, dry_run, force))
+    _reverse(context, UndoOptions("undo", runs, thread, dry_run, force))
 
 
 @click.command("redo", cls=HaftCommand)
@@ -84,7 +84,7 @@ def redo_runs(context: click.Context, runs: tuple[str, ...], dry_run: bool, forc
     """Bring back what was undone. Named are the runs that were undone, not the undo."""
     if not runs:
         raise _needs_run(context.find_object(Globals) or Globals())
-    _reverse(context, Wanted("redo", runs, None, dry_run, force))
+    _reverse(context, UndoOptions("redo", runs, None, dry_run, force))
 
 
 def _needs_run(said: Globals) -> BadUsage:
@@ -98,7 +98,7 @@ def _needs_run(said: Globals) -> BadUsage:
     return BadUsage("`haft redo` needs the run that was undone", hint=hint)
 
 
-def _reverse(context: click.Context, wanted: Wanted) -> None:
+def _reverse(context: click.Context, wanted: UndoOptions) -> None:
     said = context.find_object(Globals) or Globals()
     tell_what_is_logged(said)
     workspace, wanted = _found(wanted, said)
@@ -121,7 +121,7 @@ def _reverse(context: click.Context, wanted: Wanted) -> None:
     context.exit(CONFLICT if in_the_way else 0)
 
 
-def _found(wanted: Wanted, said: Globals) -> tuple[str, Wanted]:
+def _found(wanted: UndoOptions, said: Globals) -> tuple[str, UndoOptions]:
     """The workspace that the runs changed, and the runs by their whole names. A named one is found from anywhere."""
     from haft.service import nothing_to, rows_for, user_name
 
@@ -151,7 +151,7 @@ def _tell_elsewhere(workspace: str, said: Globals) -> None:
     say(f"the run is not of the workspace here: it changed {workspace}")
 
 
-async def _perform(workspace: str, wanted: Wanted, said: Globals) -> tuple[dict[str, Any], Outcome | None]:
+async def _perform(workspace: str, wanted: UndoOptions, said: Globals) -> tuple[dict[str, Any], Outcome | None]:
     """What was done or would be, in its JSON form; and the outcome of the run that did it."""
     from haft.service import ToolService
 
@@ -169,7 +169,7 @@ async def _perform(workspace: str, wanted: Wanted, said: Globals) -> tuple[dict[
         return outcome.result or {}, outcome
 
 
-def _told(shape: dict[str, Any], wanted: Wanted) -> Iterator[str]:
+def _told(shape: dict[str, Any], wanted: UndoOptions) -> Iterator[str]:
     named = _named(shape["runs"])
     if shape["undo"] is None:
         yield f"would {wanted.direction} {named}"
@@ -182,7 +182,7 @@ def _named(runs: Sequence[str]) -> str:
     return ", ".join(runs) if len(runs) <= 5 else f"{', '.join(runs[:4])} and {len(runs) - 4} more"
 
 
-def _plan_lines(plan: Sequence[dict[str, str]], wanted: Wanted) -> Iterator[str]:
+def _plan_lines(plan: Sequence[dict[str, str]], wanted: UndoOptions) -> Iterator[str]:
     # A redo brings the later content: to a person that is no restoring.
     words = {"restore": "rewrite"} if wanted.direction == "redo" else {}
     if not plan:
@@ -197,7 +197,7 @@ def _plan_lines(plan: Sequence[dict[str, str]], wanted: Wanted) -> Iterator[str]
             yield f"  and {len(steps) - MOST:_} more"
 
 
-def _tell_conflict(shape: dict[str, Any], wanted: Wanted, said: Globals) -> None:
+def _tell_conflict(shape: dict[str, Any], wanted: UndoOptions, said: Globals) -> None:
     """Who stands in the way, and what would have been done."""
     conflicts = shape["conflicts"]
     if not said.quiet:

@@ -23,7 +23,7 @@ from haft.surfaces.cli.screen.waiting import tell_waiting
 from haft.surfaces.cli.words.binding import arguments, hidden_parameter
 from haft.surfaces.cli.words.definitions import after_dashes, parameter_lines
 from haft.surfaces.cli.words.parameters import Line, take_apart
-from haft.surfaces.cli.words.wanted import Wanted
+from haft.surfaces.cli.words.use_options import UseOptions
 from haft.values import replace
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def use_tool(context: click.Context, line: Line) -> None:
     outcome is printed as JSON where stdout is no terminal."""
     said = context.find_object(Globals) or Globals()
     with _hidden_first(line, said):
-        wanted = Wanted.from_line(line)
+        wanted = UseOptions.from_line(line)
     from haft.service import ToolService
     from haft.surfaces.cli.person.approver import approve_all, approver_here
     from haft.surfaces.cli.person.interrupts import Interrupts
@@ -193,7 +193,7 @@ def use_tool(context: click.Context, line: Line) -> None:
     context.exit(outcome.process_exit_code)
 
 
-def _patience(wanted: Wanted, *, is_asked: bool) -> dict[str, Any]:
+def _patience(wanted: UseOptions, *, is_asked: bool) -> dict[str, Any]:
     """How long a question may lie in the inbox: where nobody sits at a terminal, only as long as was said."""
     if wanted.wait is None and is_asked:
         return {}
@@ -202,7 +202,7 @@ def _patience(wanted: Wanted, *, is_asked: bool) -> dict[str, Any]:
 
 async def _perform(
     service: ToolService,
-    wanted: Wanted,
+    wanted: UseOptions,
     line: Line,
     display: Display,
     interrupts: Interrupts,
@@ -310,7 +310,7 @@ def _show_preview(line: str | None, said: Globals) -> None:
         say("the tool has no preview of this call")
 
 
-def _display(wanted: Wanted, said: Globals) -> Display:
+def _display(wanted: UseOptions, said: Globals) -> Display:
     from haft.surfaces.cli.screen.display import Collected, Live, Streamed
     from haft.surfaces.cli.screen.progress import Progress
 

@@ -49,7 +49,7 @@ class _Kept:
         self.starter.close()
 
 
-class Nursery:
+class WarmPool:
     """Those of one host."""
 
     def __init__(

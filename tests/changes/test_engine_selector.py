@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from haft.contracts import Layer, StartFailed
-from haft.sandbox.terms import Terms
+from haft.sandbox.helper_requests import HelperRequests
 from haft.service import ToolService
 from haft.service.doctor import diagnose
 from haft.storage import StateHome
@@ -127,12 +127,12 @@ def test_the_sandbox_starts_nothing_for_a_layer_that_it_cannot_mount(place):
 
 
 def test_an_outcome_says_so_where_a_command_did_not_work_in_its_layer(worked, monkeypatch):
-    told = Terms.in_sandbox
+    told = HelperRequests.in_sandbox
 
     def without_layer(self, confinement, command, directory, kind=None):
         return told(self, replace(confinement, layer=None), command, directory, kind)
 
-    monkeypatch.setattr(Terms, "in_sandbox", without_layer)
+    monkeypatch.setattr(HelperRequests, "in_sandbox", without_layer)
     changes = shell(worked, "rm a.txt").changes
     assert not (worked / "workspace" / "a.txt").exists()
     assert (changes.complete, changes.state) == (False, "none")

@@ -17,7 +17,7 @@ MOST_GRANTED: Final = 100
 OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-class Granting:
+class GrantResolver:
     """For one workspace."""
 
     def __init__(self, site: Callable[[], Site], state_home: str) -> None:

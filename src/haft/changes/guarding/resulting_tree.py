@@ -24,7 +24,7 @@ _LONGEST_WALK: Final = 200
 """Names in a place that some file points to."""
 
 
-class Outlook:
+class ResultingTree:
     """One workspace and one change set."""
 
     def __init__(self, workspace: str, entries: Sequence[Altered], read: Read) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Grip(Generic[T]):
+class CancellationGuard(Generic[T]):
     """Awaitable once. After a cancellation it never ends normally, whatever the coroutine answers."""
 
     __slots__ = ("_abandon", "_coroutine", "_grace", "_grace_is_over", "_on_cancel", "_timer")

@@ -71,7 +71,7 @@ class HeadAndTail:
         return f"{head}\n[… {self.cut:_} bytes not shown: haft output {handle} …]\n{shown}"
 
 
-class ShownOutput:
+class OutputBuffer:
     """Everything one run writes."""
 
     def __init__(self, bound: int, keeping: Keeping, secrets: Secrets) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from haft.pipeline.grip import Grip
+from haft.pipeline.cancellation_guard import CancellationGuard
 
 T = TypeVar("T")
 
@@ -14,7 +14,7 @@ GRACE_SECONDS = 2.5
 """What it has to end after cancellation: enough for TERM, a second, and KILL."""
 
 
-class Foreign:
+class UntrustedCalls:
     """All foreign code of one host."""
 
     def __init__(self) -> None:
@@ -25,9 +25,11 @@ class Foreign:
         """How much of it ignored its cancellation and is still at work."""
         return len(self._abandoned)
 
-    def held(self, coroutine: Coroutine[Any, Any, T], on_cancel: Callable[[], None] = lambda: None) -> Grip[T]:
+    def held(
+        self, coroutine: Coroutine[Any, Any, T], on_cancel: Callable[[], None] = lambda: None
+    ) -> CancellationGuard[T]:
         """To be awaited: ends with the coroutine, or a grace after it was cancelled."""
-        return Grip(coroutine, GRACE_SECONDS, on_cancel, self._abandon)
+        return CancellationGuard(coroutine, GRACE_SECONDS, on_cancel, self._abandon)
 
     def _abandon(self, rest: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(rest)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def revised(value: T, **changes: Any) -> T:
+def evolve(value: T, **changes: Any) -> T:
     """A copy of `value` with some fields changed. The caller names fields that exist; the type checker cannot."""
     copy = object.__new__(type(value))
     fields = copy.__dict__

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from haft.contracts import HaftError, StartFailed
 from haft.helper import scratch
-from haft.sandbox import nursery as nurseries
-from haft.sandbox.nursery import Key, Nursery
+from haft.sandbox import warm_pool as nurseries
+from haft.sandbox.warm_pool import Key, WarmPool
 
 HELPER, OTHER = object(), object()
 
@@ -32,21 +32,21 @@ def key(name="name", version="1", terms="") -> Key:
     return Key(name, version, terms)
 
 
-async def quiet(nursery) -> None:
-    while nursery._loading:
-        await asyncio.gather(*nursery._loading.values(), return_exceptions=True)
+async def quiet(warm_pool) -> None:
+    while warm_pool._loading:
+        await asyncio.gather(*warm_pool._loading.values(), return_exceptions=True)
         await asyncio.sleep(0)
 
 
-async def kept(nursery, which, helper=HELPER) -> Starter:
+async def kept(warm_pool, which, helper=HELPER) -> Starter:
     """One more, loaded."""
     starter = Starter()
 
     async def load():
         return starter
 
-    nursery.want(which, helper, load)
-    await quiet(nursery)
+    warm_pool.want(which, helper, load)
+    await quiet(warm_pool)
     return starter
 
 
@@ -58,16 +58,16 @@ def run(monkeypatch):
 
 def test_one_is_taken_by_one_call_at_a_time(run):
     async def go():
-        nursery = Nursery()
-        assert nursery.take(key(), HELPER) is None
-        starter = await kept(nursery, key())
-        assert nursery.take(key(), HELPER) is starter
-        assert nursery.take(key(), HELPER) is None
-        nursery.give_back(starter)
-        assert nursery.take(key(), HELPER) is starter
-        assert nursery.take(key(terms="other"), HELPER) is None
-        nursery.close()
-        assert starter.is_over and nursery.count == 0
+        warm_pool = WarmPool()
+        assert warm_pool.take(key(), HELPER) is None
+        starter = await kept(warm_pool, key())
+        assert warm_pool.take(key(), HELPER) is starter
+        assert warm_pool.take(key(), HELPER) is None
+        warm_pool.give_back(starter)
+        assert warm_pool.take(key(), HELPER) is starter
+        assert warm_pool.take(key(terms="other"), HELPER) is None
+        warm_pool.close()
+        assert starter.is_over and warm_pool.count == 0
 
     run(go())
 
@@ -75,70 +75,70 @@ def test_one_is_taken_by_one_call_at_a_time(run):
 @pytest.mark.parametrize("what", ["version", "helper", "over"])
 def test_what_will_not_be_called_again_ends_with_the_next_look(run, what):
     async def go():
-        nursery = Nursery()
-        starter = await kept(nursery, key())
+        warm_pool = WarmPool()
+        starter = await kept(warm_pool, key())
         starter.is_over = what == "over"
-        nursery.take(key(version="2" if what == "version" else "1"), OTHER if what == "helper" else HELPER)
-        assert starter.is_over and nursery.count == 0
+        warm_pool.take(key(version="2" if what == "version" else "1"), OTHER if what == "helper" else HELPER)
+        assert starter.is_over and warm_pool.count == 0
 
     run(go())
 
 
 def test_one_that_is_busy_ends_when_it_is_given_back(run):
     async def go():
-        nursery = Nursery()
-        starter = await kept(nursery, key())
-        nursery.take(key(), HELPER)
-        assert nursery.take(key(version="2"), HELPER) is None and not starter.is_over
+        warm_pool = WarmPool()
+        starter = await kept(warm_pool, key())
+        warm_pool.take(key(), HELPER)
+        assert warm_pool.take(key(version="2"), HELPER) is None and not starter.is_over
         starter.is_free = False
-        nursery.give_back(starter)
-        assert starter.is_over and nursery.count == 0
+        warm_pool.give_back(starter)
+        assert starter.is_over and warm_pool.count == 0
 
     run(go())
 
 
 def test_of_one_program_there_are_so_many_and_no_more(run):
     async def go():
-        nursery = Nursery()
+        warm_pool = WarmPool()
         for _ in range(nurseries.MOST_ALIKE + 2):
-            await kept(nursery, key())
-        assert nursery.count == nurseries.MOST_ALIKE
-        nursery.close()
+            await kept(warm_pool, key())
+        assert warm_pool.count == nurseries.MOST_ALIKE
+        warm_pool.close()
 
     run(go())
 
 
 def test_who_was_not_called_for_longest_ends_first_and_nobody_who_is_busy(run):
     async def go():
-        nursery = Nursery(most=2)
-        one, two = await kept(nursery, key("one")), await kept(nursery, key("two"))
-        nursery.give_back(nursery.take(key("one"), HELPER))
-        three = await kept(nursery, key("three"))
+        warm_pool = WarmPool(most=2)
+        one, two = await kept(warm_pool, key("one")), await kept(warm_pool, key("two"))
+        warm_pool.give_back(warm_pool.take(key("one"), HELPER))
+        three = await kept(warm_pool, key("three"))
         assert (one.is_over, two.is_over, three.is_over) == (False, True, False)
-        nursery.take(key("one"), HELPER)
-        nursery.take(key("three"), HELPER)
-        await kept(nursery, key("four"))
+        warm_pool.take(key("one"), HELPER)
+        warm_pool.take(key("three"), HELPER)
+        await kept(warm_pool, key("four"))
         assert not one.is_over and not three.is_over
-        nursery.close()
+        warm_pool.close()
 
     run(go())
 
 
 def test_what_cannot_be_kept_is_not_tried_again_in_that_version(run):
     async def go():
-        nursery, tries = Nursery(), []
+        warm_pool, tries = WarmPool(), []
 
         async def load():
             tries.append(1)
             raise StartFailed("it prints")
 
         for _ in range(3):
-            nursery.want(key(), HELPER, load)
-            await quiet(nursery)
-        assert len(tries) == 1 and nursery.unfit == {("name", "1"): "it prints"}
-        await kept(nursery, key(version="2"))
-        assert nursery.count == 1
-        nursery.close()
+            warm_pool.want(key(), HELPER, load)
+            await quiet(warm_pool)
+        assert len(tries) == 1 and warm_pool.unfit == {("name", "1"): "it prints"}
+        await kept(warm_pool, key(version="2"))
+        assert warm_pool.count == 1
+        warm_pool.close()
 
     run(go())
 
@@ -146,16 +146,16 @@ def test_what_cannot_be_kept_is_not_tried_again_in_that_version(run):
 @pytest.mark.parametrize("error", [HaftError("later"), OSError(11, "later")])
 def test_what_went_wrong_by_chance_is_tried_again(run, error):
     async def go():
-        nursery, tries = Nursery(), []
+        warm_pool, tries = WarmPool(), []
 
         async def load():
             tries.append(1)
             raise error
 
         for _ in range(2):
-            nursery.want(key(), HELPER, load)
-            await quiet(nursery)
-        assert len(tries) == 2 and not nursery.unfit
+            warm_pool.want(key(), HELPER, load)
+            await quiet(warm_pool)
+        assert len(tries) == 2 and not warm_pool.unfit
 
     run(go())
 
@@ -164,46 +164,46 @@ def test_what_hangs_is_given_up(run, monkeypatch):
     monkeypatch.setattr(nurseries, "LOADING_SECONDS", 0.02)
 
     async def go():
-        nursery = Nursery()
+        warm_pool = WarmPool()
 
         async def load():
             await asyncio.sleep(1000)
 
-        nursery.want(key(), HELPER, load)
-        await quiet(nursery)
-        assert "not loaded within" in nursery.unfit["name", "1"]
+        warm_pool.want(key(), HELPER, load)
+        await quiet(warm_pool)
+        assert "not loaded within" in warm_pool.unfit["name", "1"]
 
     run(go())
 
 
 def test_what_is_being_loaded_when_it_closes_is_never_kept(run):
     async def go():
-        nursery = Nursery()
+        warm_pool = WarmPool()
         begun = asyncio.Event()
 
         async def load():
             begun.set()
             await asyncio.sleep(1000)
 
-        nursery.want(key(), HELPER, load)
+        warm_pool.want(key(), HELPER, load)
         await begun.wait()
-        nursery.close()
-        await quiet(nursery)
-        assert nursery.count == 0 and not nursery.unfit
+        warm_pool.close()
+        await quiet(warm_pool)
+        assert warm_pool.count == 0 and not warm_pool.unfit
 
     run(go())
 
 
 def test_one_that_nobody_takes_ends_and_one_that_is_taken_does_not(run):
     async def go():
-        nursery = Nursery(idle_seconds=0.02)
-        one = await kept(nursery, key("one"))
-        nursery.take(key("one"), HELPER)
-        two = await kept(nursery, key("two"))
+        warm_pool = WarmPool(idle_seconds=0.02)
+        one = await kept(warm_pool, key("one"))
+        warm_pool.take(key("one"), HELPER)
+        two = await kept(warm_pool, key("two"))
         while not two.is_over:
             await asyncio.sleep(0.005)
         assert not one.is_over
-        nursery.give_back(one)
+        warm_pool.give_back(one)
         while not one.is_over:
             await asyncio.sleep(0.005)
 

@@ -118,7 +118,7 @@ class Transaction(Protocol):
         ...
 
 
-class Coverage:
+class EngineSelector:
     """The choice of an engine for the calls of one host."""
 
     def __init__(self, transactions: Transactions, setting: Setting, budget: int, trial: LayerTrial) -> None:

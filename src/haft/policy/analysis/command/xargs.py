@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from haft.lazy import regex
-from haft.policy.analysis.command import findnames
+from haft.policy.analysis.command import find_expression
 from haft.policy.analysis.command.listings import Listing
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.tree.matching import Test
@@ -130,7 +130,7 @@ class Finding:
 
 def executing(arguments: list[Argument]) -> Finding | None:
     """A `find` with its `-exec` apart; None where it has none, or is not so simple."""
-    texts = findnames.literal(arguments)
+    texts = find_expression.literal(arguments)
     if texts is None or "-exec" not in texts or texts.count("-exec") > _MOST_EXECS:
         return None
     rest: list[Argument] = []
@@ -153,15 +153,15 @@ def executing(arguments: list[Argument]) -> Finding | None:
             inner = arguments[at + 1 : end]
             if len(inner) < 2 or not _is_plain(inner):
                 return None
-            _, expression = findnames.split([each.text for each in rest])
-            started.append((findnames.bound(expression), inner))
+            _, expression = find_expression.split([each.text for each in rest])
+            started.append((find_expression.bound(expression), inner))
             at = end + 1
             rest.append(Argument("-true"))
-        roots, expression = findnames.split([each.text for each in rest])
-        findnames.printed(expression)
-    except findnames.Unread:
+        roots, expression = find_expression.split([each.text for each in rest])
+        find_expression.printed(expression)
+    except find_expression.Unread:
         return None
-    return Finding(rest, roots, findnames.depth(expression), started)
+    return Finding(rest, roots, find_expression.depth(expression), started)
 
 
 def _is_plain(inner: list[Argument]) -> bool:

@@ -28,7 +28,7 @@ SETTLE_SECONDS: Final = 0.1
 _log = logging.getLogger("haft")
 
 
-class KeepingUp:
+class CatalogueRefresher:
     """One for each service. `launcher` makes what asks tools what they are."""
 
     def __init__(self, discovery: Discovery, catalogue: Catalogue, launcher: Callable[[], AskingLauncher]) -> None:

@@ -30,9 +30,9 @@ from haft.contracts import (
     own_copy,
 )
 from haft.pipeline import nesting
-from haft.pipeline.foreign import Foreign
 from haft.pipeline.masking import as_shown
 from haft.pipeline.run import Run
+from haft.pipeline.untrusted_calls import UntrustedCalls
 from haft.values import dataclass, replace
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Given:
 
 
 class Questions(Protocol):
-    """The inbox, as the desk needs it: handed out one at a time, in a thread."""
+    """The inbox, as the broker needs it: handed out one at a time, in a thread."""
 
     def use(self, work: Callable[[Inbox], T]) -> Awaitable[T]: ...
 
@@ -70,14 +70,14 @@ class Questions(Protocol):
         ...
 
 
-class Desk:
+class ApprovalBroker:
     """Asks."""
 
     def __init__(
         self,
         approver: Approver | None,
         questions: Questions | None,
-        foreign: Foreign,
+        foreign: UntrustedCalls,
         host: HostId,
         workspace: str,
         wait_seconds: float,
@@ -216,7 +216,7 @@ class Desk:
 class _Asking:
     """The approver at work: it may answer, fail, or be called off."""
 
-    def __init__(self, foreign: Foreign, approver: Approver | None) -> None:
+    def __init__(self, foreign: UntrustedCalls, approver: Approver | None) -> None:
         self._foreign = foreign
         self._approver = approver
         self._task: asyncio.Task[Given] | None = None

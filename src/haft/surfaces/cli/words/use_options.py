@@ -14,7 +14,7 @@ from haft.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UseOptions:
     """One call, as far as haft's options say."""
 
     tool: str
@@ -35,7 +35,7 @@ class Wanted:
     grants: Grants
 
     @classmethod
-    def from_line(cls, line: Line) -> Wanted:
+    def from_line(cls, line: Line) -> UseOptions:
         assert line.name is not None
         texts = dict(_pair(text) for text in line.options.get("--config", ()))
         wanted = cls(

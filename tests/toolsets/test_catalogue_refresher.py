@@ -7,7 +7,7 @@ import pytest
 
 from haft import ToolService
 from haft.files import watching
-from haft.toolsets import keeping_up
+from haft.toolsets import catalogue_refresher
 from haft.toolsets.discovery import Discovery
 from haft.toolsets.skills import SkillSource
 from haft.toolsets.watched_places import WatchedPlaces
@@ -24,7 +24,7 @@ def workspace(tmp_path, monkeypatch):
     monkeypatch.setenv("AMP_TOOLBOX", "")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("LOOK_SECONDS", "SETTLE_SECONDS", "MOST_SECONDS"):
-        monkeypatch.setattr(keeping_up, name, 0.01)
+        monkeypatch.setattr(catalogue_refresher, name, 0.01)
     return made
 
 
@@ -130,7 +130,7 @@ def test_a_source_that_cannot_say_where_it_looks_keeps_nothing_from_being_seen(w
 
 
 def test_a_service_closes_at_the_moment_in_which_something_changes(workspace, monkeypatch):
-    stop = keeping_up.KeepingUp.stop
+    stop = catalogue_refresher.CatalogueRefresher.stop
 
     async def meanwhile(self):
         self._woken.set()
@@ -141,5 +141,5 @@ def test_a_service_closes_at_the_moment_in_which_something_changes(workspace, mo
             put(workspace, "one")
             await until(service, {"tb__one"})
 
-    monkeypatch.setattr(keeping_up.KeepingUp, "stop", meanwhile)
+    monkeypatch.setattr(catalogue_refresher.CatalogueRefresher, "stop", meanwhile)
     asyncio.run(asyncio.wait_for(work(), 60))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.contracts import PROCESS_LIMITS, Command, Confinement, Limits
-from haft.sandbox.granting import OWN_CODE, OWN_TO_EACH
+from haft.sandbox.grant_resolver import OWN_CODE, OWN_TO_EACH
 from haft.sandbox.identities import identity
 from haft.sandbox.protected import protected_names
 from haft.sandbox.site import Site
@@ -26,7 +26,7 @@ MOST_FILES: Final = 1_000_000
 """In the `/tmp` of a thread, where a call may change any number."""
 
 
-class Terms:
+class HelperRequests:
     """For one workspace, as it lies now."""
 
     def __init__(self, site: Site, workspace: str, limits: Limits, scratch_bytes: int) -> None:
