@@ -55,6 +55,7 @@ check: setup  ## style, types, floor plan, documentation
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python scripts/faces.py
 	@$(BIN)/python scripts/late_imports.py
+	@$(BIN)/python scripts/words.py
 	@$(BIN)/python scripts/reference.py --check
 
 bench: setup  ## measure against peers, in one run

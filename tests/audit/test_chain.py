@@ -1,4 +1,4 @@
-"""Writing the record: from several processes and threads at once, and on a disk that fails."""
+"""Writing the audit log: from several processes and threads at once, and on a disk that fails."""
 
 import errno
 import os

@@ -33,7 +33,8 @@ def told(directory, kind: str) -> dict[str, list[list]]:
     return hosts
 
 
-# Torn are lines of journals, of the record and of outputs. A head is not: it is a single write of less than a page in
+# Torn are lines of journals, of the audit log and of outputs. A head is not: it is a single write of less than a page
+# in
 # place, of which no kill leaves a half.
 @pytest.mark.parametrize("kind", ["full", "stays-full", "broken", "die", "torn"])
 def test_whichever_write_fails_nothing_acknowledged_is_lost_and_the_record_is_intact(tmp_path, kind):

@@ -19,7 +19,7 @@ from haft.audit.head import Head, boot_id, read_head
 from haft.audit.lines import line_hash, line_seal, next_line, parse_line
 from haft.storage.sqlite.audit_log import FileLog
 
-NAMED = re.compile(r"\brecords? \d+|\bhead\b|the record is missing")
+NAMED = re.compile(r"\brecords? \d+|\bhead\b|the audit log is missing")
 
 
 def lines_of(record) -> list[bytes]:

@@ -89,7 +89,7 @@ def _ends(service):
         if found:
             return found
         time.sleep(0.01)
-    raise AssertionError("the record never got the end")
+    raise AssertionError("the audit log never got the end")
 
 
 def test_a_caller_who_changes_its_dict_afterwards_changes_nothing(tmp_path):

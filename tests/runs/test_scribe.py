@@ -66,7 +66,7 @@ def test_open_runs_and_recorded_ends_are_not_told_to_the_record(bench, home, ent
 
 @pytest.mark.parametrize(
     "failure",
-    [StorageFailed("the record", OSError(28, "full")), OSError(errno.EIO, "broken"), BadConfig("another version")],
+    [StorageFailed("the audit log", OSError(28, "full")), OSError(errno.EIO, "broken"), BadConfig("another version")],
     ids=["full", "broken", "refused"],
 )
 def test_a_record_that_cannot_be_written_for_a_while_loses_nothing(bench, home, entry, eventually, failure):
@@ -85,7 +85,7 @@ def test_a_record_that_cannot_be_written_for_a_while_loses_nothing(bench, home, 
 
 def test_what_could_not_be_carried_over_is_carried_over_by_the_next_host(home, entry):
     bench = Bench(home)
-    bench.fail_telling = StorageFailed("the record", OSError(28, "full"))
+    bench.fail_telling = StorageFailed("the audit log", OSError(28, "full"))
     one = entry(host=bench.lease.host, recorded=False)
     bench.scribe.write(one)
     bench.close()

@@ -187,7 +187,7 @@ class Loaded:
         """A call that is answered from a fork."""
         before = len(self.warm_pool.taken)
         outcome = await self.call(name, x, **words)
-        assert self.warm_pool.taken[before:] == [True], f"`{name}` was started anew: {self.nursery.unfit}"
+        assert self.warm_pool.taken[before:] == [True], f"`{name}` was started anew: {self.warm_pool.unfit}"
         return outcome
 
 

@@ -1,4 +1,4 @@
-"""The record: what was asked, decided and done, in a chain that shows tampering.
+"""The audit log: what was asked, decided and done, in a chain that shows tampering.
 
 Written by the pipeline's outermost stage, refusals included; read by `haft audit`. It does not hold outputs.
 """

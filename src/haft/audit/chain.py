@@ -33,7 +33,7 @@ class Chain:
             self._key = made_key(log)
         except OSError as error:
             self.close()
-            raise StorageFailed("the record, its head or its key cannot be opened", error) from error
+            raise StorageFailed("the audit log, its head or its key cannot be opened", error) from error
         except StorageFailed:
             self.close()
             raise
@@ -49,7 +49,7 @@ class Chain:
             with self._log.turn():
                 self._append(bodies)
         except OSError as error:
-            raise StorageFailed("the record cannot be written", error) from error
+            raise StorageFailed("the audit log cannot be written", error) from error
 
     def _append(self, bodies: Sequence[bytes]) -> None:
         try:
@@ -146,7 +146,7 @@ class Chain:
         try:
             self._log.sync()
         except OSError as error:
-            raise StorageFailed("the record cannot be written", error) from error
+            raise StorageFailed("the audit log cannot be written", error) from error
 
     def close(self) -> None:
         self._log.close()

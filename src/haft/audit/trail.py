@@ -1,5 +1,5 @@
-"""What goes into the record: one entry when a call with effects starts, one when any call ends, and one when somebody
-answers for a call or cancels it.
+"""What goes into the audit log: one entry when a call with effects starts, one when any call ends, and one when
+somebody answers for a call or cancels it.
 
 The pipeline's `record` stage has calls with effects written before they act and before they are answered; the ends of
 calls that only read come in groups, from the journal that has them already. Entries hold no output.
@@ -27,7 +27,7 @@ MOST_PATHS: Final = 1000
 
 
 class Trail:
-    """The record, open for writing, from any thread."""
+    """The audit log, open for writing, from any thread."""
 
     def __init__(self, log: AuditLog, redactor: Redactor, workspace: str = "") -> None:
         self._log = log
@@ -104,8 +104,8 @@ class Trail:
 
 
 def entries(log: AuditLog, since: int = 0) -> Iterator[dict[str, Any]]:
-    """The record as it can be read, oldest first, with number and hash; unreadable lines are said to be so. `since` is
-    the position at which to begin."""
+    """The audit log as it can be read, oldest first, with number and hash; unreadable lines are said to be so. `since`
+    is the position at which to begin."""
     if log.exists():
         yield from map(_entry, raw_lines(log, since))
 

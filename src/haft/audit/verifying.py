@@ -44,15 +44,15 @@ class Verdict:
 
 
 def verify(log: AuditLog, *, since_checkpoint: bool = False, most: int | None = None) -> Verdict:
-    """Walk the record and compare with its head: all of it, or what came since the last check that found it intact.
+    """Walk the audit log and compare with its head: all of it, or what came since the last check that found it intact.
     With `most`, at most about so many bytes of its end. A walk without a gap moves the checkpoint. What an earlier
     check has seen must still be there, however much is read."""
-    # Looked for first: the record is made before its head and key, so who finds these must find that.
+    # Looked for first: the audit log is made before its head and key, so who finds these must find that.
     has_begun = read_head(log) is not None or log.key() is not None
     if not log.exists():
         if not has_begun:
             return Verdict(intact=True, records=0, head=ZERO)
-        return Verdict(intact=False, records=0, head=ZERO, problem="the record is missing, its head or key is there")
+        return Verdict(intact=False, records=0, head=ZERO, problem="the audit log is missing, its head or key is there")
     with log.turn():  # As they stand at one moment, between two writers.
         head, size, known = read_head(log), log.size(), read_checkpoint(log)
     key = log.key()

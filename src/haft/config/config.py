@@ -159,8 +159,8 @@ def working_directory(config: Config, workspace: str) -> str:
 
 
 def kept_secret(config: Config) -> set[str]:
-    """Texts that are kept out of the record: what was filled in from the environment, and the parameters that a person
-    sets for templates."""
+    """Texts that are kept out of the audit log: what was filled in from the environment, and the parameters that a
+    person sets for templates."""
     given = [one.get("user_params", {}) for one in config.values["templates.instances"]]
     return _filled_in(config) | set(texts_in(given)) | config.secrets.values
 

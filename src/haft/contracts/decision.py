@@ -160,7 +160,7 @@ class ApprovalAnswer:
 
     approved: bool
     message: str | None = None
-    """Told to the model where the answer is no; the reason in the record either way."""
+    """Told to the model where the answer is no; the reason in the audit log either way."""
     arguments: Mapping[str, Any] | None = None
     grants: Grants | Mapping[str, Any] = NO_GRANTS
     """What opens the sandbox for this call, beyond what was asked for. Variables hold for as long as `scope` says; all

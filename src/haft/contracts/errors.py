@@ -31,7 +31,7 @@
     └── Bug                      internal-error      exit 1, and ours to fix
 
 Each carries a stable code, a sentence, an optional hint and whether trying again can help. The class builds the
-sentence; callers pass facts. `Failure` is the same as a plain value, for outcomes and the record.
+sentence; callers pass facts. `Failure` is the same as a plain value, for outcomes and the audit log.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The life of a run in eight words, and which may follow which.
 
-The words are plain strings: they travel unchanged to JSON, the record, MCP and HTTP.
+The words are plain strings: they travel unchanged to JSON, the audit log, MCP and HTTP.
 """
 
 from __future__ import annotations

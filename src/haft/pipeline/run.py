@@ -284,7 +284,7 @@ class Run:
             self.notes.append(text[:LONGEST_NOTE])
 
     def finish(self, outcome: Outcome) -> None:
-        """The end: once, after the record has it."""
+        """The end: once, after the audit log has it."""
         assert self._outcome is None
         self._outcome = outcome
         if self._observers:

@@ -1,6 +1,6 @@
 """One run as it is kept: a document of two halves, the same in the journal, in the table and when it is read back.
 
-`record` is what the chained record holds of the run, to the letter; `rest` is what only `runs` keeps: output, result,
+`record` is what the audit log holds of the run, to the letter; `rest` is what only `runs` keeps: output, result,
 states. The halves are encoded once, and everybody downstream handles bytes. A run is written whole each time, so
 writing it again changes nothing. Secrets are taken out before it touches a disk.
 """
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     run: RunId
     is_open: bool
     recorded: bool
-    """Whether the record has this entry already."""
+    """Whether the audit log has this entry already."""
     record: bytes
     line: bytes
 

@@ -1,4 +1,4 @@
-"""A host's journal: where an acknowledged run is safe before the record and the database have it.
+"""A host's journal: where an acknowledged run is safe before the audit log and the database have it.
 
 One line and one write a run: about thirty times cheaper than a transaction, which is why everything else is done in
 groups behind it. A journal belongs to one host and is deleted when its lines have been carried over. After a `kill -9`

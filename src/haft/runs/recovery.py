@@ -1,7 +1,7 @@
 """After a host was killed: its acknowledged runs are carried over, its open ones end as `interrupted`.
 
-Done by whoever takes over the dead host's lease, the record first. Dying in the middle of it leaves the lease to the
-next one, and doing a step twice changes nothing: the record is asked which ends it has.
+Done by whoever takes over the dead host's lease, the audit log first. Dying in the middle of it leaves the lease to the
+next one, and doing a step twice changes nothing: the audit log is asked which ends it has.
 """
 
 from __future__ import annotations

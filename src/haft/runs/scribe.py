@@ -20,11 +20,11 @@ from haft.storage import Connection, Lease
 GROUP_SECONDS = 0.05
 """How long entries are gathered: also how soon other processes see a run in the table."""
 SYNC_SECONDS = 0.2
-"""How much of the record power loss may take."""
+"""How much of the audit log power loss may take."""
 RETRY_SECONDS = 1.0
 
 Tell = Callable[[Sequence[bytes]], None]
-"""Who must know of ended runs before the table does: the record, handed its own half of the entries."""
+"""Who must know of ended runs before the table does: the audit log, handed its own half of the entries."""
 
 
 class Scribe:
@@ -79,7 +79,7 @@ class Scribe:
         self._sync_others()
 
     def tell_later(self, record: bytes) -> None:
-        """The record could not be told at once of a run that is put down: it must still learn of it."""
+        """The audit log could not be told at once of a run that is put down: it must still learn of it."""
         with self._lock:
             self._untold.append(record)
         self._wanted.set()
@@ -147,7 +147,7 @@ class Scribe:
 
 
 class _Group:
-    """Entries on their way from journals to the record and the table. A step that failed is done again."""
+    """Entries on their way from journals to the audit log and the table. A step that failed is done again."""
 
     def __init__(self, connection: Connection, tell: Tell, sync_others: Callable[[], None]) -> None:
         self._connection = connection

@@ -112,7 +112,7 @@ def _state_home(home: StateHome) -> Check:
     free = shutil.disk_usage(home.path).free
     words = f"{home.path}, mode {mode:04o}, {free / 1e9:.1f} GB free"
     if free < LITTLE_DISK:
-        return Check("state home", "warn", words, "make room: outputs and the record are kept there")
+        return Check("state home", "warn", words, "make room: outputs and the audit log are kept there")
     return Check("state home", "ok", words)
 
 

@@ -1,4 +1,4 @@
-"""The record, as a program that embeds haft sees it."""
+"""The audit log, as a program that embeds haft sees it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RecordFacade:
             # Once more: the log learns of a run before the table does, but both may have since the first look.
             verdict = self._verify(since_checkpoint)
             if verdict.intact and verdict.records == 0:
-                problem = "the record is empty, although runs have ended: it was removed or replaced"
+                problem = "the audit log is empty, although runs have ended: it was removed or replaced"
                 return dataclasses.replace(verdict, intact=False, problem=problem)
         return verdict
 

@@ -10,8 +10,8 @@ from haft.storage import Lease, StateHome
 
 
 def recover_into(home: StateHome, lease: Lease | None, trail: Callable[[], Trail]) -> int:
-    """End the open runs of hosts that were killed, and complete the record; how many there were. The `trail` is opened
-    where a run has ended: whoever only reads, and may not be able to write, mostly needs none."""
+    """End the open runs of hosts that were killed, and complete the audit log; how many there were. The `trail` is
+    opened where a run has ended: whoever only reads, and may not be able to write, mostly needs none."""
     return recover(
         home,
         None if lease is None else lease.host,

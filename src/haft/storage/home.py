@@ -6,7 +6,7 @@ HAFT_HOME/            0700
   outputs/            whole outputs of runs
   changes/            layers, held change sets and displaced files, by workspace
   blobs/              contents of files by digest
-  audit/              the chained record, its head and its key
+  audit/              the audit log, its head and its key
   definitions/        what tools said of themselves, a cache
   skills/             which skills are active, by workspace
   scratch/            the `/tmp` that threads keep between calls

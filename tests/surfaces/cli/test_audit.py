@@ -16,7 +16,7 @@ def test_a_record_that_was_altered_is_named(haft):
     log.write_bytes(log.read_bytes().replace(b"a.txt", b"b.txt", 1))
     said = haft("audit", "verify")
     assert said.code == 1
-    assert said.err.startswith("error: the record is not intact: record 1")
+    assert said.err.startswith("error: the audit log is not intact: record 1")
     assert haft("audit", "verify", "--json").json["intact"] is False
 
 

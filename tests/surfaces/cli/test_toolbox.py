@@ -287,7 +287,7 @@ def test_another_host_is_told_what_an_exported_tool_takes(haft, use):
 
 
 def test_another_host_gets_the_output_alone(haft, use):
-    """Started as a plain process, it calls back into haft: what is allowed runs at once, and is in the record."""
+    """Started as a plain process, it calls back into haft: what is allowed runs at once, and is in the audit log."""
     box = exported(haft, "read_file")
     outside = {name: value for name, value in haft.env.items() if name.startswith(("HAFT_", "HOME", "XDG_"))}
     elsewhere = haft.workspace.parent / "elsewhere"

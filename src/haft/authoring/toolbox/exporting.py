@@ -25,7 +25,7 @@ _TEXT: Final = '''#!/usr/bin/env python3
 """{summary}
 
 A toolbox executable that stands for a tool of haft, and was made by `haft toolbox export`. It starts
-`haft tools use`, so that approval, limits, undo and the record are haft's; what would ask waits in the inbox.
+`haft tools use`, so that approval, limits, undo and the audit log are haft's; what would ask waits in the inbox.
 """
 
 {imports}

@@ -1,8 +1,8 @@
 """Watches: outermost, so that refusals and crashes are recorded too. Turns whatever happens inside into one outcome.
 
-Nothing is acknowledged before it is on disk. A call that may change something is in the record before it acts, and its
-end before it is answered. A call that only reads is put down when it ends, or when it has lasted long enough that
-someone might want to see or cancel it; the record has it a moment later, also when this process is killed meanwhile.
+Nothing is acknowledged before it is on disk. A call that may change something is in the audit log before it acts, and
+its end before it is answered. A call that only reads is put down when it ends, or when it has lasted long enough that
+someone might want to see or cancel it; the audit log has it a moment later, also when this process is killed meanwhile.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Rule:
 
     @property
     def words(self) -> str:
-        """The rule in a few words, for reasons and the record."""
+        """The rule in a few words, for reasons and the audit log."""
         if self.exactly is not None:
             return f"{self.action} {self.tool} with exactly {json.dumps(dict(self.exactly), ensure_ascii=False)}"
         told = [f"{name} {_told(value)}" for name, value in self.matches.items()]

@@ -1,7 +1,7 @@
 """Texts that pydantic would take for a number or a truth value, as what it would make of them.
 
 A model says `"5"` where a template has an `int`, and pydantic turns it into 5. So does haft, before a call is judged:
-rules, the person who is asked and the record see what the template sees. What pydantic would not turn into anything
+rules, the person who is asked and the audit log see what the template sees. What pydantic would not turn into anything
 stays as it is, and is refused by the schema.
 """
 

@@ -46,7 +46,7 @@ class FileLog(AuditLog):
                     self._check()
                     yield
             except TimeoutError as error:
-                raise StorageFailed("the record is locked by another process", error) from error
+                raise StorageFailed("the audit log is locked by another process", error) from error
             finally:
                 if is_mine and head >= 0:
                     os.close(head)

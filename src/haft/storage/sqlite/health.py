@@ -30,7 +30,7 @@ def health_of(home: StateHome) -> Health:
         finally:
             database.close()
     if sound != "ok":
-        return Health(f"{path} is damaged: {sound}", is_sound=False, hint="move it away; the record stays")
+        return Health(f"{path} is damaged: {sound}", is_sound=False, hint="move it away; the audit log stays")
     if mode != "wal":
         hint = "put HAFT_HOME on a local disk: WAL needs shared memory"
         return Health(f"SQLite {version} cannot use WAL here but {mode}", is_sound=False, hint=hint)

@@ -122,7 +122,7 @@ CHANGES: Final = LazyGroup(
 
 AUDIT: Final = LazyGroup(
     "audit",
-    "The chained record of every call.",
+    "The audit log: every call, in a chain that shows tampering.",
     {
         "verify": ("audit:verify_record", "Check every record and the head; exit 1 where something was altered."),
         "list": ("audit:list_record", "The newest records."),

@@ -1,4 +1,4 @@
-"""`haft audit verify`, `list` and `export`: the chained record.
+"""`haft audit verify`, `list` and `export`: the audit log.
 
 Reading writes nothing, but for the ends of runs whose hosts were killed.
 """
@@ -55,7 +55,7 @@ def verify_record(context: click.Context, since_checkpoint: bool) -> None:
         say(f"left by a crash: {verdict.interrupted}")
     if not verdict.intact:
         complain(
-            f"the record is not intact: {verdict.problem}", "what stands before it can be trusted, the rest cannot"
+            f"the audit log is not intact: {verdict.problem}", "what stands before it can be trusted, the rest cannot"
         )
     context.exit(0 if verdict.intact else 1)
 
@@ -97,7 +97,7 @@ def export_record(said: Globals, target: str | None) -> None:
 
 
 def _print(record: RecordFacade, *, as_array: bool) -> None:
-    """A line each; with `--json` the same lines as one array. Never all in memory: the record only grows."""
+    """A line each; with `--json` the same lines as one array. Never all in memory: the audit log only grows."""
     first = True
     for entry in record.entries():
         lead = "" if not as_array else "[" if first else ","

@@ -127,7 +127,7 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     "--write", metavar="DIR", multiple=True, type=click.Path(), help="Let it write there too; may be repeated."
 )
 @click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to it; may be repeated.")
-@click.option("--message", metavar="TEXT", help="The reason, for the record.")
+@click.option("--message", metavar="TEXT", help="The reason, for the audit log.")
 @click.pass_context
 def approve_request(
     context: click.Context,

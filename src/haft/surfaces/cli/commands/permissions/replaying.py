@@ -26,7 +26,7 @@ MOST_SHOWN: Final = 60
 def replay_rules(said: Globals, path: str | None, limit: int) -> None:
     """Decide the past calls of this workspace again, newest first, and show those that would be decided otherwise: by
     the rules of FILE instead of your own against the rules of now, or by the rules of now against what was decided
-    then. Nothing is called, and nobody is asked. Secrets are not in the record: they cannot be matched."""
+    then. Nothing is called, and nobody is asked. Secrets are not in the audit log: they cannot be matched."""
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 

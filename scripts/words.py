@@ -1,0 +1,95 @@
+"""Does the project keep to its vocabulary? `python scripts/words.py`; exit 1 where an old word stands, with its place.
+
+One word for one thing: here are the words that were replaced, what stands in their place, and where a format or the
+past demands the old one. Decisions keep the words of their time.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+TOP = Path(__file__).parent.parent
+PAST: Final = ("docs/decisions/", "tests/old_state/", "scripts/words.py")
+"""Where any old word may stand."""
+SUFFIXES: Final = {".py", ".md", ".toml", ".json", ".jsonl", ".bash", ".sh", ""}
+
+
+class Word(NamedTuple):
+    """One that was replaced."""
+
+    old: str
+    """A regular expression, which counts as a whole word and whatever the case of its first letter."""
+    new: str
+    but: tuple[str, ...] = ()
+    """Phrases in which it may stand, each with the beginning of the paths where, after `@`."""
+
+
+WORDS: Final = (
+    Word(
+        "walls?|walled",
+        "sandbox, sandbox-denied",
+        (
+            "wall clock",
+            "0012-walls|0012 Walls|0013-walled|0013 A wall @docs/",
+            "walls @CHANGELOG.md",
+            "walled @CHANGELOG.md",
+            "walls @src/haft/contracts/earlier.py",
+            "walled @src/haft/contracts/earlier.py",
+        ),
+    ),
+    Word(
+        "without_walls",
+        "without_sandbox",
+        ("without_walls @src/haft/config/settings.py", "@CHANGELOG.md", "@tests/config/"),
+    ),
+    Word("chained record", "audit log"),
+    Word(
+        "record[.]durability", "audit.durability", ("@src/haft/config/settings.py", "@CHANGELOG.md", "@tests/config/")
+    ),
+    Word("Desk", "ApprovalBroker", ("@tests/",)),
+    Word("Nursery|nursery", "WarmPool, warm pool"),
+    Word("KeepingUp|keeping_up", "CatalogueRefresher"),
+    Word("ShownOutput", "OutputBuffer"),
+    Word("OPEN_WALLS", "NO_CONFINEMENT"),
+    Word("findnames", "find_expression"),
+)
+
+
+def is_allowed(word: Word, path: str, line: str) -> bool:
+    """Whether the past or a format demands it here."""
+    for each in word.but:
+        phrase, _, place = each.partition("@")
+        if path.startswith(place) and (not phrase.strip() or re.search(phrase.strip(), line, re.IGNORECASE)):
+            return True
+    return False
+
+
+def old_words(path: str, line: str) -> Iterator[str]:
+    """Those in a line that should not be there, with what to write."""
+    if path.startswith(PAST):
+        return
+    for word in WORDS:
+        hit = re.search(rf"(?<!\w)(?:{word.old})(?!\w)", line, re.IGNORECASE)
+        if hit is not None and not is_allowed(word, path, line):
+            yield f"`{hit[0]}`: write {word.new}"
+
+
+def main() -> int:
+    """Whether there are any, each named."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=TOP, capture_output=True, check=True).stdout
+    places = [path for path in listed.decode().split("\0") if Path(path).suffix in SUFFIXES and (TOP / path).is_file()]
+    found = [
+        f"{path}:{number}: {old}"
+        for path in places
+        for number, line in enumerate((TOP / path).read_text("utf-8", "replace").splitlines(), 1)
+        for old in old_words(path, line)
+    ]
+    print("\n".join(found) or "every word is one of the vocabulary")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
