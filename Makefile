@@ -48,7 +48,7 @@ mutations: setup  ## make 100,000 command lines, and run in a jail what would pa
 	@scripts/test-programs
 	@$(BIN)/python scripts/mutations.py --lines 100000
 
-check: setup  ## style, types, floor plan, documentation
+check: setup  ## style, types, layer plan, documentation
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy

@@ -1,8 +1,7 @@
-"""Does every import of another room go through its face? `scripts/faces.py [DIRECTORY]`; exit 1 where one does not.
+"""Does every import of another package go through its face? `scripts/faces.py [DIRECTORY]`; exit 1 where one does not.
 
-A room is a directory of `src/haft`. Its face is its `__init__.py`. `sources` and `authoring` hold one folder for each
-format or craft, and each folder has a face of its own. A room's own modules import each other as they like.
-"""
+A package is a directory of `src/haft`. Its face is its `__init__.py`. `sources` and `authoring` hold one folder for
+each format or craft, and each folder has a face of its own. A package's own modules import each other as they like."""
 
 import ast
 import sys
@@ -13,7 +12,7 @@ FOLDERS = ("authoring", "sources")
 
 
 def face_of(root: Path, module: str) -> str | None:
-    """The face through which others import `haft.a.b.c`; None for what is no room."""
+    """The face through which others import `haft.a.b.c`; None for what is no package."""
     _, room, *rest = module.split(".")
     if not (root / room).is_dir():
         return None
@@ -54,7 +53,7 @@ def main(root: Path) -> int:
         for file in sorted(root.rglob("*.py"))
         for line, name, face in bypassing(root, file)
     ]
-    print("\n".join(found) or "every import of another room goes through its face")
+    print("\n".join(found) or "every import of another package goes through its face")
     return 1 if found else 0
 
 

@@ -1,4 +1,4 @@
-"""`make check` fails on an import that passes the face of another room by."""
+"""`make check` fails on an import that passes the face of another package by."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ SCRIPT = Path(__file__).parent.parent / "scripts" / "faces.py"
         ("from haft.runs.history import History", False),
     ],
 )
-def test_an_import_of_another_room_names_its_face(tmp_path, words, passes_by):
+def test_an_import_of_another_package_names_its_face(tmp_path, words, passes_by):
     root = tmp_path / "haft"
     for file in ("policy/judge.py", "sources/skills/skill.py", "runs/history.py"):
         (root / file).parent.mkdir(parents=True)
@@ -36,4 +36,4 @@ def test_an_import_of_another_room_names_its_face(tmp_path, words, passes_by):
 
 def test_the_code_keeps_to_it():
     done = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "every import of another room goes through its face\n")
+    assert (done.returncode, done.stdout) == (0, "every import of another package goes through its face\n")

@@ -1,4 +1,4 @@
-"""The faces of the rooms: what a face says to the type checker and what it gives to Python are the same names."""
+"""The faces of the packages: what a face says to the type checker and what it gives to Python are the same names."""
 
 import ast
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The ways in which haft loads late: a room's face names what it offers, and each name is fetched when it is
+"""The ways in which haft loads late: a package's face names what it offers, and each name is fetched when it is
 first used; a pattern is compiled when it is first used. Whoever only lists tools must not pay for what a call needs.
 
 A face lists its names twice: for the type checker under `TYPE_CHECKING`, and for Python in the table given here. A test
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 
 def face(room: str, offered: Mapping[str, str]) -> Callable[[str], Any]:
-    """A module's `__getattr__`. `offered` has the modules of the room and, of each, the names that it gives."""
+    """A module's `__getattr__`. `offered` has the modules of the package and, of each, the names that it gives."""
     homes = {
         name: module if module.startswith("haft.") else f"{room}.{module}"
         for module, names in offered.items()

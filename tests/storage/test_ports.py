@@ -15,7 +15,8 @@ def test_an_import_of_the_database_outside_storage_breaks_a_contract_of_make_che
     assert not hasattr(haft.storage, "Database"), "the face does not offer it"
     shutil.copytree(ROOT / "src" / "haft", tmp_path / "haft", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    command = [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--contract", "one-room-has-the-database"]
+    program = Path(sys.executable).with_name("lint-imports")
+    command = [program, "--no-logo", "--contract", "one-package-has-the-database"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     for module in ("runs/history.py", "surfaces/cli/main.py"):
         with (tmp_path / "haft" / module).open("a") as file:

@@ -1,7 +1,7 @@
 """The tools that ship with haft, one file each: read, write, edit, list, find, search, shell.
 
 They are tools like any other: the pipeline runs them, and they reach files and processes only through their context.
-Importing this room is cheap, since every start of the program does it.
+Importing this package is cheap, since every start of the program does it.
 """
 
 from typing import TYPE_CHECKING

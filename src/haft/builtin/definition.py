@@ -1,7 +1,7 @@
 """What the tools that ship have in common: a definition written by hand, and a digest over it.
 
 Each tool is a class in a file of its own that says its name, description, schema and effects, and does its work in
-`invoke`. The spec is put together when it is first asked for: importing this room computes nothing.
+`invoke`. The spec is put together when it is first asked for: importing this package computes nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The vocabulary of haft: values that travel and ports that are filled elsewhere.
 
-The lowest floor. Everything imports it, it imports nothing of ours, does no I/O, and knows no library but Python's own.
+The lowest layer. Everything imports it, it imports nothing of ours, does no I/O, and knows no library but Python's own.
 """
 
 from typing import TYPE_CHECKING

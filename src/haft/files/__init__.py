@@ -1,6 +1,6 @@
 """Files, safely: paths that cannot leave their root, writes that are whole or not at all, locks, digests.
 
-`Root` fills the `Workspace` port. Above it are the rooms that keep or change files; below it only the contracts.
+`Root` fills the `Workspace` port. Above it are the packages that keep or change files; below it only the contracts.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,7 @@
 """Words for what the operating system refuses: from `OSError` to an error that names the path and the reason.
 
-Used by everything in this room, so that a full disk reads the same whoever meets it. What is about *where* a path leads
-is not here: that is `walk`'s to say.
-"""
+Used by everything in this package, so that a full disk reads the same whoever meets it. What is about *where* a path
+leads is not here: that is `walk`'s to say."""
 
 from __future__ import annotations
 

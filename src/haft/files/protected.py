@@ -1,6 +1,6 @@
 """What in a workspace would run later on the host, or decide what runs, by its name.
 
-Two rooms use it: `sandbox` holds what exists read-only while a call runs, `changes` judges what a call made.
+Two packages use it: `sandbox` holds what exists read-only while a call runs, `changes` judges what a call made.
 What the content of a git directory means is for them; here are only names, how a filesystem may spell them, and the
 places that git's configuration names.
 """

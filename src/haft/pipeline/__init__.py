@@ -1,6 +1,6 @@
 """The pipeline: every call of every tool goes through it. `order` is the page to read first.
 
-It knows tools as a contract, never their formats; mechanisms of the floor below by what they do, never how.
+It knows tools as a contract, never their formats; mechanisms of the layer below by what they do, never how.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""Processes: the only room that starts any.
+"""Processes: the only package that starts any.
 
 A command is started by a helper program, streamed from its descriptors, and ended with everything below it. Above stand
-the tools, which know only the `Launcher` port. This room decides nothing: the sandbox and the limits come in as terms.
-"""
+the tools, which know only the `Launcher` port. This package decides nothing: the sandbox and the limits come in as
+terms."""
 
 from typing import TYPE_CHECKING
 

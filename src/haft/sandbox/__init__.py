@@ -1,9 +1,8 @@
 """Sandbox: where it happens.
 
 What this machine can do, the sandbox of one call, its environment, and the launcher that starts commands in it. The
-mounts and namespaces themselves are made by the helper program; this room says which. It decides nothing: profile and
-grants come with the decision.
-"""
+mounts and namespaces themselves are made by the helper program; this package says which. It decides nothing: profile
+and grants come with the decision."""
 
 from typing import TYPE_CHECKING
 

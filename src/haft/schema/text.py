@@ -1,4 +1,4 @@
-"""The words in which this room speaks of values, types and places.
+"""The words in which this package speaks of values, types and places.
 
 `explain` and `coerce` build their sentences from these, so that both call the same thing by the same name. Values come
 from callers that may be hostile: they are shortened, and nothing that steers a terminal gets through.

@@ -277,7 +277,7 @@ class Host:
 
     @staticmethod
     def _abandoned_by(pipeline: Pipeline) -> int:
-        # Nobody abandons a thread of a room that was never entered.
+        # Nobody abandons a thread of a package that was never loaded.
         threads = sys.modules.get("haft.sources.python.workers")
         return pipeline.abandoned + (0 if threads is None else threads.abandoned())
 

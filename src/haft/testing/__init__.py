@@ -10,7 +10,7 @@ def test_it_counts_lines(haft_tools):
     assert (outcome.status, outcome.output) == ("done", "2\\n")
 
 The fixture is a `ToolBench`. Above it is nothing but tests; below it are the service and what the service is made of.
-This is the one room that imports pytest, and nothing of haft imports this room.
+This is the one package that imports pytest, and nothing of haft imports this package.
 """
 
 from haft.testing.bench import ToolBench

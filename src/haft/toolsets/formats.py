@@ -1,7 +1,7 @@
 """The table of formats: one line each. And what their sources are opened with.
 
 A format is a folder in `sources/` whose source fills the port `ToolSource`, and a line here. Where what is configured
-must be made out first, a module of this room does that. Nothing of a format is imported before its tools are wanted.
+must be made out first, a module of this package does that. Nothing of a format is imported before its tools are wanted.
 """
 
 from __future__ import annotations

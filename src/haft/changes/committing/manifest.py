@@ -64,7 +64,7 @@ class Manifest:
     complete: bool = True
     reason: str | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-    """What a room above wants kept with it."""
+    """What a package above wants kept with it."""
 
     def changes(self, state: ChangesState, conflicts: Sequence[Conflicting] = (), reason: str | None = None) -> Changes:
         """As the outcome shows it."""

@@ -111,7 +111,7 @@ def write_compressed(pieces: Iterable[bytes], descriptor: int) -> None:
 
 
 def write_sparse(pieces: Iterable[bytes], descriptor: int) -> None:
-    """Into an empty file; blocks of zeros become holes, which take no room."""
+    """Into an empty file; blocks of zeros become holes, which take no space."""
     end = 0
     for piece in pieces:
         for start, stop in _runs(piece):

@@ -66,7 +66,7 @@ class Blobs:
             content = beginning_of(descriptor, size + 1)
             if len(content) <= size:
                 return self.put_bytes(content)
-        # Read before it is written: what is already here costs no room, not even for a moment.
+        # Read before it is written: what is already here costs no space, not even for a moment.
         digest = digest_of_descriptor(descriptor, stopped)
         return digest if self.has(digest) else self._copy(descriptor, stopped)
 

@@ -1,7 +1,7 @@
 """The type of a field, as it is written, to JSON Schema.
 
 What is not understood becomes `{}`, which refuses nothing, and is said to be unknown. A class of the same file is
-handed on to `models`, which calls this room.
+handed on to `models`, which calls this package.
 """
 
 from __future__ import annotations

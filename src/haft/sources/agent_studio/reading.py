@@ -1,6 +1,6 @@
 """A template's `tool.py`, read and never run: what it says of itself, and what is wrong with that.
 
-The source's rooms build tools of it, and the checks of authoring tell its author. It does not look at the folder
+The source's modules build tools of it, and the checks of authoring tell its author. It does not look at the folder
 around the file, nor at what the functions do.
 """
 

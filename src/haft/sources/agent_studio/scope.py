@@ -114,7 +114,7 @@ def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Bound]]:
 
 
 def _canonical(name: str) -> str:
-    """One name for what several rooms of a library offer."""
+    """One name for what several modules of a library offer."""
     if name.startswith("typing_extensions."):
         return name.replace("typing_extensions", "typing", 1)
     room, *parts = name.split(".")

@@ -1,7 +1,7 @@
 """Amp toolbox executables: any program that answers TOOLBOX_ACTION=describe and does TOOLBOX_ACTION=execute.
 
 `finding` looks at directories, `asking` and `reading` learn what a file is, `describing` does that for many at once,
-`source` keeps what is known, `tool` and `wire` run it. Importing this room is cheap: what asks and runs is
+`source` keeps what is known, `tool` and `wire` run it. Importing this package is cheap: what asks and runs is
 imported on use.
 """
 

@@ -1,7 +1,7 @@
 """Bash tool plugins: one script is one tool, called as `bash FILE schema|preview|run|error`.
 
 `references` reads what a configuration names, `finding` the files that it means, `schema` what they say, `passing` how
-arguments reach them; `tool` runs them, and `source` keeps what is known. Importing this room is cheap.
+arguments reach them; `tool` runs them, and `source` keeps what is known. Importing this package is cheap.
 """
 
 from typing import TYPE_CHECKING

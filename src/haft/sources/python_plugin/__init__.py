@@ -2,7 +2,7 @@
 
 None of their code runs in the host. A plugin has a worker process in the sandbox that keeps its state from call to
 call; functions have one for each call. `entries` reads what a configuration means, `program` is the worker, `worker`
-the host's side of it, and `source` keeps what is known. Importing this room is cheap."""
+the host's side of it, and `source` keeps what is known. Importing this package is cheap."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
 """`haft undo` and `haft redo`: runs taken back, or brought back, from any process.
 
-The rooms below decide and move; here a person learns path by path what happened, or who stands in the way.
+The packages below decide and move; here a person learns path by path what happened, or who stands in the way.
 """
 
 from __future__ import annotations
