@@ -57,6 +57,7 @@ check: setup  ## style, types, layer plan, documentation
 	@$(BIN)/python scripts/late_imports.py
 	@$(BIN)/python scripts/words.py
 	@$(BIN)/python scripts/reference.py --check
+	@$(BIN)/python scripts/pictures.py --check
 
 bench: setup  ## measure against peers, in one run
 	@$(BIN)/python -m benchmarks
@@ -64,8 +65,9 @@ bench: setup  ## measure against peers, in one run
 bench-growth: setup  ## measure how costs grow with files, change sets, runs and tools (long)
 	@$(BIN)/python -m benchmarks.growth
 
-docs: setup  ## write the reference pages anew from the code
+docs: setup  ## write the reference pages and the pictures anew from the code
 	@$(BIN)/python scripts/reference.py
+	@$(BIN)/python scripts/pictures.py
 
 wrappers: setup  ## write CDD's executables anew from its commands
 	@$(BIN)/haft -q toolbox wrap --click cdd.cli:main --to cdd/src/cdd/wrappers --force >/dev/null

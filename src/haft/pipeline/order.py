@@ -1,4 +1,4 @@
-"""The way of a call, on one page. Read this first.
+"""The pipeline, on one page: the stages that every call passes, in their order. Read this first.
 
     service.call(name, arguments) ─► Run          (await it, iterate it, cancel it)
                     │

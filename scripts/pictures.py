@@ -1,0 +1,138 @@
+"""Draw the pictures of the documentation from the code, or with `--check` see that they are what the code says.
+
+The layers come from the import contract in `pyproject.toml`, the stages of a call from `pipeline/order.py`.
+"""
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+TOP = Path(__file__).parent.parent
+PICTURES = TOP / "docs" / "pictures"
+
+STYLE = """
+  text { font: 14px ui-sans-serif, system-ui, sans-serif; fill: #1f2328; }
+  .small { font-size: 12px; fill: #59636e; }
+  .name { font-family: ui-monospace, monospace; }
+  rect { fill: #f6f8fa; stroke: #59636e; rx: 6; }
+  .stops { fill: #fff1e5; }
+  .tool { fill: #dafbe1; }
+  path { stroke: #59636e; fill: none; }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3; } .small { fill: #9198a1; } rect { fill: #21262d; stroke: #9198a1; }
+    .stops { fill: #3d2a14; } .tool { fill: #12331c; } path { stroke: #9198a1; }
+  }
+"""
+
+CAPTIONS = {
+    "Record": "writes the audit log; turns every failure into one outcome",
+    "Resolve": "finds the tool by its name",
+    "Validate": "checks the arguments against the tool's schema",
+    "Decide": "rules and command analysis: allow, ask, try or reject",
+    "Approve": "waits for a person, where the call needs approval",
+    "Settle": "shows a person what a trial run changed",
+    "ApproveBuild": "waits for a person, before a package is built",
+    "Queue": "waits for a free place",
+    "Prepare": "makes the environment that the tool needs",
+    "Transact": "makes the call a transaction: its changes count at the end, or not",
+    "Confine": "puts the sandbox around what the call starts",
+    "Shape": "sets deadline and limits, and keeps the output",
+    "Invoke": "runs the tool",
+}
+STOPS = {"Decide", "Approve", "Settle", "ApproveBuild"}
+"""Where a person or a rule says no."""
+
+
+def layers() -> list[list[str]]:
+    """The packages of each layer, the topmost first."""
+    contracts = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (plan,) = (each for each in contracts if each["id"] == "layers")
+    return [[name.strip() for name in layer.split("|")] for layer in plan["layers"] if layer != "__main__"]
+
+
+def stages() -> list[str]:
+    """The classes of the stages, in the order in which a call passes them."""
+    module = ast.parse((TOP / "src/haft/pipeline/order.py").read_text())
+    made = {
+        target.id: node.value.func.id
+        for node in ast.walk(module)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    (listed,) = (
+        node.value
+        for node in ast.walk(module)
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and len(node.value.elts) > 5
+    )
+    found = [made[one.id] if isinstance(one, ast.Name) else one.func.id for one in listed.elts]
+    if found != [*CAPTIONS]:
+        sys.exit(f"scripts/pictures.py has captions for {[*CAPTIONS]}, and the stages are {found}")
+    return found
+
+
+def box(x: int, y: int, width: int, words: str, kind: str = "") -> str:
+    middle = f'x="{x + width // 2}" y="{y + 21}" text-anchor="middle"'
+    kind = f' class="{kind}"' if kind else ""
+    return (
+        f'<rect x="{x}" y="{y}" width="{width}" height="32"{kind}/><text class="name" {middle}>{escape(words)}</text>'
+    )
+
+
+def drawing(width: int, height: int, title: str, parts: Iterator[str]) -> str:
+    inner = "\n  ".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+        f' role="img">\n  <title>{escape(title)}</title>\n  <style>{STYLE}  </style>\n  {inner}\n</svg>\n'
+    )
+
+
+def drawn_layers() -> str:
+    rows = layers()
+
+    def parts() -> Iterator[str]:
+        for number, row in enumerate(rows):
+            y = 12 + number * 44
+            yield f'<text class="small" x="8" y="{y + 21}">{len(rows) - number}</text>'
+            width = (852 - 8 * (len(row) - 1)) // len(row)
+            for place, name in enumerate(row):
+                yield box(28 + place * (width + 8), y, width, name)
+
+    return drawing(888, len(rows) * 44 + 12, "The packages of haft, layer by layer: imports go down only", parts())
+
+
+def drawn_call() -> str:
+    found = stages()
+
+    def parts() -> Iterator[str]:
+        yield '<text class="small" x="12" y="22">service.call(name, arguments)</text>'
+        for number, stage in enumerate(found):
+            y = 36 + number * 44
+            yield f'<path d="M 82 {y - 12} V {y} m -4 -5 l 4 5 l 4 -5"/>'
+            yield box(12, y, 140, stage, "stops" if stage in STOPS else "tool" if stage == found[-1] else "")
+            yield f'<text x="168" y="{y + 21}">{escape(CAPTIONS[stage])}</text>'
+        end = 36 + len(found) * 44
+        yield f'<text class="small" x="12" y="{end + 8}">and back again: one outcome, with a terminal status</text>'
+
+    return drawing(680, len(found) * 44 + 56, "One call, stage by stage", parts())
+
+
+def main() -> int:
+    pictures = {"layers.svg": drawn_layers(), "call.svg": drawn_call()}
+    if sys.argv[1:] == ["--check"]:
+        old = [n for n, text in pictures.items() if not (p := PICTURES / n).exists() or p.read_text() != text]
+        print(
+            "\n".join(f"docs/pictures/{name} is old: run `make docs`" for name in old) or "the pictures show the code"
+        )
+        return bool(old)
+    PICTURES.mkdir(exist_ok=True)
+    for name, text in pictures.items():
+        (PICTURES / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
