@@ -299,12 +299,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "subagents.enabled",
         False,
         truth,
-        "Whether there is the tool `task`, which gives work to a sub-agent.",
+        "Not yet: this version has no sub-agents. Whether there is the tool `task`, which gives work to a sub-agent.",
         "turn-off",
     ),
-    Setting("subagents.model", "", text, "The model of sub-agents.", "trusted"),
+    Setting("subagents.model", "", text, "Not yet: the model of sub-agents.", "trusted"),
     Setting(
-        "subagents.base_url", "", text, "Where the model is reached, for endpoints that speak OpenAI's way.", "trusted"
+        "subagents.base_url",
+        "",
+        text,
+        "Not yet: where the model is reached, for endpoints that speak OpenAI's way.",
+        "trusted",
     ),
     Setting(
         "approval.expires_seconds",
@@ -436,8 +440,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "providers",
         {},
         provider_tables,
-        "MCP servers, by name. `grant` says what the process of one may reach, with the keys of a rule's `grant`. This"
-        " version checks the tables and starts no server.",
+        "Not yet: MCP servers, by name. `grant` says what the process of one may reach, with the keys of a rule's"
+        " `grant`. This version checks the tables and starts no server.",
         "trusted",
         variable=False,
     ),
