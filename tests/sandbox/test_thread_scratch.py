@@ -147,7 +147,7 @@ def test_of_two_calls_at_once_the_first_has_it_and_the_other_is_told(opened, pla
             assert "No such file" in other.output and other.sandbox.to_json()["scratch"] == "call"
             assert [note for note in other.notes if "/tmp/out.csv is in its thread's /tmp, which another call" in note]
             kept_in(place)[0].joinpath("go").touch()
-            assert (await first).confinement.to_json()["scratch"] == "thread"
+            assert (await first).sandbox.to_json()["scratch"] == "thread"
             assert await calls.said("cat /tmp/out.csv") == "1\n"
 
     run(scenario())

@@ -124,7 +124,7 @@ def test_the_question_shows_the_sandbox_of_the_build_and_the_command_that_allows
     bench.answers = lambda request: seen.append(request) or request.build is None
     bench.call()
     call, build = seen
-    assert call.build is None and call.confinement.profile == "workspace"
+    assert call.build is None and call.sandbox.profile == "workspace"
     assert build.build == f"haft templates build {folder} --allow-builds" and build.to_allow == build.parts == ()
     assert build.sandbox.network and not build.sandbox.writable and build.sandbox.profile != "workspace"
 
