@@ -81,7 +81,7 @@ def test_no_text_of_a_call_leaves_its_frame(monkeypatch, value, name, reason):
         chain=(value,),
     )  # fmt: skip
     first, *rest = shown_call(request, request.arguments, "/w")
-    assert first.startswith("shell asks:")
+    assert first.startswith("shell needs approval:")
     for line in (first, *rest):
         assert drawn_columns(line) <= WIDTH, "the terminal would break it, and its end would stand where haft speaks"
         assert "\n" not in line and "\t" not in line
@@ -128,11 +128,11 @@ def test_a_changed_definition_is_shown_and_hides_nothing():
         definition_diff="--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\x1b[2K\n" + "+more\n" * 500,
     )
     shown = list(shown_call(request, {}, "/w"))
-    assert "  its file is not the one that was agreed to:" in shown
+    assert "  its file is not the one that was approved:" in shown
     assert "-old" in shown and "+new\\x1b[2K" in shown
     assert len(shown) < 250 and any("more lines" in line for line in shown)
     described = replace(request, definition_diff="--- definition as agreed to\n+++ definition as it is now\n")
-    assert "  its definition is not the one that was agreed to:" in list(shown_call(described, {}, "/w"))
+    assert "  its definition is not the one that was approved:" in list(shown_call(described, {}, "/w"))
 
 
 @pytest.mark.parametrize("answer", ["a 9", "a 0", "t x", "w w", "yy", "sure"])
@@ -280,5 +280,5 @@ def test_the_first_line_breaks_between_words(monkeypatch):
     reason = "`/tmp/out.csv` lies outside of the workspace; it leaves the workspace (outside-workspace)"
     request = ApprovalRequest(RunId("r_1"), ToolName("t"), "", {}, reason, "me", ThreadId("T"))
     first, second, *_ = shown_call(request, {}, "/w")
-    assert first == "t asks: `/tmp/out.csv` lies outside of the workspace; it"
-    assert second == "  │ leaves the workspace (outside-workspace)"
+    assert first == "t needs approval: `/tmp/out.csv` lies outside of the"
+    assert second == "  │ workspace; it leaves the workspace (outside-workspace)"

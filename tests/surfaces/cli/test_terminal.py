@@ -12,7 +12,7 @@ QUESTION = ", e(dit), m(essage)] "
 def test_a_call_is_shown_whole_asked_and_runs_live(terminal):
     here = terminal("tools", "use", "shell", "--command", "sh -c 'echo first; echo second'", "-q")
     here.until(QUESTION)
-    assert "shell asks: " in here.seen
+    assert "shell needs approval: " in here.seen
     assert "command:" in here.seen and "echo second" in here.seen
     assert here.seen.count("\n  sandbox:") == 1
     here.type("y\n")
@@ -28,7 +28,7 @@ def test_no_enter_and_the_end_of_input_mean_no(terminal, haft, answer):
     here.until(QUESTION)
     here.type(answer)
     assert here.end() == 3
-    assert "error:" in here.seen and "said no" in here.seen
+    assert "error:" in here.seen and "rejected it" in here.seen
     assert not (haft.workspace / "b.txt").exists()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from .conftest import short
 
-COMMIT = "Commit? [y/N] "
+COMMIT = "Apply these changes? [y/N] "
 WRITE = ["tools", "use", "write_file", "--path", "a.txt", "--content", "one\n2\nthree\n", "--try"]
 
 
@@ -17,7 +17,7 @@ def changes(haft):
 def test_yes_commits_what_was_shown(terminal, haft):
     here = terminal(*WRITE)
     here.until(COMMIT)
-    assert "write_file was tried, and nothing of this is in the workspace yet:" in here.seen
+    assert "trial run of write_file: nothing below is in the workspace yet" in here.seen
     assert "\x1b[31;1m-two\x1b[0m\n\x1b[32m+2\x1b[0m\n" in here.seen
     assert (haft.workspace / "a.txt").read_text() == "one\ntwo\nthree\n"
     here.type("y\n")

@@ -248,7 +248,7 @@ def _approved(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
     others = answer["arguments"]
     reason = request.reason if others is None else "approved with other arguments, which are decided again"
     arguments = request.arguments if others is None else others
-    yield from shown_call(replace(request, reason=reason), arguments, waiting.workspace, verb="asked")
+    yield from shown_call(replace(request, reason=reason), arguments, waiting.workspace, verb="needed approval")
     grants: Grants = answer["grants"]
     if grants.network:
         yield "  and the network"

@@ -258,4 +258,4 @@ def _ask(one: Placed) -> None:
 
     say(f"{one.name} lies in {one.folder}, and goes with everything in it")
     if not asyncio.run(confirmed("Remove it? [y/N] ")):
-        raise Rejected(f"{one.folder} is not removed: the person at the terminal said no")
+        raise Rejected(f"{one.folder} is not removed: you answered no")

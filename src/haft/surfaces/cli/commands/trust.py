@@ -113,7 +113,7 @@ def _ask(what: str, *, is_file: bool) -> None:
     from haft.surfaces.cli.person.line_input import confirmed
 
     if not asyncio.run(confirmed(f"Trust this {'file' if is_file else 'workspace'} as it is now? [y/N] ")):
-        raise Rejected(f"{what} is not trusted: the person at the terminal said no")
+        raise Rejected(f"{what} is not trusted: you rejected it")
 
 
 def _widening(widens: Sequence[Ignored], word: str) -> list[str]:

@@ -27,12 +27,12 @@ from haft.surfaces.cli.words.written_json import parse_json
 from haft.values import dataclass, replace
 
 QUESTION: Final = "Approve {tool}? [{choices}] "
-COMMIT: Final = "Commit? [y/N] "
+COMMIT: Final = "Apply these changes? [y/N] "
 BUILD: Final = "Build? [y/N] "
 MESSAGE: Final = "What shall be said to whoever called? "
 _FOR_LONGER: Final = regex(r"([tav])\s*([0-9]{1,3})?")
-SAID_YES: Final = "the person at the terminal said yes"
-SAID_NO: Final = "the person at the terminal said no"
+SAID_YES: Final = "the person at the terminal approved it"
+SAID_NO: Final = "the person at the terminal rejected it"
 
 
 async def approve_all(request: ApprovalRequest) -> ApprovalAnswer:
@@ -41,7 +41,7 @@ async def approve_all(request: ApprovalRequest) -> ApprovalAnswer:
         message = f"`--approve` speaks of the call, not of code that builds packages; `{request.build}` allows that"
         return ApprovalAnswer(approved=False, message=message)
     if request.definition_diff is not None:
-        warn(f"{one_line(request.tool)} has changed since you agreed to it; you have now agreed to it as it is")
+        warn(f"{one_line(request.tool)} has changed since you approved it; this call approves it as it is now")
     return ApprovalAnswer(approved=True, message="approved beforehand, by --approve")
 
 
@@ -81,7 +81,7 @@ async def _asked_after(request: ApprovalRequest, diff: str, display: Display) ->
     for line in shown_trial(request, diff, sys.stderr):
         sys.stderr.write(f"{line}\n")
     if await confirmed(COMMIT):
-        return ApprovalAnswer(approved=True, message=f"{SAID_YES}, having seen the changes")
+        return ApprovalAnswer(approved=True, message=f"{SAID_YES}, after seeing the changes")
     return ApprovalAnswer(approved=False, message=SAID_NO)
 
 

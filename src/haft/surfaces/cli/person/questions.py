@@ -31,7 +31,7 @@ def shown_call(
     workspace: str,
     stream: IO[Any] | None = None,
     *,
-    verb: str = "asks",
+    verb: str = "needs approval",
 ) -> Iterator[str]:
     """The call line by line: why it asks, its arguments, what was found in them, what it could reach. `arguments` may
     be others than those of the request; what was found in those is then not shown. `stream` is where it goes."""
@@ -60,9 +60,7 @@ def shown_call(
     if arguments == request.arguments:
         yield from _parts(request)
     if request.definition_diff is not None:
-        yield styled(
-            f"  its {what_changed(request.definition_diff)} is not the one that was agreed to:", "warn", stream
-        )
+        yield styled(f"  its {what_changed(request.definition_diff)} is not the one that was approved:", "warn", stream)
         yield from cut_diff(request.definition_diff, stream, "`haft inbox --json` shows all")
     yield from _wrapped("sandbox", sandbox_words(request.sandbox, workspace))
     if request.withheld:
@@ -72,7 +70,7 @@ def shown_call(
 
 def what_changed(difference: str) -> str:
     """What of a tool is not as it was agreed to, by the difference, in which its definition comes before its files."""
-    return "definition" if difference.startswith("--- definition as agreed to") else "file"
+    return "definition" if difference.startswith("--- definition as ") else "file"
 
 
 def _parts(request: ApprovalRequest) -> Iterator[str]:
@@ -88,7 +86,7 @@ def _parts(request: ApprovalRequest) -> Iterator[str]:
 
 def shown_trial(request: ApprovalRequest, diff: str, stream: IO[Any]) -> Iterator[str]:
     """What a call changed that was tried."""
-    yield styled(f"{visible(request.tool)} was tried, and nothing of this is in the workspace yet:", "bold", stream)
+    yield styled(f"trial run of {visible(request.tool)}: nothing below is in the workspace yet", "bold", stream)
     yield from cut_diff(diff, stream, f"`haft diff {shortened(request.run)}` in another terminal shows all")
 
 

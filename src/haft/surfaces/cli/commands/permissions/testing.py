@@ -229,7 +229,7 @@ def _particulars(decision: Decision) -> Iterator[str]:
     if decision.definition_diff is not None:
         from haft.surfaces.cli.person.questions import what_changed
 
-        yield f"  its {what_changed(decision.definition_diff)} is not the one that was agreed to"
+        yield f"  its {what_changed(decision.definition_diff)} is not the one that was approved"
 
 
 def _styled(action: str) -> str:
