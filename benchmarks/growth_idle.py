@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 
 from haft.authoring import making
-from haft.sources.amp_toolbox.describing import read
-from haft.sources.asking import Said
+from haft.sources.amp_toolbox.describe import read
+from haft.sources.brief_run import ProgramOutput
 from haft.sources.identity import identity_at
 from haft.storage import KeptDefinitions, StateHome
 from haft.version import __version__
@@ -116,7 +116,7 @@ def _describe(workspace: Path, home: str) -> None:
             stdout = f"name: {tool.name}\ndescription: Says a word.\n".encode()
             known[str(tool)] = {
                 "identity": identity_at(str(tool)),
-                **read(Said(stdout=stdout, exit_code=0), str(tool)),
+                **read(ProgramOutput(stdout=stdout, exit_code=0), str(tool)),
             }
         definitions.save(f"amp-toolbox:{box}", known)
 

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from benchmarks.measure import Row, in_turns_blocking, print_table
-from haft.sources.asking import DESCRIBE_SECONDS
+from haft.sources.brief_run import DESCRIBE_SECONDS
 
 EVERY = 300
 

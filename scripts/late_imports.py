@@ -20,8 +20,8 @@ ROOT = TOP / "src"
 PROGRAMS = (
     "haft.helper",
     "haft.sources.agent_studio.runner",
-    "haft.sources.cli.introspecting",
-    "haft.sources.cli.wrapping_main",
+    "haft.sources.cli.introspector",
+    "haft.sources.cli.wrapper_main",
     "haft.sources.python.worker",
     "haft.sources.python_plugin.program",
 )

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from haft.authoring.making import KINDS, make
-from haft.sources.amp_toolbox.reading import read_description
+from haft.sources.amp_toolbox.description import read_description
 from haft.sources.amp_toolbox.separator import COLON, separator_of
 
 PATH = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"

@@ -57,7 +57,7 @@ def described(tmp_path_factory):
             assert "run" in {one.spec.name for one in service.tools()}
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("haft.sources.asking.DESCRIBE_SECONDS", 60.0)
+        patched.setattr("haft.sources.brief_run.DESCRIBE_SECONDS", 60.0)
         asyncio.run(ask())
     return folder
 

@@ -21,10 +21,10 @@ import pytest
 from haft.authoring.studio.installing import install
 from haft.authoring.studio.packing import pack
 from haft.contracts import BadUsage, Environment
-from haft.sources.agent_studio.checking import check_template
+from haft.sources.agent_studio.check import check_template
 from haft.sources.agent_studio.names import is_template_name, new_folder_name, slug_of
-from haft.sources.agent_studio.reading import read_template
 from haft.sources.agent_studio.requirements import understood
+from haft.sources.agent_studio.template_reader import read_template
 from haft.surfaces.cli.main import run as haft
 from haft.testing import ToolBench, haft_tools
 from haft.toolsets import environments

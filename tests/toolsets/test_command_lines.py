@@ -11,7 +11,7 @@ import pytest
 
 from haft.config.files import workspace_config
 from haft.config.trusting import trust
-from haft.sources.cli import asking
+from haft.sources.cli import introspect
 from haft.testing import ToolBench
 
 PROGRAMS = Path(__file__).parents[1] / "sources/cli/programs"
@@ -167,7 +167,7 @@ def test_an_answer_is_kept_and_a_failure_is_not(places, monkeypatch):
     assert broken.state == "broken" and "`late` cannot be imported: RuntimeError: not yet" in broken.reason
     (places.workspace / "late.py").write_text("import click\n\n\n@click.command()\ndef main():\n    pass\n")
     assert places.found()["late"].state == "ready", "it is asked again by whoever comes next"
-    monkeypatch.setattr(asking, "PROGRAM", "/nowhere")
+    monkeypatch.setattr(introspect, "PROGRAM", "/nowhere")
     assert places.found()["late"].state == "ready", "what it said is known"
 
 
@@ -189,7 +189,7 @@ def test_a_program_whose_modules_changed_is_asked_again(places):
 
 
 def test_a_program_that_hangs_is_given_up(places, monkeypatch):
-    monkeypatch.setattr(asking, "SECONDS", 0.5)
+    monkeypatch.setattr(introspect, "SECONDS", 0.5)
     (places.workspace / "slow.py").write_text("import time\ntime.sleep(1000)\n")
     places.own(f'[cli.slow]\nclick = "slow:main"\npython = "{sys.executable}"\n')
     slow = places.found()["slow"]

@@ -12,7 +12,7 @@ import pytest
 from haft.config.config import load_config
 from haft.contracts import MARK, BadConfig
 from haft.service import ToolService
-from haft.sources.agent_studio.finding import Place, instances
+from haft.sources.agent_studio.discover import Place, instances
 from haft.sources.agent_studio.tool import spec_of
 from haft.toolsets.environments.places import MADE_BY_US, apart, base_python, digest_of, inside
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from haft.sources.agent_studio.checking import check_template
+from haft.sources.agent_studio.check import check_template
 
 FOLDER = Path(__file__).resolve().parents[1]
 SAMPLE = json.loads((FOLDER / "data/sample.json").read_text())

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from haft.service.templates import TemplateStanding, really_inside, template_environments, template_standing
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
     from haft.service.trust import Proposal, TrustChange, TrustFacade
-    from haft.sources import NOT_ASKED
+    from haft.sources import NOT_DESCRIBED
     from haft.sources.amp_toolbox import PROJECT
     from haft.sources.skills import Activations, Skill, Skills, lies_in, server_names
     from haft.storage import Filter, StateHome, default_home
@@ -102,7 +102,7 @@ __getattr__ = face(
         "haft.registry": "search unknown_tool",
         "haft.runs": "Frame History RunRecord follow",
         "haft.schema": "coerce",
-        "haft.sources": "NOT_ASKED",
+        "haft.sources": "NOT_DESCRIBED",
         "haft.sources.amp_toolbox": "PROJECT",
         "haft.sources.skills": "Activations Skill Skills lies_in server_names",
         "haft.storage": "Filter StateHome default_home",

@@ -278,7 +278,7 @@ class Host:
     @staticmethod
     def _abandoned_by(pipeline: Pipeline) -> int:
         # Nobody abandons a thread of a package that was never loaded.
-        threads = sys.modules.get("haft.sources.python.workers")
+        threads = sys.modules.get("haft.sources.python.thread_pool")
         return pipeline.abandoned + (0 if threads is None else threads.abandoned())
 
     def _tell_abandoned(self) -> None:

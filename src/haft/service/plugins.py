@@ -23,7 +23,7 @@ from haft.toolsets import (
     looking_launcher,
 )
 
-Told = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 """How far something has come: how many of how many."""
 
 
@@ -84,7 +84,7 @@ class PluginsFacade:
         self._sources = (bash, PythonPluginSource(host))
         self._plugins = bash.plugins
 
-    async def listed(self, told: Told, now: dict[PluginReference, str] | None = None) -> list[ListedPlugin]:
+    async def listed(self, told: ProgressCallback, now: dict[PluginReference, str] | None = None) -> list[ListedPlugin]:
         """Every plugin. Files that are new are asked what they are. `now` is what `remote` found."""
         listings = await self._listings(told)
         return [self._listed(reference, listings, (now or {}).get(reference)) for reference in self._plugins.references]
@@ -106,7 +106,7 @@ class PluginsFacade:
         await asyncio.gather(*map(one, pinned))
         return found
 
-    async def update(self, names: Sequence[str], told: Told) -> list[Updated]:
+    async def update(self, names: Sequence[str], told: ProgressCallback) -> list[Updated]:
         """Fetch what the refs of git plugins mean now, and pin that; of these names, or all."""
         wanted = self._wanted(names)
         if not wanted:
@@ -128,7 +128,7 @@ class PluginsFacade:
             raise BadUsage(f"there is no plugin called `{name[:80]}`", hint=hint)
         return list(dict.fromkeys(reference for reference in fetched if not names or reference.name in names))
 
-    async def _listings(self, told: Told) -> list[Listing]:
+    async def _listings(self, told: ProgressCallback) -> list[Listing]:
         enablement = self._config.enablement
         catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
         for source in self._sources:

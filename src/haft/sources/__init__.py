@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.sources.answers import NOT_ASKED, Claim, Granted, nothing
-    from haft.sources.asking import DESCRIBE_SECONDS, MOST_SAID, Said, ask, tail_of
-    from haft.sources.owned import Owned
-    from haft.sources.port import SourceHost, Target, Told, ToolSource
+    from haft.sources.brief_run import DESCRIBE_SECONDS, MAX_STDOUT, ProgramOutput, run_briefly, stderr_summary
+    from haft.sources.description_cache import NOT_DESCRIBED, DescribedFile, GrantsFor, no_grants
+    from haft.sources.owner_task import Owned
+    from haft.sources.port import ProgressCallback, SourceHost, Target, ToolSource
 
 __getattr__ = face(
     __name__,
     {
-        "answers": "Claim Granted NOT_ASKED nothing",
-        "asking": "DESCRIBE_SECONDS MOST_SAID Said ask tail_of",
-        "owned": "Owned",
-        "port": "SourceHost Target Told ToolSource",
+        "description_cache": "DescribedFile GrantsFor NOT_DESCRIBED no_grants",
+        "brief_run": "DESCRIBE_SECONDS MAX_STDOUT ProgramOutput run_briefly stderr_summary",
+        "owner_task": "Owned",
+        "port": "SourceHost Target ProgressCallback ToolSource",
     },
 )

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from haft.sources.checks.codes import Code
     from haft.sources.checks.findings import Report
 
-Told = Callable[[int, int], None]
-"""Told how many of how many were asked what they are."""
+ProgressCallback = Callable[[int, int], None]
+"""ProgressCallback how many of how many were asked what they are."""
 
 
 class SourceHost(Protocol):
@@ -92,7 +92,7 @@ class ToolSource(Protocol):
         return False
 
     async def refresh(
-        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
     ) -> Iterable[Found] | None:
         """Look again, and ask what is not known: what there is now, or None where that is nothing else than before.
         Tools that could not be understood and are listed by the name `doubted` are asked again. Whoever waits for

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Final
 from haft.contracts import NO_GRANTS, Command, Grants, Launcher, near_miss
 from haft.files import Root
 from haft.sandbox import Sandbox
-from haft.sources import ask, tail_of
+from haft.sources import run_briefly, stderr_summary
 from haft.storage import StateHome
 from haft.toolsets.git_source import GitSource, is_commit
 
 if TYPE_CHECKING:
     from haft.config import Config
-    from haft.sources import Said
+    from haft.sources import ProgramOutput
 
 MOST_BYTES: Final = 200_000_000
 MOST_FILES: Final = 20_000
@@ -145,8 +145,8 @@ class _Git:
                 wanted = await self.remote()
         fetch = (*self._at_store, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
         if wanted is not None:
-            said = await self._run(*fetch, "--depth=1", source.address, wanted)
-            if said.exit_code == 0:
+            output = await self._run(*fetch, "--depth=1", source.address, wanted)
+            if output.exit_code == 0:
                 return await self._whole(wanted)
         # Some servers give only what a tag or a branch names; and a shortened commit has to be looked for.
         await self._do(*fetch, source.address, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
@@ -160,33 +160,33 @@ class _Git:
         ref = source.ref or "HEAD"
         names = [ref] if source.ref is None or ref.startswith("refs/") else [f"refs/tags/{ref}", f"refs/heads/{ref}"]
         wanted = [form for name in names for form in (f"{name}^{{}}", name)]
-        said = await self._do("ls-remote", "--quiet", source.address, *wanted)
-        found = _refs(said.stdout)
+        output = await self._do("ls-remote", "--quiet", source.address, *wanted)
+        found = _refs(output.stdout)
         for name in wanted:
             if is_commit(found.get(name, "")):
                 return found[name]
         raise _NoSuchRef(f"{source.url} has no tag, branch or commit `{ref}`{await self._near(ref)}")
 
     async def _near(self, ref: str) -> str:
-        said = await self._run("ls-remote", "--quiet", "--heads", "--tags", "--refs", self._source.address)
-        names = [name.split("/", 2)[-1] for name in _refs(said.stdout)]
+        output = await self._run("ls-remote", "--quiet", "--heads", "--tags", "--refs", self._source.address)
+        names = [name.split("/", 2)[-1] for name in _refs(output.stdout)]
         near = near_miss(ref, names)
         return f"; did you mean `{near}`?" if near else ""
 
     async def _whole(self, name: str) -> str:
-        said = await self._run(*self._at_store, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        found = said.stdout.decode("ascii", "replace").strip()
-        if said.exit_code != 0 or not is_commit(found):
+        output = await self._run(*self._at_store, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        found = output.stdout.decode("ascii", "replace").strip()
+        if output.exit_code != 0 or not is_commit(found):
             raise NotFetched(f"{self._source.url} has no commit `{name}`")
         return found
 
     async def require_reasonable(self, commit: str) -> None:
         """Before a file of it is written: small things can unfold to very many."""
-        said = await self._run(*self._at_store, "ls-tree", "-r", "-l", "--abbrev=4", "--full-tree", commit)
-        if not said.is_flood and said.exit_code != 0:
-            raise self._failed(said)
-        sizes = [line.split(b"\t")[0].split()[-1] for line in said.stdout.splitlines()]
-        if said.is_flood or len(sizes) > MOST_FILES:
+        output = await self._run(*self._at_store, "ls-tree", "-r", "-l", "--abbrev=4", "--full-tree", commit)
+        if not output.is_too_long and output.exit_code != 0:
+            raise self._failed(output)
+        sizes = [line.split(b"\t")[0].split()[-1] for line in output.stdout.splitlines()]
+        if output.is_too_long or len(sizes) > MOST_FILES:
             raise NotFetched(f"it has more files than a plugin may have ({MOST_FILES:_})")
         if sum(int(size) for size in sizes if size.isdigit()) > MOST_BYTES:
             raise NotFetched(f"it is larger than a plugin may be ({MOST_BYTES:_} bytes)")
@@ -199,29 +199,31 @@ class _Git:
     def _at_store(self) -> tuple[str, ...]:
         return (f"--git-dir={_STORE}",)
 
-    async def _do(self, *words: str) -> Said:
-        said = await self._run(*words)
-        if said.exit_code != 0:
-            raise self._failed(said)
-        return said
+    async def _do(self, *words: str) -> ProgramOutput:
+        output = await self._run(*words)
+        if output.exit_code != 0:
+            raise self._failed(output)
+        return output
 
-    async def _run(self, *words: str) -> Said:
+    async def _run(self, *words: str) -> ProgramOutput:
         env = {**_ENVIRONMENT, "GIT_CONFIG_GLOBAL": os.path.join(self._folder, "config")}
         readable = () if self._source.path is None else (self._source.path,)
         left = self._until - time.monotonic()
-        return await ask(Command(["git", *words], env=env, readable=readable), self._launcher, seconds=max(left, 0.001))
+        return await run_briefly(
+            Command(["git", *words], env=env, readable=readable), self._launcher, seconds=max(left, 0.001)
+        )
 
-    def _failed(self, said: Said) -> NotFetched:
-        if said.failure is not None:
-            cure = "; install git" if said.failure.startswith("`git`") else ""
-            return NotFetched(f"git could not be started: {said.failure}{cure}")
-        if said.is_late:
+    def _failed(self, output: ProgramOutput) -> NotFetched:
+        if output.start_failure is not None:
+            cure = "; install git" if output.start_failure.startswith("`git`") else ""
+            return NotFetched(f"git could not be started: {output.start_failure}{cure}")
+        if output.timed_out:
             return NotFetched(f"{self._source.url} did not answer in time")
         hint = ""
         if self._source.scheme == "ssh":
             hint = "; no keys are seen in the sandbox: clone it yourself, and write `bash:` and its path"
-        words = tail_of(said.stderr.replace(self._source.address.encode(), self._source.url.encode()))
-        return NotFetched(f"git failed: {words or f'it exited {said.exit_code}'}{hint}")
+        words = stderr_summary(output.stderr.replace(self._source.address.encode(), self._source.url.encode()))
+        return NotFetched(f"git failed: {words or f'it exited {output.exit_code}'}{hint}")
 
 
 class _NoSuchRef(NotFetched):

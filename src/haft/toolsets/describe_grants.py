@@ -18,7 +18,7 @@ from haft.storage import StateHome, open_stores
 if TYPE_CHECKING:
     from haft.config import Config
     from haft.policy import Rule
-    from haft.sources import Claim
+    from haft.sources import DescribedFile
 
 
 def _of_describing(grants: Grants) -> Grants:
@@ -36,7 +36,7 @@ class DescribeGrants:
         self._stores = open_stores(home)
         self._connection = self._stores.connect()
 
-    def __call__(self, claim: Claim) -> Grants:
+    def __call__(self, claim: DescribedFile) -> Grants:
         """What a file is given, under the one name that it has, or was agreed to by, or will have by its own."""
         if self._rules is None:
             rules = self._config.rules
@@ -57,7 +57,7 @@ class DescribeGrants:
         found = [tool for tool, pin in held if pin.definition.get("origin") == path]
         return found[0] if len(found) == 1 else None
 
-    def _is_agreed(self, name: str, claim: Claim) -> bool:
+    def _is_agreed(self, name: str, claim: DescribedFile) -> bool:
         """Whether the tool of that name is this file with this content. Where nobody has agreed to one yet, it is the
         user's own."""
         pins = self._pins()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from haft.config import Config, Unset
-    from haft.sources import Told, ToolSource
+    from haft.sources import ProgressCallback, ToolSource
 
 UNSET: Final = "unset"
 
@@ -136,7 +136,7 @@ class Discovery:
         self,
         catalogue: Catalogue,
         launcher: AskingLauncher,
-        told: Told = lambda _done, _all: None,
+        told: ProgressCallback = lambda _done, _all: None,
         *,
         doubted: str | None = None,
         only: Collection[str] | None = None,

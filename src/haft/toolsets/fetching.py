@@ -18,7 +18,7 @@ from typing import Final
 from haft.config import Config, user_file
 from haft.contracts import BadConfig, HaftError
 from haft.sandbox import CACHES, home_of, is_below
-from haft.sources import Told
+from haft.sources import ProgressCallback
 from haft.sources.bash_plugin import PluginReference
 from haft.storage import default_home
 from haft.toolsets.checkouts import MAKING, Checkouts, NotFetched
@@ -112,7 +112,7 @@ class Fetching:
         failed = self._failed.get(_mark(standing.source, standing.commit))
         return failed is None or time.monotonic() - failed[0] >= AGAIN_SECONDS
 
-    async def fetch(self, references: Sequence[PluginReference], told: Told) -> None:
+    async def fetch(self, references: Sequence[PluginReference], told: ProgressCallback) -> None:
         """Fetch what is not there, each at its pin; what has none is pinned. Each fails alone."""
 
         async def one(reference: PluginReference) -> None:
@@ -130,7 +130,7 @@ class Fetching:
         wanted = {(each.git, each.ref, each.source): each for each in references}
         await self._each(list(wanted.values()), one, told)
 
-    async def update(self, references: Sequence[PluginReference], told: Told) -> list[Updated]:
+    async def update(self, references: Sequence[PluginReference], told: ProgressCallback) -> list[Updated]:
         """Fetch what the refs mean now, and pin that."""
         done: dict[PluginReference, Updated] = {}
 
@@ -188,7 +188,7 @@ class Fetching:
         except (HaftError, OSError) as error:
             raise NotFetched(_words(error)) from error
 
-    async def _each(self, references: Sequence[PluginReference], one: _Done, told: Told) -> None:
+    async def _each(self, references: Sequence[PluginReference], one: _Done, told: ProgressCallback) -> None:
         await asyncio.to_thread(self._tidy)
         slots = asyncio.Semaphore(AT_ONCE)
         done = 0

@@ -22,7 +22,7 @@ from haft.version import __version__
 if TYPE_CHECKING:
     from haft.config import Config
     from haft.registry import Catalogue
-    from haft.sources import Claim, SourceHost, ToolSource
+    from haft.sources import DescribedFile, SourceHost, ToolSource
     from haft.toolsets.describe_grants import DescribeGrants
     from haft.toolsets.origins import Elsewhere
 
@@ -114,7 +114,7 @@ class Host:
     def settings(self) -> Mapping[str, Any]:
         return {} if self._config is None else self._config.values
 
-    def granted(self, claim: Claim) -> Grants:
+    def granted(self, claim: DescribedFile) -> Grants:
         """What rules let a file have when it is asked what it is."""
         if not self.settings.get("permissions"):
             return NO_GRANTS

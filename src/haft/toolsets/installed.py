@@ -13,7 +13,7 @@ from haft.sources import SourceHost, Target, ToolSource
 from haft.toolsets.entry_points import packages_offer_tools
 
 if TYPE_CHECKING:
-    from haft.sources import Told
+    from haft.sources import ProgressCallback
     from haft.sources.checks import Report
 
 
@@ -36,7 +36,7 @@ class InstalledTools(ToolSource):
                 self._found += [Found(one.spec, None, "broken", one.reason) for one in broken]
         return self._found
 
-    async def refresh(self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None) -> None:
+    async def refresh(self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None) -> None:
         return None
 
     def recognizes(self, path: str) -> bool:

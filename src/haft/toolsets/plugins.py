@@ -26,7 +26,7 @@ from haft.sources.python_plugin import PluginEntry, PythonPlugins, entries_of
 from haft.toolsets.formats import Host
 
 if TYPE_CHECKING:
-    from haft.sources import Told
+    from haft.sources import ProgressCallback
     from haft.sources.checks import Report
     from haft.toolsets.fetching import Fetching
 
@@ -146,7 +146,7 @@ class BashPluginSource(BashPlugins):
         return bool(self.plugins.unfetched()) or super().is_incomplete
 
     async def refresh(
-        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
     ) -> Iterable[Found] | None:
         if self.fetches and (wanted := self.plugins.unfetched()):
             assert self.plugins.fetching is not None

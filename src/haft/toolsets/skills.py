@@ -12,7 +12,7 @@ from haft.sources.skills import SKILL_FILE, TOOL_FOLDERS, SkillTool
 from haft.toolsets.formats import Host
 
 if TYPE_CHECKING:
-    from haft.sources import Told
+    from haft.sources import ProgressCallback
     from haft.sources.checks import Report
 
 
@@ -28,7 +28,9 @@ class SkillSource(ToolSource):
     def find(self) -> Iterable[Found]:
         return [Found(self._tool.spec, self._tool)]
 
-    async def refresh(self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None) -> Iterable[Found]:
+    async def refresh(
+        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
+    ) -> Iterable[Found]:
         import asyncio
 
         await asyncio.to_thread(self._skills.found)

@@ -13,7 +13,7 @@ from haft.toolsets.formats import Host, place_of
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.sources import Target, Told
+    from haft.sources import ProgressCallback, Target
     from haft.sources.amp_toolbox import Export
     from haft.sources.checks import Report
     from haft.sources.skills import Skill
@@ -59,7 +59,7 @@ class ToolboxSource(Toolboxes):
         return super().is_incomplete or (self._origins_of is not None and self._origins_of.are_unasked)
 
     async def refresh(
-        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
     ) -> Iterable[Found] | None:
         are_others = self._origins_of is not None and await self._origins_of.renew(launcher)
         found = await super().refresh(launcher, told, doubted=doubted)

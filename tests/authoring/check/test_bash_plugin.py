@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from haft.sources.bash_plugin.checking import check_contract
+from haft.sources.bash_plugin.check import check_contract
 
 from .conftest import codes
 

@@ -7,7 +7,7 @@ import pytest
 from haft.authoring.check import check_targets, checking, targets_of
 from haft.authoring.check.checking import AT_ONCE, MOST_AGAIN
 from haft.contracts import Exit
-from haft.sources.checks import describing
+from haft.sources.checks import behaviour
 
 
 class Launcher:
@@ -46,7 +46,7 @@ def test_so_many_are_asked_at_once_and_reported_in_order(sources, targets):
 
 
 def test_slow_ones_are_asked_again_alone_the_first_few(sources, targets, monkeypatch):
-    monkeypatch.setattr(describing, "SLOW_SECONDS", -1)
+    monkeypatch.setattr(behaviour, "SLOW_SECONDS", -1)
     launcher = Launcher()
     found = asyncio.run(check_targets(sources, targets, launcher))
     assert all(report.has("describe-slow") for (report,) in found)
@@ -56,7 +56,7 @@ def test_slow_ones_are_asked_again_alone_the_first_few(sources, targets, monkeyp
 def test_slow_once_is_not_slow(sources, targets, monkeypatch):
     class Warming(Launcher):
         async def run(self, command, sink):
-            monkeypatch.setattr(describing, "SLOW_SECONDS", 1000 if self.started else -1)
+            monkeypatch.setattr(behaviour, "SLOW_SECONDS", 1000 if self.started else -1)
             return await super().run(command, sink)
 
     launcher = Warming()

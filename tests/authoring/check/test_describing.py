@@ -2,8 +2,8 @@
 
 import pytest
 
-from haft.sources.asking import Said
-from haft.sources.checks.describing import check_behaviour
+from haft.sources.brief_run import ProgramOutput
+from haft.sources.checks.behaviour import check_behaviour
 
 FINE = {"exit_code": 0, "seconds": 0.1}
 
@@ -14,10 +14,10 @@ FINE = {"exit_code": 0, "seconds": 0.1}
         ({}, set()),
         ({"seconds": 0.99}, set()),
         ({"seconds": 1.01}, {"describe-slow"}),
-        ({"seconds": 5.1, "is_late": True, "exit_code": None, "left": ("sleep",)}, {"describe-timeout"}),
-        ({"is_flood": True, "exit_code": None, "left": ("yes",)}, {"describe-flood"}),
-        ({"left": ("sleep 100",)}, {"describe-leaves-processes"}),
-        ({"failure": "Exec format error", "exit_code": None}, {"describe-not-started"}),
+        ({"seconds": 5.1, "timed_out": True, "exit_code": None, "left_processes": ("sleep",)}, {"describe-timeout"}),
+        ({"is_too_long": True, "exit_code": None, "left_processes": ("yes",)}, {"describe-flood"}),
+        ({"left_processes": ("sleep 100",)}, {"describe-leaves-processes"}),
+        ({"start_failure": "Exec format error", "exit_code": None}, {"describe-not-started"}),
         ({"exit_code": 1}, {"describe-failed"}),
         ({"exit_code": 1, "stderr": b"oh no\n"}, {"describe-failed"}),
         ({"stderr": b"loading\n"}, {"describe-noise"}),
@@ -31,11 +31,11 @@ FINE = {"exit_code": 0, "seconds": 0.1}
     ],
 )
 def test_what_happened_has_a_code(said, expected):
-    assert {finding.code for finding in check_behaviour(Said(**{**FINE, **said}))} == expected
+    assert {finding.code for finding in check_behaviour(ProgramOutput(**{**FINE, **said}))} == expected
 
 
 def test_the_time_is_said_and_the_last_line_of_stderr():
-    (slow,) = check_behaviour(Said(**{**FINE, "seconds": 2.345}))
+    (slow,) = check_behaviour(ProgramOutput(**{**FINE, "seconds": 2.345}))
     assert "2.3 s" in slow.message
-    (failed,) = check_behaviour(Said(exit_code=7, stderr=b"Traceback\n  more\nValueError: no\n\n"))
+    (failed,) = check_behaviour(ProgramOutput(exit_code=7, stderr=b"Traceback\n  more\nValueError: no\n\n"))
     assert "exit code 7: ValueError: no" in failed.message

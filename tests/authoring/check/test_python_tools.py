@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from haft.authoring.check import targets_of
-from haft.sources.python.checking import check_python
+from haft.sources.python.check import check_python
 from haft.sources.python.parsed_source import functions
 
 GOOD = '''from typing import Annotated

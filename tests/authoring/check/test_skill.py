@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.sources.skills.checking import check_skill
+from haft.sources.skills.check import check_skill
 
 from .conftest import codes
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.sources.agent_studio.checking import check_template
+from haft.sources.agent_studio.check import check_template
 
 GOOD = '''"""
 Read a JSON file of this project. Use it for settings, never for secrets.

@@ -8,8 +8,8 @@ import types
 from pydantic import ValidationError
 
 from haft.schema import Validator, excess
-from haft.sources.agent_studio.reading import read_template
 from haft.sources.agent_studio.template import Problem
+from haft.sources.agent_studio.template_reader import read_template
 
 HEAD = """
 import collections, datetime, decimal, enum, ipaddress, pathlib, re, typing, uuid

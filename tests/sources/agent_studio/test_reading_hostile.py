@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haft.schema import Validator, excess
-from haft.sources.agent_studio.parsing import LONGEST_LINE, MOST_PARSED
-from haft.sources.agent_studio.reading import read_template
+from haft.sources.agent_studio.parse import LONGEST_LINE, MOST_PARSED
 from haft.sources.agent_studio.template import Problem, Template
+from haft.sources.agent_studio.template_reader import read_template
 
 HEAD = "from typing import *\nfrom pydantic import *\nimport enum\n"
 

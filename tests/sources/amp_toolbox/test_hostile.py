@@ -9,7 +9,7 @@ import pytest
 
 from haft.registry import Catalogue
 from haft.service import looking_launcher
-from haft.sources.answers import NOT_ASKED
+from haft.sources.description_cache import NOT_DESCRIBED
 from haft.storage import StateHome
 from haft.toolsets.discovery import Discovery
 
@@ -38,7 +38,7 @@ def listed(workspace, home, launcher):
     discovery.fill(catalogue)
     for _ in range(20):  # a busy machine may not come to all of them in one deadline, and says so
         asyncio.run(discovery.renew(catalogue, launcher))
-        if not any(one.reason == NOT_ASKED for one in catalogue.listings(all=True)):
+        if not any(one.reason == NOT_DESCRIBED for one in catalogue.listings(all=True)):
             break
     return [one for one in catalogue.listings(all=True) if one.spec.kind == "amp-toolbox"]
 

@@ -197,7 +197,7 @@ def test_the_longest_script_that_is_looked_at_is_no_trouble():
     """Whatever it holds: in another process, so that one that takes for ever is ended. It prints how far it came."""
     program = (
         "import sys; from haft.sources.amp_toolbox.separator import separator_of; "
-        "from haft.sources.amp_toolbox.describing import LARGEST_SCRIPT\n"
+        "from haft.sources.amp_toolbox.describe import LARGEST_SCRIPT\n"
         "for piece in sys.argv[1:]: print(piece, flush=True), separator_of(piece * (LARGEST_SCRIPT // len(piece)))"
     )
     subprocess.run([sys.executable, "-c", program, *PIECES], check=True, timeout=30)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from haft.sources.cli import introspecting
+from haft.sources.cli import introspector
 from haft.sources.cli.spec import commands_of
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -29,7 +29,7 @@ class Program:
 
     def commands(self, program=None, prefix=""):
         """What it says of itself, without a process of its own."""
-        told = list(introspecting.commands(self.form, self.found))
+        told = list(introspector.commands(self.form, self.found))
         listed = commands_of({"program": program or self.module, "commands": told}, self.module, prefix=prefix)
         return {one["name"]: one for one in listed}
 

@@ -8,7 +8,7 @@ import pytest
 
 from haft.contracts import BadUsage
 from haft.sources.skills import Skills, discover
-from haft.sources.skills.reading import server_names
+from haft.sources.skills.texts import server_names
 
 PLACES = [".agents/skills", "~/.config/agents/skills", "~/.config/amp/skills", ".claude/skills", "~/.claude/skills"]
 

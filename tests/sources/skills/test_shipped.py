@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from haft.sources.amp_toolbox.reading import read_description
+from haft.sources.amp_toolbox.description import read_description
 from haft.sources.skills.discover import SHIPPED
 from haft.surfaces.cli.app import HAFT
 

@@ -139,7 +139,7 @@ def test_what_a_killed_host_was_committing_is_shown_as_it_ended(haft):
 def test_what_a_process_wrote_between_calls_is_settled_by_the_name_that_was_said(
     haft, tmp_path, eventually, monkeypatch
 ):
-    monkeypatch.setattr("haft.sources.asking.DESCRIBE_SECONDS", 60.0)
+    monkeypatch.setattr("haft.sources.brief_run.DESCRIBE_SECONDS", 60.0)
     plugin, place = tmp_path / "plugin.py", tmp_path / "signals"
     plugin.write_text(LEFT_BEHIND)
     place.mkdir()

@@ -11,7 +11,7 @@ import pytest
 
 from haft.authoring.check import CODES
 from haft.authoring.making import KINDS, make
-from haft.sources.checks import describing
+from haft.sources.checks import behaviour
 from haft.surfaces.cli.commands import check as command
 from haft.surfaces.cli.main import run
 from haft.surfaces.cli.words.parameters import LATER, OPTIONS
@@ -41,7 +41,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("HAFT_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("AMP_TOOLBOX", "")
-    monkeypatch.setattr(describing, "SLOW_SECONDS", 1000)  # a busy machine is nobody's fault
+    monkeypatch.setattr(behaviour, "SLOW_SECONDS", 1000)  # a busy machine is nobody's fault
     log = logging.getLogger("haft")  # the command takes it over, as it may: its process is its own
     monkeypatch.setattr(log, "handlers", list(log.handlers))
     monkeypatch.setattr(log, "propagate", log.propagate)

@@ -60,7 +60,9 @@ def test_what_was_granted_to_the_process_of_a_plugin_is_shown(haft, tmp_path, mo
         "    def get_tool_schemas(self, state): return [{'name': 'noted', 'description': 'Notes.', 'parameters': {}}]\n"
         "    def execute_tool(self, name, arguments, state): return 'x'\n"
     )
-    monkeypatch.setattr("haft.sources.asking.DESCRIBE_SECONDS", 60.0)  # It loads Python, on a machine that may be busy.
+    monkeypatch.setattr(
+        "haft.sources.brief_run.DESCRIBE_SECONDS", 60.0
+    )  # It loads Python, on a machine that may be busy.
     settings = {"plugins": [f"path:{tmp_path}/py/plugin.py"]}
     with ToolService.open_sync(haft.workspace, home=haft.home, installed=False, settings=settings) as service:
         assert "noted" in [one.spec.name for one in service.tools()]

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from haft.authoring.toolbox.exporting import export
     from haft.authoring.toolbox.placing import Placed
     from haft.authoring.toolbox.wrapping import pinned, wrap
-    from haft.sources.cli import Command, Form, ask_commands, read_spec_file
+    from haft.sources.cli import Command, Form, introspect_commands, read_spec_file
 
 __getattr__ = face(
     __name__,
@@ -16,6 +16,6 @@ __getattr__ = face(
         "exporting": "export",
         "placing": "Placed",
         "wrapping": "pinned wrap",
-        "haft.sources.cli": "Command Form ask_commands read_spec_file",
+        "haft.sources.cli": "Command Form introspect_commands read_spec_file",
     },
 )

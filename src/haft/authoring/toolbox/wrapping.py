@@ -43,7 +43,7 @@ def wrapper(command: Command) -> str:
     line = in_a_docstring(" ".join([*command["program"], *command["words"]]))
     shown = pprint.pformat(told, width=118, sort_dicts=False)
     head = _HEAD.format(summary=summary, line=line, imports=IMPORTS, command=shown)
-    return "\n\n".join([head, *_parts("passing.py"), *_parts("wrapping_main.py")]) + "\n"
+    return "\n\n".join([head, *_parts("arguments.py"), *_parts("wrapper_main.py")]) + "\n"
 
 
 def _parts(module: str) -> Iterator[str]:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.sources.agent_studio.checking import check_template
-    from haft.sources.agent_studio.finding import ENTRY, ENVIRONMENT, HASH_FILE, REQUIREMENTS, Place, Wanted
+    from haft.sources.agent_studio.check import check_template
+    from haft.sources.agent_studio.discover import ENTRY, ENVIRONMENT, HASH_FILE, REQUIREMENTS, Place, Wanted
     from haft.sources.agent_studio.manifest import MANIFEST_FILE, Manifest, read_manifest
     from haft.sources.agent_studio.names import (
         check_template_name,
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
         new_folder_name,
         slug_of,
     )
-    from haft.sources.agent_studio.reading import read_template
     from haft.sources.agent_studio.requirements import NAME, Requirements, read_requirements, understood
     from haft.sources.agent_studio.source import Templates
     from haft.sources.agent_studio.template import Parameters, Problem
+    from haft.sources.agent_studio.template_reader import read_template
 
 __getattr__ = face(
     __name__,
     {
-        "checking": "check_template",
-        "finding": "ENTRY ENVIRONMENT HASH_FILE Place REQUIREMENTS Wanted",
+        "check": "check_template",
+        "discover": "ENTRY ENVIRONMENT HASH_FILE Place REQUIREMENTS Wanted",
         "manifest": "MANIFEST_FILE Manifest read_manifest",
         "names": "check_template_name is_template_name name_of_folder new_folder_name slug_of",
-        "reading": "read_template",
+        "template_reader": "read_template",
         "requirements": "NAME Requirements read_requirements understood",
         "source": "Templates",
         "template": "Parameters Problem",

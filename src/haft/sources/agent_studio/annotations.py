@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from haft.sources.agent_studio.constants import Constants
+from haft.sources.agent_studio.field_info import Said, Speaking, limited
 from haft.sources.agent_studio.known_types import (
     ANYTHING,
     COUNTERS,
@@ -23,8 +24,7 @@ from haft.sources.agent_studio.known_types import (
     SIMPLE,
     TUPLES,
 )
-from haft.sources.agent_studio.limits import Said, Speaking, limited
-from haft.sources.agent_studio.parsing import parse_expression
+from haft.sources.agent_studio.parse import parse_expression
 from haft.sources.agent_studio.scope import Budget, Scope
 from haft.sources.agent_studio.template import Unknown
 

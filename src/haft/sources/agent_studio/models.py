@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from haft.sources.agent_studio.annotations import Annotations, Meant
-from haft.sources.agent_studio.configs import Config, read_config
 from haft.sources.agent_studio.constants import Constants
-from haft.sources.agent_studio.limits import Said, Speaking, limited_below
+from haft.sources.agent_studio.field_info import Said, Speaking, limited_below
+from haft.sources.agent_studio.model_config import Config, read_config
 from haft.sources.agent_studio.scope import Budget, Scope, TooMuch
 from haft.sources.agent_studio.template import UNKNOWN, Parameter, Parameters, Unknown
 

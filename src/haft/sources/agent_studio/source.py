@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import NO_SECRETS, AskingLauncher, Definitions, Environments, Found, Secrets, ToolSpec
-from haft.sources.agent_studio.ahead import quiet_until
-from haft.sources.agent_studio.finding import Instance, Place, Wanted, identity_of_template, instances, own_folders
-from haft.sources.agent_studio.parsing import parse_source
-from haft.sources.agent_studio.reading import read_template
+from haft.sources.agent_studio.discover import Instance, Place, Wanted, identity_of_template, instances, own_folders
+from haft.sources.agent_studio.parse import parse_source
+from haft.sources.agent_studio.preload import quiet_until
 from haft.sources.agent_studio.template import Problem
+from haft.sources.agent_studio.template_reader import read_template
 from haft.sources.agent_studio.tool import TemplateTool, bare_spec, spec_of, why_unset
-from haft.sources.port import Target, Told, ToolSource
+from haft.sources.port import ProgressCallback, Target, ToolSource
 
 if TYPE_CHECKING:
     from haft.sources.checks.findings import Report
@@ -29,7 +29,7 @@ FORM: Final = 4
 """Of what is kept."""
 LARGEST: Final = 1_000_000
 
-Known = dict[str, Any]
+CacheEntry = dict[str, Any]
 
 
 class Templates(ToolSource):
@@ -52,7 +52,7 @@ class Templates(ToolSource):
         self._environments = environments
         self._cold = frozenset(cold)
         self._seen: list[Instance] = []
-        self._kept: dict[str, dict[str, Known]] = {}
+        self._kept: dict[str, dict[str, CacheEntry]] = {}
         self._unsaved: set[str] = set()
         self._secrets = NO_SECRETS
 
@@ -66,7 +66,7 @@ class Templates(ToolSource):
         return list(self.found())
 
     async def refresh(
-        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
     ) -> Iterable[Found] | None:
         import asyncio
 
@@ -91,7 +91,7 @@ class Templates(ToolSource):
         return [each.folder for each in self._seen]
 
     async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
-        from haft.sources.agent_studio.checking import check_template
+        from haft.sources.agent_studio.check import check_template
 
         return [check_template(target.path, reserved)]
 
@@ -128,7 +128,7 @@ class Templates(ToolSource):
         why = why_unset(each, known)
         return Found(spec, tool) if why is None else Found(spec, tool, "needs-config", why)
 
-    def _known(self, each: Instance) -> Known:
+    def _known(self, each: Instance) -> CacheEntry:
         group = f"{GROUP}{os.path.dirname(each.folder)}"
         if group not in self._kept:
             self._kept[group] = self._definitions.load(group)
@@ -146,7 +146,7 @@ class Templates(ToolSource):
         self._unsaved.clear()
 
 
-def read(instance: Instance) -> Known:
+def read(instance: Instance) -> CacheEntry:
     """What a template's source says of it, as it is kept; or the `problem`."""
     try:
         with open(instance.entry, "rb") as file:

@@ -27,7 +27,7 @@ from haft.contracts import (
     named_secrets,
     texts_in,
 )
-from haft.sources.agent_studio.finding import Instance, identity_of_template
+from haft.sources.agent_studio.discover import Instance, identity_of_template
 from haft.sources.agent_studio.names import slug_of
 from haft.sources.agent_studio.template import sent_as
 
@@ -70,7 +70,7 @@ class TemplateTool:
         return replace(self, instance=instance)
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        from haft.sources.agent_studio.lax import converted
+        from haft.sources.agent_studio.coercion import converted
 
         return converted(arguments, self.spec.input_schema)
 
@@ -85,7 +85,7 @@ class TemplateTool:
         self.environments.allow_build(self.instance.folder, requirements)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
-        from haft.sources.agent_studio.answer import Heard
+        from haft.sources.agent_studio.template_output import Heard
 
         folder = self.instance.folder
         environment = self.environments.current(folder)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from haft.contracts import Found, RenamedTool, ToolSpec
-from haft.sources.amp_toolbox.finding import Candidate
+from haft.sources.amp_toolbox.discover import Candidate
 from haft.sources.amp_toolbox.tool import registered_name
 
 MARK: Final = "# haft-export: "

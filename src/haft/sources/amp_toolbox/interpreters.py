@@ -6,7 +6,7 @@ import os
 import re
 from typing import Final
 
-from haft.sources.answers import is_found
+from haft.sources.description_cache import is_found
 
 _INTERPRETER: Final = re.compile(rb"#!\s*(\S+)(?:\s+(?:-S\s+)?(\S+))?")
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from haft.sources.amp_toolbox.splitting import CALLED_SO, ELSEWHERE, splits
+from haft.sources.amp_toolbox.input_splits import CALLED_SO, ELSEWHERE, splits
 
 COLON: Final = ": "
 EQUALS: Final = "="

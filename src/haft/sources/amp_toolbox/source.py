@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Found, Grants, State, ToolName, ToolSpec
-from haft.sources.amp_toolbox.finding import Candidate, Place, candidates
+from haft.sources.amp_toolbox.discover import Candidate, Place, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, registered_name, spec_of
-from haft.sources.answers import Granted, Known, nothing
-from haft.sources.asked import AskedSource
-from haft.sources.surrounding import surroundings
+from haft.sources.dependency_state import surroundings
+from haft.sources.describing_source import DescribingSource
+from haft.sources.description_cache import CacheEntry, GrantsFor, no_grants
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Separators:
         return None if self.default == COLON else self.default
 
 
-class Toolboxes(AskedSource[Candidate]):
+class Toolboxes(DescribingSource[Candidate]):
     """The source of toolbox executables."""
 
     name = "amp-toolbox"
@@ -56,7 +56,7 @@ class Toolboxes(AskedSource[Candidate]):
         definitions: Definitions,
         separators: Separators | None = None,
         origins: Origins | None = None,
-        granted: Granted = nothing,
+        granted: GrantsFor = no_grants,
     ) -> None:
         """`origins` finds the tools that exported executables stand for; without it they are tools like others.
         `granted` says what a file may have when it is asked what it is."""
@@ -73,14 +73,14 @@ class Toolboxes(AskedSource[Candidate]):
         """What a file may have when it is asked what it is, by what it said before."""
         return self._granted_to(each, self._answers.of(each))
 
-    async def described(self, each: Candidate, launcher: AskingLauncher, besides: Grants = NO_GRANTS) -> Known:
+    async def described(self, each: Candidate, launcher: AskingLauncher, besides: Grants = NO_GRANTS) -> CacheEntry:
         """What one file says when it is asked now, with what a rule grants to it, and this."""
-        from haft.sources.asking import DESCRIBE_SECONDS
+        from haft.sources.brief_run import DESCRIBE_SECONDS
 
         return await self._answers.ask_one(each, self.describe, launcher, DESCRIBE_SECONDS, besides)
 
-    async def describe(self, file: Candidate, launcher: AskingLauncher, seconds: float) -> Known:
-        from haft.sources.amp_toolbox.describing import describe
+    async def describe(self, file: Candidate, launcher: AskingLauncher, seconds: float) -> CacheEntry:
+        from haft.sources.amp_toolbox.describe import describe
 
         return await describe(file, launcher, seconds)
 

@@ -17,8 +17,8 @@ from haft.contracts import (
     ToolSpec,
     clean_tool_name,
 )
-from haft.sources.amp_toolbox.finding import Candidate, own_files
-from haft.sources.amp_toolbox.starting import own_places, started_as
+from haft.sources.amp_toolbox.discover import Candidate, own_files
+from haft.sources.amp_toolbox.start_command import own_places, started_as
 from haft.sources.identity import identity_at
 from haft.values import dataclass
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from haft.contracts import InvalidArguments
 from haft.schema import shortened
-from haft.sources.amp_toolbox.starting import ENVIRONMENT
+from haft.sources.amp_toolbox.start_command import ENVIRONMENT
 
 _ENDS_A_LINE: Final = re.compile("[\r\n\0\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """Where one reader or another takes a line to end: what follows may be another parameter."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.sources.bash_plugin.checking import check_plugin, files_to_check
-    from haft.sources.bash_plugin.finding import DESCRIPTOR, PluginFile, files_of, is_bash_plugin
+    from haft.sources.bash_plugin.check import check_plugin, files_to_check
+    from haft.sources.bash_plugin.discover import DESCRIPTOR, PluginFile, files_of, is_bash_plugin
     from haft.sources.bash_plugin.references import PluginReference, read_reference
     from haft.sources.bash_plugin.source import BashPlugins, as_found, describe
     from haft.sources.bash_plugin.tool import Policy
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __getattr__ = face(
     __name__,
     {
-        "checking": "check_plugin files_to_check",
-        "finding": "DESCRIPTOR PluginFile files_of is_bash_plugin",
+        "check": "check_plugin files_to_check",
+        "discover": "DESCRIPTOR PluginFile files_of is_bash_plugin",
         "references": "PluginReference read_reference",
         "source": "BashPlugins as_found describe",
         "tool": "Policy",

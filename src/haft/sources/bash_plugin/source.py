@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from haft.contracts import AskingLauncher, Command, Definitions, Found, Launcher, State, ToolSpec, clean_tool_name
-from haft.sources.amp_toolbox.starting import own_places
-from haft.sources.answers import FAIR_SECONDS, Granted, Known, nothing
-from haft.sources.asked import AskedSource
-from haft.sources.bash_plugin.finding import PluginFile
+from haft.sources.amp_toolbox.start_command import own_places
+from haft.sources.bash_plugin.discover import PluginFile
 from haft.sources.bash_plugin.tool import BashPluginTool, Policy, spec_of
+from haft.sources.describing_source import DescribingSource
+from haft.sources.description_cache import FAIR_SECONDS, CacheEntry, GrantsFor, no_grants
 
 NOT_ALLOWED: Final = "bash tools are not allowed: set `plugin_policy.allow_bash_tools = true`"
 
 
-class BashPlugins(AskedSource[PluginFile]):
+class BashPlugins(DescribingSource[PluginFile]):
     """The source of bash plugins."""
 
     name = "bash-plugin"
@@ -28,12 +28,12 @@ class BashPlugins(AskedSource[PluginFile]):
         definitions: Definitions,
         policy: Policy,
         why_disabled: Callable[[PluginFile], str | None] = lambda _file: None,
-        granted: Granted = nothing,
+        granted: GrantsFor = no_grants,
     ) -> None:
         super().__init__(files, definitions, why_disabled, granted)
         self.policy = policy
 
-    async def describe(self, file: PluginFile, launcher: AskingLauncher, seconds: float) -> Known:
+    async def describe(self, file: PluginFile, launcher: AskingLauncher, seconds: float) -> CacheEntry:
         return await describe(file, launcher, seconds)
 
     def tools_of(self, file: PluginFile, known: Mapping[str, Any]) -> Iterator[Found]:
@@ -67,31 +67,31 @@ def as_found(known: Mapping[str, Any], each: PluginFile, policy: Policy) -> Foun
     return Found(spec, BashPluginTool(spec, each, known, policy))
 
 
-async def describe(file: PluginFile, launcher: Launcher, seconds: float) -> Known:
+async def describe(file: PluginFile, launcher: Launcher, seconds: float) -> CacheEntry:
     """What a file says of itself."""
-    from haft.sources.asking import ask, tail_of
     from haft.sources.bash_plugin.schema import BadSchema, read_schema
+    from haft.sources.brief_run import run_briefly, stderr_summary
 
     command = Command(
         ["bash", file.path, "schema"],
         env={"AGENT_TOOL_PYTHON": sys.executable},
         readable=tuple(own_places(file.path, file.folder, is_workspaces=file.provenance == "workspace")),
     )
-    said = await ask(command, launcher, seconds=seconds)
-    known: Known = {"identity": file.identity}
+    output = await run_briefly(command, launcher, seconds=seconds)
+    known: CacheEntry = {"identity": file.identity}
     again = f"`haft tools check {file.path}` asks it again"
     try:
-        if said.failure is not None:
-            raise BadSchema(f"it could not be asked for its schema: {said.failure}", again)
-        if said.is_flood:
+        if output.start_failure is not None:
+            raise BadSchema(f"it could not be asked for its schema: {output.start_failure}", again)
+        if output.is_too_long:
             raise BadSchema("it said more than anyone reads when asked for its schema", "print one JSON object")
-        if said.is_late:
+        if output.timed_out:
             raise BadSchema(f"it did not print its schema within {seconds:.2g} s", again)
-        if said.exit_code != 0:
-            raise BadSchema(f"`schema` exited {said.exit_code}", "print the schema and exit 0")
-        return known | read_schema(said.stdout)
+        if output.exit_code != 0:
+            raise BadSchema(f"`schema` exited {output.exit_code}", "print the schema and exit 0")
+        return known | read_schema(output.stdout)
     except BadSchema as error:
-        stderr = f"; stderr: {tail_of(said.stderr)}" if said.stderr.strip() else ""
+        stderr = f"; stderr: {stderr_summary(output.stderr)}" if output.stderr.strip() else ""
         known["problem"] = f"{error.message}; {error.cure}{stderr}"
-        known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
+        known["passing"] = output.is_machine_fault or (output.timed_out and seconds < FAIR_SECONDS)
     return known

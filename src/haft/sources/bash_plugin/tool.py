@@ -21,13 +21,13 @@ from haft.contracts import (
     ToolName,
     ToolSpec,
 )
-from haft.sources.amp_toolbox.starting import own_places
-from haft.sources.bash_plugin.finding import PluginFile
-from haft.sources.bash_plugin.passing import check_words, settings_of, with_defaults, words_of
+from haft.sources.amp_toolbox.start_command import own_places
+from haft.sources.bash_plugin.arguments import check_words, settings_of, with_defaults, words_of
+from haft.sources.bash_plugin.discover import PluginFile
 from haft.sources.identity import identity_at
 
 TIMED_OUT: Final = 124
-MOST_SAID: Final = 4_000
+MAX_STDERR_TAIL: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +66,26 @@ class BashPluginTool:
 
     async def preview(self, arguments: dict[str, Any], context: ToolContext) -> str:
         """Its own line; nothing where it fails."""
-        from haft.sources.asking import ask
+        from haft.sources.brief_run import run_briefly
 
         words, stdin = words_of(arguments, self.known)
-        said = await ask(self._command(["preview", *words], stdin, context), context.launcher)
-        return said.stdout.decode("utf-8", "replace") if said.exit_code == 0 else ""
+        output = await run_briefly(self._command(["preview", *words], stdin, context), context.launcher)
+        return output.stdout.decode("utf-8", "replace") if output.exit_code == 0 else ""
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         if identity_at(self.file.path) != self.file.identity:
             raise ToolFailed(f"{self.file.path} was changed while the call was on its way", hint="call it again")
         words, stdin = words_of(arguments, self.known)
-        heard = _Heard(context, stream_stderr=self.policy.stream_stderr)
-        end = await context.launcher.run(self._command(["run", *words], stdin, context), heard)
-        failure = None if end.code == 0 else Failure("tool-failed", self._failed(end, heard.tail))
+        sink = _OutputSink(context, stream_stderr=self.policy.stream_stderr)
+        end = await context.launcher.run(self._command(["run", *words], stdin, context), sink)
+        failure = None if end.code == 0 else Failure("tool-failed", self._failed(end, sink.tail))
         return Answer(exit_code=end.code, failure=failure)
 
     async def explain(
         self, arguments: dict[str, Any], context: ToolContext, exit_code: int | None, timed_out: float | None
     ) -> str | None:
         """What its `error` says, if it exits 0 and says anything."""
-        from haft.sources.asking import ask
+        from haft.sources.brief_run import run_briefly
 
         code = TIMED_OUT if timed_out is not None else exit_code
         if code is None:
@@ -94,9 +94,9 @@ class BashPluginTool:
         late = {} if timed_out is None else {
             "AGENT_TOOL_TIMED_OUT": "1", "AGENT_TOOL_TIMEOUT_SECONDS": f"{timed_out:g}"
         }  # fmt: skip
-        said = await ask(self._command(["error", str(code), *words], stdin, context, late), context.launcher)
-        text = said.stdout.decode("utf-8", "replace")
-        return text if said.exit_code == 0 and text.strip() else None
+        output = await run_briefly(self._command(["error", str(code), *words], stdin, context, late), context.launcher)
+        text = output.stdout.decode("utf-8", "replace")
+        return text if output.exit_code == 0 and text.strip() else None
 
     def _command(
         self, words: Sequence[str], stdin: bytes, context: ToolContext, more: Mapping[str, str] | None = None
@@ -122,7 +122,7 @@ class BashPluginTool:
         return f"`{self.spec.name}` {how}" + (f": {tail}" if tail else "")
 
 
-class _Heard:
+class _OutputSink:
     """Stdout goes on as it comes; stderr where policy says so, and is kept in any case."""
 
     def __init__(self, context: ToolContext, *, stream_stderr: bool) -> None:
@@ -133,15 +133,15 @@ class _Heard:
 
     @property
     def tail(self) -> str:
-        from haft.sources.asking import tail_of
+        from haft.sources.brief_run import stderr_summary
 
-        return tail_of(self._last + self._masked.end())
+        return stderr_summary(self._last + self._masked.end())
 
     def output(self, stream: Stream, data: bytes) -> None:
         if stream == "stdout":
             self._context.output(stream, data)
             return
-        self._last = (self._last + self._masked.feed(data))[-MOST_SAID:]
+        self._last = (self._last + self._masked.feed(data))[-MAX_STDERR_TAIL:]
         if self._stream_stderr:
             self._context.output(stream, data)
         else:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.sources.cli.asking import Form, ask_commands
-    from haft.sources.cli.describing import with_help
+    from haft.sources.cli.introspect import Form, introspect_commands
+    from haft.sources.cli.schema import with_help
     from haft.sources.cli.source import CommandLines, Line
     from haft.sources.cli.spec import Command
     from haft.sources.cli.spec_file import read_spec_file
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 __getattr__ = face(
     __name__,
     {
-        "asking": "Form ask_commands",
-        "describing": "with_help",
+        "introspect": "Form introspect_commands",
+        "schema": "with_help",
         "source": "CommandLines Line",
         "spec": "Command",
         "spec_file": "read_spec_file",

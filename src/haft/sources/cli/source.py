@@ -19,12 +19,12 @@ from haft.contracts import (
     ToolSpec,
     clean_tool_name,
 )
-from haft.sources.answers import NOT_ASKED
 from haft.sources.cli.spec import Command
 from haft.sources.cli.spec_file import read_spec_file
 from haft.sources.cli.tool import CommandTool, spec_of
+from haft.sources.description_cache import NOT_DESCRIBED
 from haft.sources.identity import identity_at
-from haft.sources.port import Told, ToolSource
+from haft.sources.port import ProgressCallback, ToolSource
 
 GROUP: Final = "cli:"
 
@@ -79,7 +79,7 @@ class CommandLines(ToolSource):
         return bool(self._unknown())
 
     async def refresh(
-        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
     ) -> Iterable[Found] | None:
         is_other = self._look()
         if self._unknown():
@@ -114,12 +114,12 @@ class CommandLines(ToolSource):
 
     async def _ask(self, launcher: Launcher) -> None:
         """Ask the programs that are not known, and keep what they say."""
-        from haft.sources.cli.asking import ask_commands
+        from haft.sources.cli.introspect import introspect_commands
 
         wanted = self._unknown()
         for line in wanted:
             try:
-                asked = await ask_commands(
+                asked = await introspect_commands(
                     "argparse" if line.form == "argparse" else "click",
                     line.reference,
                     launcher,
@@ -161,7 +161,7 @@ class CommandLines(ToolSource):
             return [{**command, "program": list(line.program)} for command in commands]
         known = self._kept(line)
         if known is None:
-            return self._why_not(line) or NOT_ASKED
+            return self._why_not(line) or NOT_DESCRIBED
         found: list[Command] = known["commands"]
         return found
 

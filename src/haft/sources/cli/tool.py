@@ -18,8 +18,8 @@ from haft.contracts import (
     ToolSpec,
 )
 from haft.contracts import Command as Started
-from haft.sources.cli.describing import schema_of
-from haft.sources.cli.passing import Refused, words_of
+from haft.sources.cli.arguments import Refused, words_of
+from haft.sources.cli.schema import schema_of
 from haft.sources.cli.spec import Command
 
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.sources.python.checking import check_python, is_python_tools
+    from haft.sources.python.check import check_python, is_python_tools
     from haft.sources.python.decorate import tool
     from haft.sources.python.discover import Broken, installed_tools
     from haft.sources.python.invoke import PythonTool
-    from haft.sources.python.workers import abandoned
+    from haft.sources.python.thread_pool import abandoned
 
 __getattr__ = face(
     __name__,
     {
-        "checking": "check_python is_python_tools",
+        "check": "check_python is_python_tools",
         "decorate": "tool",
         "discover": "Broken installed_tools",
         "invoke": "PythonTool",
-        "workers": "abandoned",
+        "thread_pool": "abandoned",
     },
 )

@@ -31,9 +31,9 @@ from haft.contracts import (
 from haft.schema import Signature, problems_of, read_signature
 from haft.sources.python.describe import NO_CLAIMS, Claims, describe, refuse_unbound_method
 from haft.sources.python.failures import answer_of, sentence_of
-from haft.sources.python.found import Home, attribute, home_of
+from haft.sources.python.function_location import Home, attribute, home_of
 from haft.sources.python.results import to_bytes, to_json, to_text
-from haft.sources.python.workers import Pace, run_in_thread
+from haft.sources.python.thread_pool import Pace, run_in_thread
 
 if TYPE_CHECKING:
     from haft.sources.python.channel import ThreadContext

@@ -29,9 +29,9 @@ from haft.contracts import (
 )
 from haft.files import steps_of
 from haft.schema import Signature, problems_of
-from haft.sources.python.found import Home, refuse_while_loading
 from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
-from haft.sources.python.plain import is_plain_function, is_plain_value
+from haft.sources.python.function_location import Home, refuse_while_loading
+from haft.sources.python.plain_types import is_plain_function, is_plain_value
 from haft.sources.python.results import to_json, to_text, valid_text
 from haft.sources.python.worker_calls import WorkerCalls
 

@@ -31,8 +31,8 @@ from haft.contracts import (
 from haft.schema import Signature
 from haft.sources.python.describe import Claims
 from haft.sources.python.failures import sentence_of, traceback_of
-from haft.sources.python.found import GUARD, Home, attribute, load
 from haft.sources.python.frames import Voice, write_all
+from haft.sources.python.function_location import GUARD, Home, attribute, load
 from haft.sources.python.host_calls import Input, call_through_host, own_input
 from haft.sources.python.invoke import PythonTool
 from haft.sources.python.results import to_json

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.contracts import Provenance
-from haft.sources.bash_plugin.finding import DESCRIPTOR, descriptor_at, is_inside
+from haft.sources.bash_plugin.discover import DESCRIPTOR, descriptor_at, is_inside
 from haft.sources.bash_plugin.references import PluginReference
 from haft.sources.identity import identity_at
 

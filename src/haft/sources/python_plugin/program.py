@@ -184,7 +184,7 @@ class _Functions:
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         from haft.sources.python import PythonTool
-        from haft.sources.python.found import Home, load
+        from haft.sources.python.function_location import Home, load
 
         module = load(Home("", "", "file", request["path"]))
         self._tools = {name: one for name, one in vars(module).items() if isinstance(one, PythonTool)}

@@ -29,10 +29,10 @@ from haft.contracts import (
     is_tool_name,
 )
 from haft.schema import excess, validator_for
-from haft.sources.answers import FAIR_SECONDS, Known
-from haft.sources.asked import AskedSource
 from haft.sources.bash_plugin.tool import Policy
-from haft.sources.port import Told
+from haft.sources.describing_source import DescribingSource
+from haft.sources.description_cache import FAIR_SECONDS, CacheEntry
+from haft.sources.port import ProgressCallback
 from haft.sources.python_plugin.entries import PluginEntry
 
 if TYPE_CHECKING:
@@ -106,14 +106,14 @@ class FunctionTool:
         return arguments
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
-        from haft.sources.python.found import Home
+        from haft.sources.python.function_location import Home
         from haft.sources.python.isolated import run_in_worker
 
         home = Home(self.function, "", "file", self.path)
         return await run_in_worker(self.spec.name, home, {"arguments": arguments}, context)
 
 
-class PythonPlugins(AskedSource[PluginEntry]):
+class PythonPlugins(DescribingSource[PluginEntry]):
     """The source of Python plugins."""
 
     name = "python-plugin"
@@ -134,7 +134,7 @@ class PythonPlugins(AskedSource[PluginEntry]):
         self._workers: dict[PluginEntry, PluginWorker] = {}
 
     async def refresh(
-        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
     ) -> Iterable[Found] | None:
         for entry in self._outdated():
             if not self._workers[entry].is_busy:  # Else the next time: a call is not ended by what a person saves.
@@ -157,33 +157,33 @@ class PythonPlugins(AskedSource[PluginEntry]):
         path = spec.origin
         return [one for one in self._files() if one.path == path] == [one for one in self._seen if one.path == path]
 
-    async def describe(self, file: PluginEntry, launcher: AskingLauncher, seconds: float) -> Known:
-        from haft.sources.asking import ask, tail_of
+    async def describe(self, file: PluginEntry, launcher: AskingLauncher, seconds: float) -> CacheEntry:
+        from haft.sources.brief_run import run_briefly, stderr_summary
         from haft.sources.python.frames import new_marker
         from haft.sources.python_plugin.worker import Hearing, request_of, worker_command
 
         marker = new_marker()
         request = request_of(file, marker, self._policy, self._root, describe=True)
-        said = await ask(worker_command(file, request), launcher, seconds=seconds)
+        output = await run_briefly(worker_command(file, request), launcher, seconds=seconds)
         hearing = Hearing(marker)
-        hearing.output("stdout", said.stdout)
-        known: Known = {"identity": file.identity}
+        hearing.output("stdout", output.stdout)
+        known: CacheEntry = {"identity": file.identity}
         ready = next((one["ready"] for one in hearing.said if isinstance(one.get("ready"), list)), None)
-        if ready is not None and not said.is_flood:
+        if ready is not None and not output.is_too_long:
             return {**known, "tools": self._policy.secrets.masked(ready[:MOST_TOOLS])}
         failed = next((str(one["failed"]) for one in hearing.said if "failed" in one), None)
-        stderr = self._policy.secrets.masked_bytes(said.stderr)
-        if said.failure is not None:
-            known["problem"] = f"it could not be asked what it is: {said.failure}"
-        elif said.is_late:
+        stderr = self._policy.secrets.masked_bytes(output.stderr)
+        if output.start_failure is not None:
+            known["problem"] = f"it could not be asked what it is: {output.start_failure}"
+        elif output.timed_out:
             known["problem"] = f"it did not say what tools it has within {seconds:.2g} s"
-        elif said.is_flood:
+        elif output.is_too_long:
             known["problem"] = "it said more than anyone reads when asked what tools it has"
         else:
-            known["problem"] = f"it could not be loaded: {failed or tail_of(stderr) or 'it said nothing'}"
+            known["problem"] = f"it could not be loaded: {failed or stderr_summary(stderr) or 'it said nothing'}"
             known["needsConfig"] = any(why in (failed or "") for why in self._policy.unset.values())
         known["problem"] = self._policy.secrets.masked_text(known["problem"])
-        known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
+        known["passing"] = output.is_machine_fault or (output.timed_out and seconds < FAIR_SECONDS)
         return known
 
     def tools_of(self, file: PluginEntry, known: Mapping[str, Any]) -> Iterator[Found]:

@@ -10,7 +10,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.sources.skills.activations import Activations
-    from haft.sources.skills.checking import check_skill
+    from haft.sources.skills.check import check_skill
     from haft.sources.skills.discover import USER_PLACE, WORKSPACE_PLACE, Skills
     from haft.sources.skills.front_matter import (
         LONGEST_DESCRIPTION,
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
         read_front_matter,
     )
     from haft.sources.skills.invoke import SkillTool
-    from haft.sources.skills.reading import server_names
     from haft.sources.skills.skill import LARGEST_TEXT, REFERENCES, SKILL_FILE, TOOL_FOLDERS, Skill, lies_in
+    from haft.sources.skills.texts import server_names
 
 __getattr__ = face(
     __name__,
     {
         "activations": "Activations",
-        "checking": "check_skill",
+        "check": "check_skill",
         "discover": "Skills USER_PLACE WORKSPACE_PLACE",
         "front_matter": "FrontMatter LONGEST_DESCRIPTION MOST_BYTES is_skill_name read_front_matter",
         "invoke": "SkillTool",
-        "reading": "server_names",
+        "texts": "server_names",
         "skill": "LARGEST_TEXT REFERENCES SKILL_FILE Skill TOOL_FOLDERS lies_in",
     },
 )

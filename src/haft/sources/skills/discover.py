@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from haft.contracts import BadUsage, Definitions, HaftError, near_miss
 from haft.sources.skills.front_matter import MOST_BYTES, read_front_matter
-from haft.sources.skills.reading import read_text
 from haft.sources.skills.skill import LARGEST_TEXT, SKILL_FILE, Skill, SkillProvenance, lies_in, real_path
+from haft.sources.skills.texts import read_text
 from haft.values import replace
 
 SHIPPED: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shipped")

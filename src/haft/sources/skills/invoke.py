@@ -14,8 +14,8 @@ from haft.contracts import Answer, BadUsage, Effects, InvalidArguments, Listing,
 from haft.files import digest_of, shown
 from haft.sources.skills.activations import Activations
 from haft.sources.skills.discover import Skills
-from haft.sources.skills.reading import server_names
 from haft.sources.skills.skill import SKILL_FILE, Skill
+from haft.sources.skills.texts import server_names
 
 NAME: Final = "skill"
 MOST_LISTED: Final = 50

@@ -13,7 +13,7 @@ from haft.contracts import CallError
 from haft.values import dataclass
 
 if TYPE_CHECKING:
-    from haft.sources.skills.own_files import OwnFiles
+    from haft.sources.skills.skill_files import OwnFiles
 
 SKILL_FILE: Final = "SKILL.md"
 TOOL_FOLDERS: Final = ("tools", "toolbox")
@@ -76,7 +76,7 @@ class Skill:
 
     def files(self) -> OwnFiles:
         """Its files, for reading."""
-        from haft.sources.skills.own_files import OwnFiles
+        from haft.sources.skills.skill_files import OwnFiles
 
         return OwnFiles(self.folder, self.within)
 
@@ -111,7 +111,7 @@ def lies_in(path: str, directory: str) -> bool:
 
 
 def _may_be_tool(entry: os.DirEntry[str]) -> bool:
-    from haft.sources.amp_toolbox.finding import is_data
+    from haft.sources.amp_toolbox.discover import is_data
 
     return not entry.name.startswith(".") and not is_data(entry.name) and entry.is_file()
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from haft.contracts import BadUsage, near_miss
-from haft.sources.checks.codes.asking import ASKING
 from haft.sources.checks.codes.definitions import DEFINITIONS
+from haft.sources.checks.codes.describe import ASKING
 from haft.sources.checks.codes.files import FILES
 from haft.sources.checks.codes.formats import FORMATS
 from haft.sources.checks.codes.model import Code, Level

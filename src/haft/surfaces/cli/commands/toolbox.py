@@ -90,13 +90,19 @@ def _asked(
     *,
     pin: bool,
 ) -> list[Command]:
-    from haft.authoring.toolbox import ask_commands
+    from haft.authoring.toolbox import introspect_commands
     from haft.service import looking_launcher
 
     tell_what_is_logged(said)
     with looking_launcher(workspace_of(said), state_home()) as launcher:
         ask = functools.partial(
-            ask_commands, form, reference, launcher, program=[program] if program else None, prefix=prefix, here=True
+            introspect_commands,
+            form,
+            reference,
+            launcher,
+            program=[program] if program else None,
+            prefix=prefix,
+            here=True,
         )
         commands = asyncio.run(ask(python=python)).commands
         if python is None and not pin and commands[0]["program"][1:2] == ["-m"]:

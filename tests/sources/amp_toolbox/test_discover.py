@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.sources.amp_toolbox.finding import Place, candidates, standard_places
+from haft.sources.amp_toolbox.discover import Place, candidates, standard_places
 
 
 @pytest.fixture

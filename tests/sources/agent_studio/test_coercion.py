@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from haft.schema import Validator
-from haft.sources.agent_studio.lax import converted
+from haft.sources.agent_studio.coercion import converted
 
 sys.path.insert(0, str(Path(__file__).parent))
 from pydantic_oracle import executed, of_fields, tool_of

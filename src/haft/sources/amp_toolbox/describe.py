@@ -10,47 +10,47 @@ import shlex
 from typing import Final
 
 from haft.contracts import AskingLauncher, Grants, names_read, withheld
-from haft.sources.amp_toolbox.asking import ask
-from haft.sources.amp_toolbox.finding import Candidate
+from haft.sources.amp_toolbox.describe_action import run_describe
+from haft.sources.amp_toolbox.description import Unreadable, read_description
+from haft.sources.amp_toolbox.discover import Candidate
 from haft.sources.amp_toolbox.interpreters import missing_interpreter
-from haft.sources.amp_toolbox.reading import Unreadable, read_description
 from haft.sources.amp_toolbox.separator import shown_by
 from haft.sources.amp_toolbox.tool import file_name
-from haft.sources.answers import FAIR_SECONDS, Known
-from haft.sources.asking import DESCRIBE_SECONDS, Said, tail_of
+from haft.sources.brief_run import DESCRIBE_SECONDS, ProgramOutput, stderr_summary
+from haft.sources.description_cache import FAIR_SECONDS, CacheEntry
 
 LARGEST_SCRIPT: Final = 64_000
 _FETCHES: Final = re.compile(r"#!.*?\b(uv run|uvx|pipx run|npx|pnpx|bunx|bun|deno)\b")
 """The first line of a script that is run by a program which fetches what the script needs."""
 
 
-async def describe(candidate: Candidate, launcher: AskingLauncher, seconds: float) -> Known:
+async def describe(candidate: Candidate, launcher: AskingLauncher, seconds: float) -> CacheEntry:
     """What one file says."""
     place = candidate.place
-    said = await ask(
+    output = await run_describe(
         candidate.path,
         launcher,
         seconds=seconds,
         folder=place.folder,
         is_workspaces=place.provenance == "workspace",
     )
-    known: Known = {"identity": candidate.identity}
+    known: CacheEntry = {"identity": candidate.identity}
     try:
         try:
-            known |= read(said, candidate.path, seconds)
+            known |= read(output, candidate.path, seconds)
         except Unreadable:
             raise
         except Exception as error:  # Whatever it says, it is this tool's fault alone.
             raise Unreadable(f"its description cannot be understood: {type(error).__name__}", "simplify it") from error
     except Unreadable as error:
         known["problem"] = f"{error.message}; {error.cure}"
-        if said.stderr.strip():
-            known["problem"] += f"; stderr: {tail_of(said.stderr)}"
+        if output.stderr.strip():
+            known["problem"] += f"; stderr: {stderr_summary(output.stderr)}"
         given, is_workspaces = launcher.granted, place.provenance == "workspace"
         fetching = None if given.network else fetching_hint(candidate.path, is_workspaces=is_workspaces)
         known["problem"] += _withheld(candidate, given) + (f"; {fetching}" if fetching else "")
         known["needs"] = missing_interpreter(candidate.path)
-        known["passing"] = said.is_machine or (said.is_late and seconds < FAIR_SECONDS)
+        known["passing"] = output.is_machine_fault or (output.timed_out and seconds < FAIR_SECONDS)
     return known
 
 
@@ -80,23 +80,23 @@ def fetching_hint(path: str, *, is_workspaces: bool) -> str | None:
     return f"`{found[1]}` may have to fetch packages first, and has no network then: to give it, {how}"
 
 
-def read(said: Said, path: str, seconds: float = DESCRIBE_SECONDS) -> Known:
+def read(output: ProgramOutput, path: str, seconds: float = DESCRIBE_SECONDS) -> CacheEntry:
     """What was said, in the form in which it is kept. `Unreadable` where it makes no sense."""
     again = f"`haft tools check {path}` asks it again"
-    missing = missing_interpreter(path) if said.failure is not None or said.exit_code == 127 else None
+    missing = missing_interpreter(path) if output.start_failure is not None or output.exit_code == 127 else None
     if missing is not None:
         raise Unreadable(f"it is run by `{missing}`, which is not on this machine", f"install `{missing}`")
-    if said.failure is not None:
-        raise Unreadable(f"it could not be asked what it is: {said.failure}", again)
-    if said.is_flood:
+    if output.start_failure is not None:
+        raise Unreadable(f"it could not be asked what it is: {output.start_failure}", again)
+    if output.is_too_long:
         raise Unreadable("it said more than anyone reads when asked to describe itself", "describe it in a few lines")
-    if said.is_late:
+    if output.timed_out:
         raise Unreadable(f"it did not describe itself within {min(seconds, DESCRIBE_SECONDS):.2g} s", again)
-    if said.exit_code != 0:
+    if output.exit_code != 0:
         raise Unreadable(
-            f"it exited {said.exit_code} when asked to describe itself", "exit 0 for TOOLBOX_ACTION=describe"
+            f"it exited {output.exit_code} when asked to describe itself", "exit 0 for TOOLBOX_ACTION=describe"
         )
-    described = read_description(said.stdout)
+    described = read_description(output.stdout)
     definition = {
         "name": described.name,
         "description": described.description,
@@ -105,7 +105,7 @@ def read(said: Said, path: str, seconds: float = DESCRIBE_SECONDS) -> Known:
         "meta": dict(described.meta),
     }
     digest = hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
-    known: Known = {**definition, "digest": digest}
+    known: CacheEntry = {**definition, "digest": digest}
     if described.form == "text":
         shown = shown_by(script(path))
         known |= {"separator": shown.separator, "assigns": shown.assigns}

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from haft.contracts import Launcher, clean_tool_name
 from haft.schema import from_words, shortened
-from haft.sources.amp_toolbox.asking import ask
-from haft.sources.amp_toolbox.describing import fetching_hint, script
-from haft.sources.amp_toolbox.reading import NO_DESCRIPTION, Description, Unreadable, read_description
+from haft.sources.amp_toolbox.describe import fetching_hint, script
+from haft.sources.amp_toolbox.describe_action import run_describe
+from haft.sources.amp_toolbox.description import NO_DESCRIPTION, Description, Unreadable, read_description
 from haft.sources.amp_toolbox.separator import shown_by
-from haft.sources.asking import Said
+from haft.sources.brief_run import ProgramOutput
+from haft.sources.checks.behaviour import check_behaviour
 from haft.sources.checks.definition import check_definition, check_schema, listed, no_type
-from haft.sources.checks.describing import check_behaviour
 from haft.sources.checks.files import Looked, check_file, check_inside, check_start, look
 from haft.sources.checks.findings import Finding, Report
 
@@ -43,23 +43,23 @@ async def check_executable(
     found = [*check_inside(path, within), *check_file(looked), *check_start(looked)]
     if _UNSTARTABLE & {finding.code for finding in found} or not looked.content:
         return Report(path, KIND, None, found)
-    said = await ask(os.path.abspath(path), launcher, folder=folder, is_workspaces=within is not None)
-    found += check_behaviour(said, fetching=fetching_hint(os.path.abspath(path), is_workspaces=within is not None))
+    output = await run_describe(os.path.abspath(path), launcher, folder=folder, is_workspaces=within is not None)
+    found += check_behaviour(output, fetching=fetching_hint(os.path.abspath(path), is_workspaces=within is not None))
     name = None
-    if said.failure is None and not said.is_late and not said.is_flood:
-        name, more = _check_said(looked, said, reserved)
+    if output.start_failure is None and not output.timed_out and not output.is_too_long:
+        name, more = _check_output(looked, output, reserved)
         found += more
     return Report(path, KIND, name, found)
 
 
-def _check_said(looked: Looked, said: Said, reserved: Collection[str]) -> tuple[str | None, list[Finding]]:
+def _check_output(looked: Looked, output: ProgramOutput, reserved: Collection[str]) -> tuple[str | None, list[Finding]]:
     try:
-        described = read_description(said.stdout)
+        described = read_description(output.stdout)
     except Unreadable as error:
-        if said.exit_code and not said.stdout.strip():
+        if output.exit_code and not output.stdout.strip():
             return None, []  # That it failed is said already.
-        return None, list(_unreadable(error, said.stdout, looked))
-    found = list(_check_described(described, said.stdout.decode("utf-8-sig"), looked, reserved))
+        return None, list(_unreadable(error, output.stdout, looked))
+    found = list(_check_described(described, output.stdout.decode("utf-8-sig"), looked, reserved))
     return PREFIX + clean_tool_name(described.name)[:LONGEST_NAME], found
 
 

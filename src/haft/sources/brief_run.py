@@ -11,14 +11,14 @@ from typing import Final
 from haft.contracts import Command, EndedChild, HaftError, Launcher, MachineError, Stream, failure_line
 
 DESCRIBE_SECONDS: Final = 5.0
-MOST_SAID: Final = 1_000_000
+MAX_STDOUT: Final = 1_000_000
 """Bytes of stdout. Nobody describes a tool in more."""
-MOST_NOISE: Final = 8_000
+MAX_STDERR: Final = 8_000
 """Bytes of stderr that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProgramOutput:
     """What came of asking."""
 
     stdout: bytes = b""
@@ -26,75 +26,75 @@ class Said:
     exit_code: int | None = None
     """None where it did not end by itself."""
     seconds: float = 0.0
-    is_late: bool = False
+    timed_out: bool = False
     """It had not answered in time."""
-    is_flood: bool = False
+    is_too_long: bool = False
     """It said more than anyone reads."""
-    left: tuple[str, ...] = ()
+    left_processes: tuple[str, ...] = ()
     """Processes that it left behind."""
-    failure: str | None = None
+    start_failure: str | None = None
     """Why it could not be started."""
-    is_machine: bool = False
+    is_machine_fault: bool = False
     """Whether that is the machine's fault rather than its own."""
 
 
-class _Heard:
+class _OutputCollector:
     def __init__(self) -> None:
-        self.said = {"stdout": bytearray(), "stderr": bytearray()}
-        self.left: list[str] = []
-        self.flood = asyncio.Event()
+        self.streams = {"stdout": bytearray(), "stderr": bytearray()}
+        self.left_processes: list[str] = []
+        self.too_much = asyncio.Event()
 
     def output(self, stream: Stream, data: bytes) -> None:
-        kept = self.said[stream]
+        kept = self.streams[stream]
         if stream == "stderr":
             kept += data
-            del kept[:-MOST_NOISE]  # What went wrong is said last.
+            del kept[:-MAX_STDERR]  # What went wrong is said last.
             return
-        if len(kept) + len(data) > MOST_SAID:
-            self.flood.set()
-        kept += data[: max(0, MOST_SAID - len(kept))]
+        if len(kept) + len(data) > MAX_STDOUT:
+            self.too_much.set()
+        kept += data[: max(0, MAX_STDOUT - len(kept))]
 
     def ended(self, children: Sequence[EndedChild]) -> None:
-        self.left += [child.command for child in children]
+        self.left_processes += [child.command for child in children]
 
 
-async def ask(command: Command, launcher: Launcher, *, seconds: float = DESCRIBE_SECONDS) -> Said:
+async def run_briefly(command: Command, launcher: Launcher, *, seconds: float = DESCRIBE_SECONDS) -> ProgramOutput:
     """Run a program, to its end or to ours."""
-    heard = _Heard()
+    collector = _OutputCollector()
     begun = time.monotonic()
-    running = asyncio.ensure_future(launcher.run(replace(command, hurried=True), heard))
-    flood = asyncio.ensure_future(heard.flood.wait())
+    running = asyncio.ensure_future(launcher.run(replace(command, hurried=True), collector))
+    flooded = asyncio.ensure_future(collector.too_much.wait())
     try:
-        await asyncio.wait((running, flood), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((running, flooded), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        flood.cancel()
-        is_late = not running.done() and not heard.flood.is_set()
+        flooded.cancel()
+        timed_out = not running.done() and not collector.too_much.is_set()
         running.cancel()  # What it left is gone with it, before this returns.
         results = await asyncio.gather(running, return_exceptions=True)
-    failure, is_machine, exit_code = None, False, None
+    failure, is_machine_fault, exit_code = None, False, None
     match results[0]:
         case HaftError() as error:
             failure = error.message if error.hint is None else f"{error.message}; {error.hint}"
-            is_machine = isinstance(error, MachineError) and not error.message.startswith(f"`{command.argv[0]}`")
+            is_machine_fault = isinstance(error, MachineError) and not error.message.startswith(f"`{command.argv[0]}`")
         case asyncio.CancelledError():
             pass
         case BaseException() as error:
             raise error
         case end:
             exit_code = end.code
-    return Said(
-        stdout=bytes(heard.said["stdout"]),
-        stderr=bytes(heard.said["stderr"]),
+    return ProgramOutput(
+        stdout=bytes(collector.streams["stdout"]),
+        stderr=bytes(collector.streams["stderr"]),
         exit_code=exit_code,
         seconds=time.monotonic() - begun,
-        is_late=is_late,
-        is_flood=heard.flood.is_set(),
-        left=tuple(heard.left),
-        failure=failure,
-        is_machine=is_machine,
+        timed_out=timed_out,
+        is_too_long=collector.too_much.is_set(),
+        left_processes=tuple(collector.left_processes),
+        start_failure=failure,
+        is_machine_fault=is_machine_fault,
     )
 
 
-def tail_of(stderr: bytes) -> str:
+def stderr_summary(stderr: bytes) -> str:
     """The line that says what went wrong."""
     return failure_line(stderr.decode("utf-8", "replace"))

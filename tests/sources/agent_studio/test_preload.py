@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haft.sources.agent_studio.ahead import quiet_until
+from haft.sources.agent_studio.preload import quiet_until
 
 MAIN = '\nif __name__ == "__main__":\n    pass\n'
 

@@ -5,8 +5,8 @@ import ast
 import pytest
 
 from haft.schema import Validator
-from haft.sources.agent_studio.reading import read_template
 from haft.sources.agent_studio.template import UNKNOWN, Problem, Template
+from haft.sources.agent_studio.template_reader import read_template
 
 COMPLETE = '''"""
 A simple JSON reader tool that reads JSON files from a given path
@@ -377,7 +377,7 @@ def test_reading_needs_neither_pydantic_nor_a_validator():
     import sys
 
     program = (
-        "import sys\nfrom haft.sources.agent_studio.reading import read_template\n"
+        "import sys\nfrom haft.sources.agent_studio.template_reader import read_template\n"
         f"read_template({COMPLETE.encode()!r})\n"
         "print([name for name in ('pydantic', 'jsonschema_rs', 'asyncio') if name in sys.modules])"
     )

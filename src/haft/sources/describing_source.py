@@ -9,13 +9,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from haft.contracts import AskingLauncher, Definitions, Found, Grants, Provenance, State, ToolSpec
-from haft.sources.answers import NO_SANDBOX, NOT_ASKED, Answers, Asked, Claim, Granted, Known, nothing
+from haft.sources.dependency_state import surroundings
+from haft.sources.description_cache import (
+    NO_SANDBOX,
+    NOT_DESCRIBED,
+    CacheEntry,
+    Describable,
+    DescribedFile,
+    DescriptionCache,
+    GrantsFor,
+    no_grants,
+)
 from haft.sources.identity import identity_at
-from haft.sources.port import Told, ToolSource
-from haft.sources.surrounding import surroundings
+from haft.sources.port import ProgressCallback, ToolSource
 
 
-class AskedFile(Asked, Protocol):
+class DescribableFile(Describable, Protocol):
     """A file that is asked what it is."""
 
     @property
@@ -26,10 +35,10 @@ class AskedFile(Asked, Protocol):
     def problem(self) -> str | None: ...
 
 
-P = TypeVar("P", bound=AskedFile)
+P = TypeVar("P", bound=DescribableFile)
 
 
-class AskedSource(ToolSource, Generic[P]):
+class DescribingSource(ToolSource, Generic[P]):
     """A source of tools that lie in files. `files` gives those that there are; `why_disabled` says of one why it is
     off."""
 
@@ -38,11 +47,11 @@ class AskedSource(ToolSource, Generic[P]):
         files: Callable[[], Sequence[P]],
         definitions: Definitions,
         why_disabled: Callable[[P], str | None] = lambda _file: None,
-        granted: Granted = nothing,
+        granted: GrantsFor = no_grants,
     ) -> None:
         self._files = files
         self._granted = granted
-        self._answers = Answers(definitions, self.surroundings, self._granted_to)
+        self._answers = DescriptionCache(definitions, self.surroundings, self._granted_to)
         self._why_disabled = why_disabled
         self._seen: list[P] = []
         self._unasked: frozenset[str] = frozenset()
@@ -58,7 +67,7 @@ class AskedSource(ToolSource, Generic[P]):
             return any(name == self._last_name(each) for each in before if self.holds_name(each))
 
         said = self.said(known)
-        return self._granted(Claim(said, bare.name, bare.kind, file.path, file.provenance, is_taken))
+        return self._granted(DescribedFile(said, bare.name, bare.kind, file.path, file.provenance, is_taken))
 
     def _last_name(self, file: P) -> str:
         """What a file called its tool last; what it is listed by where it never did."""
@@ -78,7 +87,7 @@ class AskedSource(ToolSource, Generic[P]):
         return True
 
     @abstractmethod
-    async def describe(self, file: P, launcher: AskingLauncher, seconds: float) -> Known:
+    async def describe(self, file: P, launcher: AskingLauncher, seconds: float) -> CacheEntry:
         """Ask one file what it is."""
 
     @abstractmethod
@@ -98,7 +107,7 @@ class AskedSource(ToolSource, Generic[P]):
         return bool(self.unknown())
 
     async def refresh(
-        self, launcher: AskingLauncher, told: Told, *, doubted: str | None = None
+        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
     ) -> Iterable[Found] | None:
         import asyncio
 
@@ -146,7 +155,11 @@ class AskedSource(ToolSource, Generic[P]):
                 self._answers.doubt(each)
 
     async def ask(
-        self, launcher: AskingLauncher, told: Told = lambda _done, _all: None, *, but: frozenset[str] = frozenset()
+        self,
+        launcher: AskingLauncher,
+        told: ProgressCallback = lambda _done, _all: None,
+        *,
+        but: frozenset[str] = frozenset(),
     ) -> None:
         """Ask those that are not known, and keep what they say; `but` those of these provenances."""
         self._unasked = but
@@ -166,7 +179,7 @@ class AskedSource(ToolSource, Generic[P]):
     def found_at(self, each: P, known: Mapping[str, Any]) -> Iterator[Found]:
         """The tools of one file, by what is known of it."""
         if known.get("identity") != each.identity:
-            why = NO_SANDBOX if each.provenance in self._unasked else NOT_ASKED
+            why = NO_SANDBOX if each.provenance in self._unasked else NOT_DESCRIBED
             yield Found(self.bare(each, known), None, "broken", why)
         elif "problem" in known:
             self._has_failures = True

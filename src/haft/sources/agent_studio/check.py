@@ -14,9 +14,9 @@ from typing import Final
 from haft.contracts import ToolFailed
 from haft.schema import shortened
 from haft.sources.agent_studio.names import is_template_name, name_of_folder
-from haft.sources.agent_studio.reading import read_template
 from haft.sources.agent_studio.requirements import understood
 from haft.sources.agent_studio.template import Parameters, Problem
+from haft.sources.agent_studio.template_reader import read_template
 from haft.sources.checks.definition import check_reserved, check_schema, listed
 from haft.sources.checks.descriptions import check_description
 from haft.sources.checks.files import check_file, look

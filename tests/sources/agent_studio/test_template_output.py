@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haft.contracts import MARK, NO_SECRETS
-from haft.sources.agent_studio import answer as answers
-from haft.sources.agent_studio.answer import Heard
+from haft.sources.agent_studio import template_output as answers
+from haft.sources.agent_studio.template_output import Heard
 
 BLANKS = b" \t\r\n\f\v"
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from haft.schema import validator_for
-from haft.sources.amp_toolbox.reading import LONGEST_NAME, MOST_PARAMETERS, Unreadable, read_description
+from haft.sources.amp_toolbox.description import LONGEST_NAME, MOST_PARAMETERS, Unreadable, read_description
 
 
 def described(**facts):

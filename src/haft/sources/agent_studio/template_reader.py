@@ -14,7 +14,7 @@ from typing import Final
 from haft.schema import excess
 from haft.sources.agent_studio.constants import Constants
 from haft.sources.agent_studio.models import Models
-from haft.sources.agent_studio.parsing import parse_source
+from haft.sources.agent_studio.parse import parse_source
 from haft.sources.agent_studio.scope import Budget, Scope, TooMuch, statements
 from haft.sources.agent_studio.structure import breaches_of, class_named, remarks_of
 from haft.sources.agent_studio.template import Problem, Template

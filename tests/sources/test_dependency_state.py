@@ -7,7 +7,7 @@ import os
 import pytest
 
 from haft import ToolService
-from haft.sources.surrounding import DEPENDED_ON, surroundings
+from haft.sources.dependency_state import DEPENDED_ON, surroundings
 from haft.surfaces.cli.main import run
 
 NEEDY = """#!/bin/sh
@@ -39,15 +39,15 @@ class Counting:
 
     def __init__(self, monkeypatch):
         self.times = 0
-        from haft.sources import asking
+        from haft.sources import brief_run
 
-        real = asking.ask
+        real = brief_run.run_briefly
 
-        async def ask(*arguments, **named):
+        async def run_briefly(*arguments, **named):
             self.times += 1
             return await real(*arguments, **named)
 
-        monkeypatch.setattr(asking, "ask", ask)
+        monkeypatch.setattr(brief_run, "run_briefly", run_briefly)
 
 
 @pytest.fixture

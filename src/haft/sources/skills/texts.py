@@ -7,8 +7,8 @@ from typing import Final
 
 from haft.contracts import BadUsage, CallError, PathEscapes, near_miss
 from haft.files import shown
-from haft.sources.skills.own_files import OwnFiles
 from haft.sources.skills.skill import LARGEST_TEXT, REFERENCES, SERVERS_FILE, SKILL_FILE, Skill
+from haft.sources.skills.skill_files import OwnFiles
 
 _MOST_NAMED: Final = 30
 _MOST_SERVERS: Final = 100

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from haft.sources.python import abandoned, workers
-from haft.sources.python.workers import run_in_thread
+from haft.sources.python import abandoned, thread_pool
+from haft.sources.python.thread_pool import run_in_thread
 
 
 def test_a_function_runs_in_another_thread_and_its_value_comes_back():
@@ -58,8 +58,8 @@ def test_each_call_in_progress_has_its_own_thread():
 
 
 def test_idle_threads_end_after_a_while(monkeypatch):
-    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.01)
-    monkeypatch.setattr(workers, "_idle", [])
+    monkeypatch.setattr(thread_pool, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(thread_pool, "_idle", [])
 
     async def scenario():
         return await run_in_thread(threading.current_thread)
@@ -67,7 +67,7 @@ def test_idle_threads_end_after_a_while(monkeypatch):
     thread = asyncio.run(scenario())
     thread.join(5)
     assert not thread.is_alive()
-    assert workers._idle == []
+    assert thread_pool._idle == []
 
 
 def test_context_variables_are_copied():
@@ -109,7 +109,7 @@ def test_a_cancelled_call_abandons_its_thread_and_counts_it():
 def test_a_result_that_comes_after_the_loop_was_closed_makes_no_noise():
     code = """
 import asyncio, threading
-from haft.sources.python.workers import run_in_thread
+from haft.sources.python.thread_pool import run_in_thread
 started, go_on = threading.Event(), threading.Event()
 def late():
     started.set()
@@ -122,7 +122,7 @@ async def main():
 asyncio.run(main())
 go_on.set()
 while [thread for thread in threading.enumerate() if thread.name == "haft tool"] and __import__(
-    "haft.sources.python.workers", fromlist=["x"]
+    "haft.sources.python.thread_pool", fromlist=["x"]
 ).abandoned():
     pass
 print("end")
@@ -134,7 +134,7 @@ print("end")
 def test_a_thread_that_never_ends_does_not_keep_the_interpreter():
     code = """
 import asyncio, threading
-from haft.sources.python.workers import run_in_thread
+from haft.sources.python.thread_pool import run_in_thread
 async def main():
     task = asyncio.ensure_future(run_in_thread(threading.Event().wait))
     await asyncio.sleep(0.01)
@@ -148,7 +148,7 @@ asyncio.run(main())
 def test_a_forked_child_uses_no_thread_of_its_parent():
     code = """
 import asyncio, os
-from haft.sources.python.workers import run_in_thread
+from haft.sources.python.thread_pool import run_in_thread
 async def main():
     return await run_in_thread(lambda: 7)
 assert asyncio.run(main()) == 7

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from haft.sources.bash_plugin import files_of, read_reference
-from haft.sources.bash_plugin.finding import MOST_TOOLS, is_bash_plugin
+from haft.sources.bash_plugin.discover import MOST_TOOLS, is_bash_plugin
 
 
 def found(entry, base, within=None):

@@ -1,6 +1,6 @@
 """Says what the commands of a Python program are: run in that program's own Python, which needs nothing of haft.
 
-    python introspecting.py click|argparse MODULE:OBJECT [here]
+    python introspector.py click|argparse MODULE:OBJECT [here]
 
 It imports the module, so it is foreign code from then on: it is run in the sandbox, and what it prints is only read.
 The last line of stdout that begins with the mark is the answer, as JSON."""

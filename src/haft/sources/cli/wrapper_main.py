@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any
 
-from haft.sources.cli.passing import Refused, words_of
+from haft.sources.cli.arguments import Refused, words_of
 
 COMMAND: dict[str, Any] = {}
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from haft.contracts import BadUsage, Command, Launcher
 from haft.schema import shortened
-from haft.sources.amp_toolbox.starting import own_places
-from haft.sources.asking import ask
-from haft.sources.bash_plugin.finding import DESCRIPTOR
+from haft.sources.amp_toolbox.start_command import own_places
+from haft.sources.bash_plugin.discover import DESCRIPTOR
+from haft.sources.brief_run import run_briefly
+from haft.sources.checks.behaviour import check_behaviour
 from haft.sources.checks.definition import check_definition, listed
-from haft.sources.checks.describing import check_behaviour
 from haft.sources.checks.files import check_file, check_first_line, look
 from haft.sources.checks.findings import Finding, Report
 from haft.sources.skills.skill import lies_in
@@ -34,14 +34,19 @@ async def check_plugin(path: str, launcher: Launcher, reserved: Collection[str] 
     absolute = os.path.abspath(path)
     env = {"AGENT_TOOL_PYTHON": sys.executable}
     command = Command(["bash", absolute, "schema"], env=env, readable=tuple(own_places(absolute)))
-    said = await ask(command, launcher)
-    found += check_behaviour(said, "schema")
+    output = await run_briefly(command, launcher)
+    found += check_behaviour(output, "schema")
     schema: Any = None
-    if said.failure is None and not said.is_late and not said.is_flood and (said.stdout.strip() or not said.exit_code):
+    if (
+        output.start_failure is None
+        and not output.timed_out
+        and not output.is_too_long
+        and (output.stdout.strip() or not output.exit_code)
+    ):
         try:
-            schema = json.loads(said.stdout)
+            schema = json.loads(output.stdout)
         except (ValueError, RecursionError) as error:
-            found.append(_no_json(said.stdout, error))
+            found.append(_no_json(output.stdout, error))
         else:
             found += check_contract(schema, os.path.splitext(os.path.basename(path))[0], reserved)
     name = schema.get("id") if isinstance(schema, Mapping) else None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haft.contracts import InvalidArguments
-from haft.sources.bash_plugin.passing import (
+from haft.sources.bash_plugin.arguments import (
     LONGEST_WORD,
     check_words,
     settings_of,

@@ -6,7 +6,7 @@ import contextvars
 
 import pytest
 
-from haft.sources.owned import Owned
+from haft.sources.owner_task import Owned
 
 
 def test_a_task_group_of_anyio_lives_across_the_tasks_that_open_use_and_close_it():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from haft.sources.cli.passing import Refused, words_of
+from haft.sources.cli.arguments import Refused, words_of
 from haft.sources.cli.spec import commands_of
 
 

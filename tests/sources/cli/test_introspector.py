@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haft.sources.cli import introspecting
-from haft.sources.cli.describing import schema_of
-from haft.sources.cli.passing import Refused, words_of
+from haft.sources.cli import introspector
+from haft.sources.cli.arguments import Refused, words_of
+from haft.sources.cli.schema import schema_of
 from haft.sources.cli.spec import commands_of
 
 VALUES = [
@@ -227,10 +227,10 @@ def test_a_single_command_and_one_that_is_loaded_when_it_is_wanted():
         def get_command(self, context, name):
             return click.Command("later", params=[click.Argument(["what"])])
 
-    assert [one["name"] for one in introspecting.commands("click", Lazy("lazy"))] == ["later"]
-    (alone,) = introspecting.commands("click", click.Command("alone"))
+    assert [one["name"] for one in introspector.commands("click", Lazy("lazy"))] == ["later"]
+    (alone,) = introspector.commands("click", click.Command("alone"))
     assert (alone["name"], alone["words"]) == ("alone", [])
-    (parser,) = introspecting.commands("argparse", argparse.ArgumentParser(prog="only"))
+    (parser,) = introspector.commands("argparse", argparse.ArgumentParser(prog="only"))
     assert (parser["name"], parser["words"]) == ("only", [])
 
 
@@ -244,15 +244,15 @@ def test_a_single_command_and_one_that_is_loaded_when_it_is_wanted():
     ],
 )
 def test_what_is_no_program_is_named(form, found, sentence):
-    with pytest.raises(introspecting.Unreadable, match=sentence):
-        list(introspecting.commands(form, found))
+    with pytest.raises(introspector.Unreadable, match=sentence):
+        list(introspector.commands(form, found))
 
 
 def test_groups_that_hold_themselves_are_refused():
     group = click.Group("round")
     group.add_command(group, "again")
-    with pytest.raises(introspecting.Unreadable, match="too deep"):
-        list(introspecting.commands("click", group))
+    with pytest.raises(introspector.Unreadable, match="too deep"):
+        list(introspector.commands("click", group))
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

@@ -13,26 +13,26 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Grants, Provenance
-from haft.sources.port import Told
+from haft.sources.port import ProgressCallback
 from haft.values import dataclass
 
 AT_ONCE: Final = 48
 FAIR_SECONDS: Final = 2.0
 """Who had less time than this, because many were asked, is asked again next time."""
 LEAST_SECONDS: Final = 0.5
-NOT_ASKED: Final = "it was not asked yet what it is: list the tools again"
+NOT_DESCRIBED: Final = "it was not asked yet what it is: list the tools again"
 NO_SANDBOX: Final = (
     "it was not asked what it is, for nothing on this machine would confine it: look at it, and name it by its path"
 )
 
-Known = dict[str, Any]
+CacheEntry = dict[str, Any]
 """What is kept of one file: its identity, and its description or its problem.
 
 `passing` where it is not to be kept; `needs` names a program that was missing when it was asked; of a failure,
 `around` is what it may depend on, as it was then, and `was` what the file called itself before."""
 
 
-class Asked(Protocol):
+class Describable(Protocol):
     """A file that can be asked."""
 
     @property
@@ -51,13 +51,13 @@ class Asked(Protocol):
         ...
 
 
-A = TypeVar("A", bound=Asked)
+A = TypeVar("A", bound=Describable)
 
-Ask = Callable[[A, AskingLauncher, float], Awaitable[Known]]
+Ask = Callable[[A, AskingLauncher, float], Awaitable[CacheEntry]]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class DescribedFile:
     """A file that is asked what it is, and the name under which a rule may speak of it."""
 
     said: str | None
@@ -71,16 +71,16 @@ class Claim:
     """Whether a tool of a name is another file, which comes before this one."""
 
 
-Granted = Callable[[Claim], Grants]
+GrantsFor = Callable[[DescribedFile], Grants]
 """What a rule lets a file have when it is asked."""
 
 
-def nothing(_claim: Claim) -> Grants:
+def no_grants(_claim: DescribedFile) -> Grants:
     """Where no rule says anything."""
     return NO_GRANTS
 
 
-class Answers:
+class DescriptionCache:
     """The answers of files of one kind."""
 
     def __init__(
@@ -94,17 +94,17 @@ class Answers:
         self._around = around
         self._definitions = definitions
         self._granted = granted
-        self._known: dict[str, dict[str, Known]] = {}
+        self._known: dict[str, dict[str, CacheEntry]] = {}
         """By group, then by key."""
 
-    def of(self, file: Asked) -> Mapping[str, Any]:
+    def of(self, file: Describable) -> Mapping[str, Any]:
         """What a file said last, whether it is still the same file or not; nothing where it was never asked."""
         if file.group not in self._known:
             kept = self._definitions.load(file.group)
             self._known[file.group] = {path: one for path, one in kept.items() if isinstance(one, dict)}
         return self._known[file.group].get(file.key, {})
 
-    def is_outdated(self, file: Asked) -> bool:
+    def is_outdated(self, file: Describable) -> bool:
         """Whether a file must be asked, or asked again."""
         known = self.of(file)
         if known.get("identity") != file.identity or known.get("passing"):
@@ -117,16 +117,16 @@ class Answers:
         needs = known.get("needs")
         return (needs is not None and is_found(needs)) or known.get("around") != self._depended_on(file)
 
-    def _depended_on(self, file: Asked) -> str:
+    def _depended_on(self, file: Describable) -> str:
         return f"{self._definitions.context}\n{self._around(file)}"
 
-    def doubt(self, file: Asked) -> None:
+    def doubt(self, file: Describable) -> None:
         """Ask a file again that could not be understood."""
         known = self.of(file)
         if "problem" in known:
             self._known[file.group][file.key] = {**known, "passing": True}
 
-    def forget_failure(self, file: Asked) -> None:
+    def forget_failure(self, file: Describable) -> None:
         """Ask a file again that could not be understood, whoever looks next."""
         if "problem" in self.of(file):
             del self._known[file.group][file.key]
@@ -138,7 +138,7 @@ class Answers:
 
     async def ask_one(
         self, file: A, ask: Ask[A], launcher: AskingLauncher, seconds: float, besides: Grants = NO_GRANTS
-    ) -> Known:
+    ) -> CacheEntry:
         """Ask one file, with what a rule grants to the tool that it is taken for; where it then says that it is another
         one, that answer counts for nothing, and it is asked without. `besides` is what it has anyway."""
         grants = self._granted(file, self.of(file))
@@ -151,12 +151,12 @@ class Answers:
         return {**await ask(file, without, seconds), "refused": _told(grants)}
 
     async def ask(
-        self, wanted: Sequence[A], every: Iterable[A], ask: Ask[A], launcher: AskingLauncher, told: Told
+        self, wanted: Sequence[A], every: Iterable[A], ask: Ask[A], launcher: AskingLauncher, told: ProgressCallback
     ) -> None:
         """Ask some of every file that there is, and keep what they say."""
         around = {file.key: self._depended_on(file) for file in wanted}
 
-        async def granted(file: A, launcher: AskingLauncher, seconds: float) -> Known:
+        async def granted(file: A, launcher: AskingLauncher, seconds: float) -> CacheEntry:
             return await self.ask_one(file, ask, launcher, seconds)
 
         answers = await ask_all(wanted, granted, launcher, told)
@@ -182,16 +182,16 @@ def _told(grants: Grants) -> dict[str, Any] | None:
 
 
 async def ask_all(
-    wanted: Sequence[A], ask: Ask[A], launcher: AskingLauncher, told: Told = lambda _done, _all: None
-) -> dict[str, Known]:
+    wanted: Sequence[A], ask: Ask[A], launcher: AskingLauncher, told: ProgressCallback = lambda _done, _all: None
+) -> dict[str, CacheEntry]:
     """What each file says, by its key: many at once, within one deadline. One without an entry was not asked."""
     import asyncio
 
-    from haft.sources.asking import DESCRIBE_SECONDS
+    from haft.sources.brief_run import DESCRIBE_SECONDS
 
     slots = asyncio.Semaphore(AT_ONCE)
     until = time.monotonic() + DESCRIBE_SECONDS
-    answers: dict[str, Known] = {}
+    answers: dict[str, CacheEntry] = {}
 
     async def one(file: A) -> None:
         async with slots:

@@ -12,18 +12,18 @@ from typing import Any, Literal
 from haft.contracts import BadUsage, Launcher
 from haft.contracts import Command as Started
 from haft.files import installed_by_name, steps_of
-from haft.sources.asking import ask, tail_of
-from haft.sources.cli.introspecting import MARK, MOST_FILES
+from haft.sources.brief_run import run_briefly, stderr_summary
+from haft.sources.cli.introspector import MARK, MOST_FILES
 from haft.sources.cli.spec import Command, commands_of
 
 Form = Literal["click", "argparse"]
 
 SECONDS = 30.0
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "introspecting.py")
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "introspector.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Introspection:
     """What a program said of itself."""
 
     commands: list[Command]
@@ -31,7 +31,7 @@ class Asked:
     """What it is made of, as far as it was loaded, absolute: it says something else only when these change."""
 
 
-async def ask_commands(
+async def introspect_commands(
     form: Form,
     reference: str,
     launcher: Launcher,
@@ -40,7 +40,7 @@ async def ask_commands(
     program: list[str] | None = None,
     prefix: str | None = None,
     here: bool = False,
-) -> Asked:
+) -> Introspection:
     """The commands of `MODULE:OBJECT`. `python` is the interpreter that has the module, `program` what is run to call
     it: by default the script that is installed for it, else the module itself. With `here`, the module may lie in the
     directory that this is asked in."""
@@ -51,16 +51,16 @@ async def ask_commands(
         )
     python = python or sys.executable
     argv = [python, "-B", PROGRAM, form, reference, *(["here"] if here else [])]
-    said = await ask(Started(argv, readable=tuple(_readable(python))), launcher, seconds=SECONDS)
-    if said.failure is not None:
-        raise BadUsage(f"`{reference}` could not be asked: {said.failure}")
-    lines = said.stdout.decode("utf-8", "replace").splitlines()
+    output = await run_briefly(Started(argv, readable=tuple(_readable(python))), launcher, seconds=SECONDS)
+    if output.start_failure is not None:
+        raise BadUsage(f"`{reference}` could not be asked: {output.start_failure}")
+    lines = output.stdout.decode("utf-8", "replace").splitlines()
     answer = next((line.removeprefix(MARK) for line in reversed(lines) if line.startswith(MARK)), None)
     if answer is None:
-        late = f"it did not answer within {SECONDS:g} s" if said.is_late else ""
-        flood = "it said more than anyone reads" if said.is_flood else ""
+        late = f"it did not answer within {SECONDS:g} s" if output.timed_out else ""
+        flood = "it said more than anyone reads" if output.is_too_long else ""
         raise BadUsage(
-            f"`{reference}` could not be asked: {late or flood or tail_of(said.stderr) or 'it said nothing'}"
+            f"`{reference}` could not be asked: {late or flood or stderr_summary(output.stderr) or 'it said nothing'}"
         )
     try:
         told: dict[str, Any] = json.loads(answer)
@@ -82,7 +82,7 @@ async def ask_commands(
     listed = commands_of({"program": program, "commands": commands}, reference, prefix=prefix)
     files = told.get("files")
     paths = [one for one in files if _is_path(one)] if isinstance(files, list) else []
-    return Asked(listed, tuple(paths[:MOST_FILES]))
+    return Introspection(listed, tuple(paths[:MOST_FILES]))
 
 
 def _is_path(told: Any) -> bool:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from haft.contracts import BadUsage
-from haft.sources.skills.reading import server_names
+from haft.sources.skills.texts import server_names
 
 
 @pytest.fixture

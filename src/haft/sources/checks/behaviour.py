@@ -13,7 +13,7 @@ from typing import Final
 
 from haft.contracts import failure_line
 from haft.schema import shortened
-from haft.sources.asking import DESCRIBE_SECONDS, MOST_SAID, Said
+from haft.sources.brief_run import DESCRIBE_SECONDS, MAX_STDOUT, ProgramOutput
 from haft.sources.checks.findings import Finding
 
 SLOW_SECONDS: Final = 1.0
@@ -26,39 +26,41 @@ _REACHED: Final = re.compile(
 )
 
 
-def check_behaviour(said: Said, action: str = "describe", *, fetching: str | None = None) -> Iterator[Finding]:
+def check_behaviour(
+    output: ProgramOutput, action: str = "describe", *, fetching: str | None = None
+) -> Iterator[Finding]:
     """Time, noise, and what it tried. `action` is what it was asked by, `fetching` what to do where the program that
     runs it may have failed to fetch packages."""
-    noise = said.stderr.decode("utf-8", "replace")
-    if said.failure is not None:
-        yield Finding("describe-not-started", f"it could not be started: {said.failure}", None)
+    noise = output.stderr.decode("utf-8", "replace")
+    if output.start_failure is not None:
+        yield Finding("describe-not-started", f"it could not be started: {output.start_failure}", None)
         return
-    if said.is_late:
+    if output.timed_out:
         yield Finding(
             "describe-timeout",
             f"it had not answered `{action}` after {DESCRIBE_SECONDS:g} s",
             fetching or f"look at what is asked before anything is read or loaded, and answer `{action}` at once",
         )
-    elif said.is_flood:
+    elif output.is_too_long:
         yield Finding(
-            "describe-flood", f"it printed more than {MOST_SAID:_} bytes for `{action}`", "print a description"
+            "describe-flood", f"it printed more than {MAX_STDOUT:_} bytes for `{action}`", "print a description"
         )
-    elif said.seconds > SLOW_SECONDS:
+    elif output.seconds > SLOW_SECONDS:
         yield Finding(
             "describe-slow",
-            f"it took {said.seconds:.1f} s to answer `{action}`",
+            f"it took {output.seconds:.1f} s to answer `{action}`",
             "answer before heavy imports, and start no other program",
         )
-    if said.left and not said.is_late and not said.is_flood:
-        left = shortened(said.left[0], 80)
+    if output.left_processes and not output.timed_out and not output.is_too_long:
+        left = shortened(output.left_processes[0], 80)
         yield Finding("describe-leaves-processes", f"it left `{left}` running", "start it when the tool is called")
     attempts = list(_attempts(noise, fetching))
     yield from attempts
-    if said.exit_code:
+    if output.exit_code:
         why = shortened(failure_line(noise), 200)
         yield Finding(
             "describe-failed",
-            f"`{action}` ended with exit code {said.exit_code}" + (f": {why}" if why else ""),
+            f"`{action}` ended with exit code {output.exit_code}" + (f": {why}" if why else ""),
             fetching or "print the description and exit 0",
         )
     elif noise.strip() and not attempts:
