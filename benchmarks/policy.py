@@ -15,8 +15,8 @@ from pathlib import Path
 
 from haft.builtin import builtin_tools
 from haft.policy.enablement import Enablement
-from haft.policy.judge import Judge
-from haft.policy.question import Question
+from haft.policy.policy_engine import PolicyEngine
+from haft.policy.query import PolicyQuery
 
 CORPORA = Path(__file__).parents[1] / "tests" / "policy" / "corpora"
 ODD = (
@@ -48,11 +48,11 @@ def measure() -> dict[str, float]:
         for line in (CORPORA / f"{name}.jsonl").read_text().splitlines()
     ]
     with tempfile.TemporaryDirectory() as workspace:
-        judge = Judge((), Enablement(), workspace, "/nonexistent")
+        engine = PolicyEngine((), Enablement(), workspace, "/nonexistent")
 
         def taken(line: str) -> float:
             start = time.perf_counter()
-            judge.decide(Question(shell, {"command": line}))
+            engine.decide(PolicyQuery(shell, {"command": line}))
             return time.perf_counter() - start
 
         for line in lines[:50]:

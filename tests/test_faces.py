@@ -12,11 +12,11 @@ SCRIPT = Path(__file__).parent.parent / "scripts" / "faces.py"
 @pytest.mark.parametrize(
     ("words", "passes_by"),
     [
-        ("from haft.policy import Judge", False),
-        ("from haft.policy.judge import Judge", True),
-        ("from haft.policy import judge", True),
-        ("import haft.policy.judge", True),
-        ("def late():\n    from haft.policy.judge import Judge", True),
+        ("from haft.policy import PolicyEngine", False),
+        ("from haft.policy.policy_engine import PolicyEngine", True),
+        ("from haft.policy import policy_engine", True),
+        ("import haft.policy.policy_engine", True),
+        ("def late():\n    from haft.policy.policy_engine import PolicyEngine", True),
         ("from haft.sources.skills import Skill", False),
         ("from haft.sources.skills.skill import Skill", True),
         ("from haft.sources import Found", False),
@@ -25,7 +25,7 @@ SCRIPT = Path(__file__).parent.parent / "scripts" / "faces.py"
 )
 def test_an_import_of_another_package_names_its_face(tmp_path, words, passes_by):
     root = tmp_path / "haft"
-    for file in ("policy/judge.py", "sources/skills/skill.py", "runs/history.py"):
+    for file in ("policy/policy_engine.py", "sources/skills/skill.py", "runs/history.py"):
         (root / file).parent.mkdir(parents=True)
         (root / file).touch()
     (root / "runs" / "asking.py").write_text(words + "\n")

@@ -69,9 +69,9 @@ def test_the_examples_of_rules_are_checked_against_real_commands(places):
     with pytest.raises(BadConfig) as caught:
         _ = load_config(str(workspace), env).rules
     assert f"{user}:1: the rule `allow shell where command is npm test*`" in caught.value.message
-    assert "in `match` does not fit: `make` does not fit `npm test*`" in caught.value.message
+    assert "in `match` does not match: `make` does not match `npm test*`" in caught.value.message
     user.write_text(EXAMPLES.replace("not_match = [", 'not_match = ["npm test", '))
-    with pytest.raises(BadConfig, match="`npm test` in `not_match` fits"):
+    with pytest.raises(BadConfig, match="`npm test` in `not_match` matches"):
         _ = load_config(str(workspace), env).rules
 
 

@@ -13,8 +13,8 @@ import pytest
 from haft.builtin import builtin_tools
 from haft.policy.analysis import Ground, analyse
 from haft.policy.enablement import Enablement
-from haft.policy.judge import Judge
-from haft.policy.question import Question
+from haft.policy.policy_engine import PolicyEngine
+from haft.policy.query import PolicyQuery
 from haft.policy.rules.reading import rules_from
 from haft.service import ToolService
 
@@ -101,12 +101,12 @@ def locales(workspace):
 
 
 @pytest.fixture
-def judge(workspace):
-    def judge(*tables):
+def engine(workspace):
+    def engine(*tables):
         rules = rules_from(list(tables), origin="user", source="user.toml")
-        return Judge(rules, Enablement(), str(workspace.resolve()), "/home/ann")
+        return PolicyEngine(rules, Enablement(), str(workspace.resolve()), "/home/ann")
 
-    return judge
+    return engine
 
 
 ALLOWED = {"tool": "shell", "action": "allow"}
@@ -161,29 +161,29 @@ def test_a_line_that_stays_with_utf8_or_bytes_passes_as_before(workspace, line):
     assert analyse(line, Ground(str(workspace.resolve()))).safe
 
 
-def test_a_script_in_a_line_may_not_set_another_encoding_either(judge):
+def test_a_script_in_a_line_may_not_set_another_encoding_either(engine):
     line = f"bash -c 'LC_ALL=zh_CN.GBK\n{HIDDEN}'"
-    assert judge(ALLOWED).decide(Question(SHELL, {"command": line})).action == "ask"
+    assert engine(ALLOWED).decide(PolicyQuery(SHELL, {"command": line})).action == "ask"
 
 
 @pytest.mark.parametrize("name", ["LC_ALL", "LANG", "LC_CTYPE", "LC_COLLATE", "LOCPATH"])
-def test_variables_of_a_call_that_choose_another_encoding_ask_even_where_a_rule_allows(judge, name):
+def test_variables_of_a_call_that_choose_another_encoding_ask_even_where_a_rule_allows(engine, name):
     foreign = {name: "zh_CN.GBK"}
     for question in (
-        Question(SHELL, {"command": "cat a.txt", "env": foreign}),
-        Question(SHELL, {"command": "cat a.txt"}, env=foreign),
+        PolicyQuery(SHELL, {"command": "cat a.txt", "env": foreign}),
+        PolicyQuery(SHELL, {"command": "cat a.txt"}, env=foreign),
     ):
-        assert judge(ALLOWED).decide(question).action == "ask"
-        decision = judge().decide(question)
+        assert engine(ALLOWED).decide(question).action == "ask"
+        decision = engine().decide(question)
         assert decision.action == "ask"
         assert f"`{name}=zh_CN.GBK` is set" in decision.reason
-    assert judge().decide(Question(SHELL, {"command": "cat a.txt", "env": {"LC_ALL": "C.UTF-8"}})).action == "allow"
+    assert engine().decide(PolicyQuery(SHELL, {"command": "cat a.txt", "env": {"LC_ALL": "C.UTF-8"}})).action == "allow"
 
 
-def test_rules_that_reject_are_held_against_the_text_in_another_encoding(judge):
+def test_rules_that_reject_are_held_against_the_text_in_another_encoding(engine):
     line = 'echo "中\\" ; rm -r x # "'
-    question = Question(SHELL, {"command": line, "env": {"LC_ALL": "zh_CN.GBK"}})
-    rejecting = judge({"tool": "shell", "action": "reject", "matches": {"command": "rm *"}}, ALLOWED)
+    question = PolicyQuery(SHELL, {"command": line, "env": {"LC_ALL": "zh_CN.GBK"}})
+    rejecting = engine({"tool": "shell", "action": "reject", "matches": {"command": "rm *"}}, ALLOWED)
     assert rejecting.decide(question).action == "reject"
 
 

@@ -13,11 +13,11 @@ from haft.builtin import builtin_tools
 from haft.contracts import BadConfig
 from haft.policy.analysis import DANGERS, Ground, analyse
 from haft.policy.enablement import Enablement
-from haft.policy.judge import Judge
-from haft.policy.question import Question
+from haft.policy.policy_engine import PolicyEngine
+from haft.policy.query import PolicyQuery
 from haft.policy.rules.examples import check_examples
-from haft.policy.rules.never import check_rules
 from haft.policy.rules.reading import rules_from
+from haft.policy.rules.unmatchable import check_rules
 
 sys.path.insert(0, str(Path(__file__).parent))
 from corpora import lines, project
@@ -43,8 +43,8 @@ def place(tmp_path_factory):
 def decided(place):
     def decided(line, *written, tool="shell", **arguments):
         every = [rule for each in written for rule in each] or rules(NO_TREES)
-        judge = Judge(every, Enablement(), str(place), "/home/ann")
-        return judge.explain(Question(SPECS[tool], {"command": line, **arguments})).decision
+        engine = PolicyEngine(every, Enablement(), str(place), "/home/ann")
+        return engine.explain(PolicyQuery(SPECS[tool], {"command": line, **arguments})).decision
 
     return decided
 
@@ -139,8 +139,8 @@ LINES = st.one_of(
 def test_no_spelling_of_a_recursive_delete_gets_past_a_rule_that_rejects_the_class(place, line):
     named = {**ALLOWED, "dangers": ["recursive-delete", "fetch-and-run", "not-understood"]}
     for allowing in ((), rules(named, origin="workspace"), rules(named, origin="caller")):
-        judge = Judge([*allowing, *rules(NO_TREES)], Enablement(), str(place), "/home/ann")
-        decision = judge.explain(Question(SPECS["shell"], {"command": line})).decision
+        engine = PolicyEngine([*allowing, *rules(NO_TREES)], Enablement(), str(place), "/home/ann")
+        decision = engine.explain(PolicyQuery(SPECS["shell"], {"command": line})).decision
         assert (decision.action, decision.message) == ("reject", "Leave deleting to me."), (line, decision)
 
 
@@ -668,9 +668,9 @@ def test_a_program_that_is_merely_not_known_is_decided_as_without_the_rule(decid
 def test_harmless_lines_are_decided_as_without_the_rule_whatever_class_it_rejects(tmp_path, corpus):
     place = str(project.build(tmp_path / "around" / "project"))
     every = rules({**NO_TREES, "dangers": list(DANGERS)})
-    free, one, strict = (Judge(each, Enablement(), place, "/home/ann") for each in ((), rules(NO_TREES), every))
+    free, one, strict = (PolicyEngine(each, Enablement(), place, "/home/ann") for each in ((), rules(NO_TREES), every))
     for line in lines.load(corpus):
-        question = Question(SPECS["shell"], {"command": line.command})
+        question = PolicyQuery(SPECS["shell"], {"command": line.command})
         action = free.decide(question).action
         is_read = analyse(line.command, Ground(place, home="/home/ann")).understood
         assert one.decide(question).action == (action if is_read else "reject"), line
@@ -721,13 +721,13 @@ def test_patterns_narrow_it(decided):
 
 
 def test_it_says_nothing_of_tools_without_commands(place):
-    judge = Judge(rules({**NO_TREES, "tool": "*"}), Enablement(), str(place), "/home/ann")
-    assert judge.decide(Question(SPECS["read_file"], {"path": "a.txt"})).action == "allow"
+    engine = PolicyEngine(rules({**NO_TREES, "tool": "*"}), Enablement(), str(place), "/home/ann")
+    assert engine.decide(PolicyQuery(SPECS["read_file"], {"path": "a.txt"})).action == "allow"
 
 
 def test_what_is_rejected_is_explained(decided):
     assert decided("rm -r d").reason.endswith("it deletes whole directories (recursive-delete)")
-    assert "nobody can tell whether it deletes whole directories" in decided("$x").reason
+    assert "haft cannot tell whether it deletes whole directories" in decided("$x").reason
     assert decided("rm -r d", rules({"tool": "shell", "action": "reject", "dangers": ["recursive-delete"]})).rule == (
         "reject shell where danger is recursive-delete"
     )
@@ -738,9 +738,9 @@ def test_examples_of_such_a_rule_are_checked(place):
         check_examples(rules({**NO_TREES, **examples}), lambda line: analyse(line, Ground(str(place))))
 
     check(match=["find . | xargs rm -r", "eval x"], not_match=["rm a.txt", "make", "ls"])
-    with pytest.raises(BadConfig, match="does not fit"):
+    with pytest.raises(BadConfig, match="does not match"):
         check(match=["rm a.txt"])
-    with pytest.raises(BadConfig, match="fits"):
+    with pytest.raises(BadConfig, match="matches"):
         check(not_match=["$x"])
 
 

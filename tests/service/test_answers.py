@@ -148,6 +148,6 @@ async def test_a_trial_run_is_no_approval_and_pins_nothing(bench):
     await bench.call({"tool": "*", "action": "ask"}, trial=True)
     assert bench.pinned() == []
     refused = await bench.call()
-    assert refused.status == "rejected-by-user" and "used for the first time" in bench.asked[-1].reason
+    assert refused.status == "rejected-by-user" and "this is its first use" in bench.asked[-1].reason
     lines = len((own / "it").read_text().splitlines())
     assert bench.asked[-1].reason.endswith(f": .agents/tools/it, {lines} lines")

@@ -79,7 +79,7 @@ from haft.pipeline.stages import (
 )
 from haft.pipeline.stages.approve import Agree, Hold
 from haft.pipeline.untrusted_calls import UntrustedCalls
-from haft.policy import Question
+from haft.policy import PolicyQuery
 from haft.registry import Catalogue
 from haft.runs import Scribe
 from haft.sandbox import Sandbox
@@ -107,7 +107,7 @@ class Parts:
     catalogue: Catalogue
     renew: Callable[[str], Awaitable[None]] | None
     """Looks again at what lies on disk, for a tool that is not there or was changed."""
-    decide: Callable[[Question], Decision]
+    decide: Callable[[PolicyQuery], Decision]
     approver: Approver | None
     person: Principal
     """Whoever an approver answers for that names nobody."""

@@ -1,6 +1,7 @@
-"""May this happen: rules, the analysis of commands, what people answered, and the explanation of every decision.
+"""Decides whether a call may run: rules, the analysis of commands, answers of people, and an explanation of each
+decision.
 
-`judge` brings it together. Nothing is imported here: listing tools needs `enablement` alone.
+`policy_engine` brings these together. Nothing is imported here, because listing tools needs only `enablement`.
 """
 
 from typing import TYPE_CHECKING
@@ -15,21 +16,21 @@ if TYPE_CHECKING:
     from haft.policy.approval.inbox import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
     from haft.policy.approval.memory import Memory
     from haft.policy.approval.pins import Pin, Pins, held_files, is_unchanged, loaded_files, pin_of
-    from haft.policy.baseline import SOURCE
+    from haft.policy.baseline import BUILT_IN_SOURCE
     from haft.policy.candidates import Candidate
     from haft.policy.enablement import Enablement, Feature, NameList
-    from haft.policy.judge import Judge
-    from haft.policy.question import Explained, Question, Step
+    from haft.policy.policy_engine import PolicyEngine
+    from haft.policy.query import Explanation, PolicyQuery, Step
     from haft.policy.rules.examples import check_examples
     from haft.policy.rules.lines import rule_lines
-    from haft.policy.rules.missing import is_of_elsewhere, what_is_missing
-    from haft.policy.rules.names import name_fits
-    from haft.policy.rules.never import check_rule, check_rules
+    from haft.policy.rules.missing import is_for_other_workspace, missing_target
+    from haft.policy.rules.names import name_matches
     from haft.policy.rules.reading import rule_from, rule_source, rules_from
     from haft.policy.rules.rule import Rule, RuleOrigin
     from haft.policy.rules.shapes import shapes_of
-    from haft.policy.rules.standing import RUNNING, granted_to
-    from haft.policy.suggesting import HowAnswered, PastCall, Suggester, Suggestion
+    from haft.policy.rules.tool_grants import RUNNABLE_ACTIONS, grants_for_all_calls
+    from haft.policy.rules.unmatchable import check_rule, check_rules
+    from haft.policy.suggester import PastAnswer, PastCall, Suggester, Suggestion
 
 __getattr__ = face(
     __name__,
@@ -41,20 +42,20 @@ __getattr__ = face(
         "approval.inbox": "Answered Inbox Waiting digest_of fingerprint_of new_request_id",
         "approval.memory": "Memory",
         "approval.pins": "Pin Pins held_files is_unchanged loaded_files pin_of",
-        "baseline": "SOURCE",
+        "baseline": "BUILT_IN_SOURCE",
         "candidates": "Candidate",
         "enablement": "Enablement Feature NameList",
-        "judge": "Judge",
-        "question": "Explained Question Step",
+        "policy_engine": "PolicyEngine",
+        "query": "Explanation PolicyQuery Step",
         "rules.examples": "check_examples",
         "rules.lines": "rule_lines",
-        "rules.missing": "is_of_elsewhere what_is_missing",
-        "rules.names": "name_fits",
-        "rules.never": "check_rule check_rules",
+        "rules.missing": "is_for_other_workspace missing_target",
+        "rules.names": "name_matches",
+        "rules.unmatchable": "check_rule check_rules",
         "rules.reading": "rule_from rule_source rules_from",
         "rules.rule": "Rule RuleOrigin",
         "rules.shapes": "shapes_of",
-        "rules.standing": "RUNNING granted_to",
-        "suggesting": "HowAnswered PastCall Suggester Suggestion",
+        "rules.tool_grants": "RUNNABLE_ACTIONS grants_for_all_calls",
+        "suggesting": "PastAnswer PastCall Suggester Suggestion",
     },
 )

@@ -1,8 +1,8 @@
-"""What could be allowed for good: exactly the call that a person sees, and only where its words say what it does.
+"""Rules that a prompt may offer to remember: exactly the call that the person sees, if its words say what it does.
 
-A rule for an interpreter, a wrapper or a fetcher would allow whatever they are handed next time, even where the words
-are the same: a script can be rewritten between two runs. So commands are offered only where every program in them is
-known to do what its words say. For anything else people can write a rule.
+A rule for an interpreter, a wrapper or a download program would allow anything that it gets next time, even with the
+same words: a script can be rewritten between two runs. So haft offers a rule for a command only if every program in it
+is known to do what its words say. For anything else people can write a rule.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from haft.contracts import Allowable
 from haft.policy.analysis.command.wrapping import is_interpreter, starts_commands
 from haft.policy.analysis.verdict import Part
 from haft.policy.plain_words import SCRIPT_NAME, has_plain_options, is_plain_word
-from haft.policy.question import Question
+from haft.policy.query import PolicyQuery
 
 _CHECKERS: Final = frozenset(
     {
@@ -22,7 +22,7 @@ _CHECKERS: Final = frozenset(
         "flake8", "pylint", "gofmt", "rustfmt", "clang-format", "shellcheck", "shfmt", "stylelint",
     }
 )  # fmt: skip
-"""Programs that test, check or format the project, whatever else their words are."""
+"""Programs that test, check or format the project, with any arguments."""
 _PLAIN: Final = frozenset(
     {
         "touch", "mkdir", "rmdir", "cp", "mv", "rm", "ln", "chmod", "truncate", "tee", "install", "unlink",
@@ -42,34 +42,35 @@ _BY_SUBCOMMAND: Final[Mapping[str, frozenset[str]]] = {
     "git": frozenset({"add", "commit", "stash", "checkout", "switch", "restore", "branch", "tag", "rm", "mv"}),
 }
 _DATA_ONLY: Final = frozenset({"black", "clang-format", "gofmt", "ruff", "rustfmt", "shellcheck", "shfmt"})
-"""Programs of which every word names data: no option starts another program or loads code, so that a rule may allow
-them with whatever words follow."""
+"""Programs whose words all name data: no option starts another program or loads code, so a rule may allow them with any
+further words."""
 _DATA_ONLY_GIT: Final = frozenset({"add", "commit"})
 _SCRIPTED: Final = frozenset({"npm", "pnpm", "yarn"})
-"""Programs whose `run NAME` is a script of the project."""
+"""Programs whose `run NAME` runs a script of the project."""
 _QUIET_OPTIONS: Final = frozenset(
     {"-v", "-q", "--verbose", "--quiet", "--release", "--all", "-a", "-A", "-m", "-b", "-u"}
 )
-"""Options of these that run nothing else; others are not offered."""
+"""Options of these programs that run nothing else; haft offers no rule for a command with other options."""
 
 
-def allowable(question: Question, unsafe: Sequence[Part] | None) -> tuple[Allowable, ...]:
-    """What an answer could allow. `unsafe` are the parts that were asked about, where there is a command."""
-    spec = question.spec
-    if question.cwd != "." or question.env:
+def allowable(query: PolicyQuery, unsafe: Sequence[Part] | None) -> tuple[Allowable, ...]:
+    """The rules that an answer to this prompt may remember. `unsafe` are the parts that need approval; None if the call
+    has no command line."""
+    spec = query.spec
+    if query.cwd != "." or query.env:
         return ()
     if unsafe is not None and not all(map(_says_what_it_does, unsafe)):
         return ()
     aside = spec.meta.get("timeoutArgument")
-    exactly = {name: value for name, value in question.arguments.items() if name != aside}
+    exactly = {name: value for name, value in query.arguments.items() if name != aside}
     if unsafe is not None and set(exactly) - {*spec.commands, "cwd"}:
-        return ()  # Variables, standard input and the like: what they do is not in the words.
+        return ()  # Variables, standard input and the like: the words do not say what they do.
     rule: dict[str, Any] = {"tool": spec.name, "action": "allow", "exactly": exactly}
     return (Allowable(f"exactly this call of {spec.name}", rule),)
 
 
 def with_variables(offered: Allowable, names: Sequence[str]) -> Allowable:
-    """The same with variables that the calls get: an answer that holds for longer keeps them."""
+    """The same rule, extended to pass these variables: an answer that holds for longer keeps them."""
     if not names:
         return offered
     return Allowable(f"{offered.label}, with {', '.join(names)}", {**offered.rule, "grant": {"env": list(names)}})
@@ -81,7 +82,7 @@ def _says_what_it_does(part: Part) -> bool:
     if part.kind == "redirection":
         return True
     words = part.words
-    if part.program is None or not words or words[0] != part.program:  # Variables stand before it.
+    if part.program is None or not words or words[0] != part.program:  # Assignments precede it.
         return False
     if part.program in _PLAIN:
         return True
@@ -92,9 +93,11 @@ def _says_what_it_does(part: Part) -> bool:
 
 
 def may_be_suggested(part: Part) -> bool:
-    """Whether a rule for this very command, or redirection, may be proposed to a person who approved it again and
-    again. No interpreter, no wrapper, no fetcher and nothing dangerous is among them: only what is listed above, with
-    words that name plain files of the workspace."""
+    """Whether haft may suggest a rule for exactly this command or redirection, after a person approved it repeatedly.
+
+    Only the programs listed above qualify, with words that name plain files of the workspace: no interpreter, wrapper
+    or download program, and nothing dangerous.
+    """
     if part.possible or not (_says_what_it_does(part) or _runs_script(part)):
         return False
     return all(is_plain_word(word) for word in part.words[1:]) and (
@@ -103,8 +106,8 @@ def may_be_suggested(part: Part) -> bool:
 
 
 def least_words(part: Part) -> int | None:
-    """How many words a rule must keep of a command that may be suggested, so that it stays narrow when anything may
-    follow; None where it must keep them all."""
+    """How many words a suggested rule must keep so that it stays narrow when any words may follow; None if it must keep
+    all of them."""
     words = part.words
     if part.kind != "command" or not words:
         return None
@@ -119,7 +122,7 @@ def _runs_script(part: Part) -> bool:
         return False
     if part.program not in _SCRIPTED or words[0] != part.program or len(words) < 3 or words[1] != "run":
         return False
-    # Some of these find programs by the same word.
+    # Some of these programs also run an installed program of that name.
     if not SCRIPT_NAME.fullmatch(words[2]) or any(word.startswith("-") for word in words[3:4] if word != "--"):
         return False
     return not is_interpreter(words[2]) and not starts_commands(words[2])

@@ -1,20 +1,20 @@
-"""The first rule of all: what only reads, and comes from someone we trust to say so, passes; everything else asks.
+"""haft's own rules: calls that only read need no approval if a trusted party declares them read-only; others do.
 
-"Someone we trust" is haft itself and the program that embeds it. A package that is merely installed, and any tool that
-may change something, asks. It does not look at arguments.
+The trusted parties are haft itself and the program that embeds it. A tool of an installed package, and any tool that
+may change something, needs approval. These rules do not look at arguments.
 """
 
 from __future__ import annotations
 
 from haft.contracts import Decision, ToolSpec
 
-SOURCE = "haft's own rules"
+BUILT_IN_SOURCE = "haft's own rules"
 
 _PASS_BUILTIN = Decision(
     action="allow",
     layer="built-in",
-    rule="read-only built-in tools pass",
-    source=SOURCE,
+    rule="read-only built-in tools need no approval",
+    source=BUILT_IN_SOURCE,
     by="rule",
     reason="it only reads, inside the workspace",
     profile="read-only",
@@ -24,26 +24,26 @@ _PASS_BUILTIN = Decision(
 _PASS_EMBEDDED = Decision(
     action="allow",
     layer="built-in",
-    rule="read-only tools of the embedding program pass",
-    source=SOURCE,
+    rule="read-only tools of the embedding program need no approval",
+    source=BUILT_IN_SOURCE,
     by="rule",
-    reason="the program that handed it over says that it only reads",
+    reason="the embedding program declares that it only reads",
     profile="read-only",
     unasked=True,
 )
 _ASK_EFFECTS = Decision(
     action="ask",
     layer="built-in",
-    rule="everything else asks",
-    source=SOURCE,
+    rule="everything else needs approval",
+    source=BUILT_IN_SOURCE,
     by="rule",
     reason="it may change something",
 )
 _ASK_INSTALLED = Decision(
     action="ask",
     layer="built-in",
-    rule="everything else asks",
-    source=SOURCE,
+    rule="everything else needs approval",
+    source=BUILT_IN_SOURCE,
     by="rule",
     reason="it comes from an installed package",
     profile="read-only",
@@ -51,17 +51,17 @@ _ASK_INSTALLED = Decision(
 _ASK_USER = Decision(
     action="ask",
     layer="built-in",
-    rule="everything else asks",
-    source=SOURCE,
+    rule="everything else needs approval",
+    source=BUILT_IN_SOURCE,
     by="rule",
-    reason="it comes from your own folder, and nobody but itself says that it only reads",
+    reason="it comes from your own tools, and only its own description says that it only reads",
     profile="read-only",
 )
 _ASK_WORKSPACE = Decision(
     action="ask",
     layer="built-in",
-    rule="everything else asks",
-    source=SOURCE,
+    rule="everything else needs approval",
+    source=BUILT_IN_SOURCE,
     by="rule",
     reason="it comes from the workspace",
     profile="read-only",
@@ -69,16 +69,17 @@ _ASK_WORKSPACE = Decision(
 _ASK_UNHELD = Decision(
     action="ask",
     layer="built-in",
-    rule="what nothing holds to its word asks",
-    source=SOURCE,
+    rule="tools that nothing confines need approval",
+    source=BUILT_IN_SOURCE,
     by="rule",
-    reason="it is said only to read, and this machine has no sandbox that would hold it to that",
+    reason="it is declared read-only, but this machine has no sandbox to enforce that",
     profile="read-only",
 )
 
 
 def decide(spec: ToolSpec, *, confined: bool) -> Decision:
-    """May a call of this tool go ahead? `confined` says whether a sandbox will stand around what it starts."""
+    """The decision of haft's own rules about a tool. `confined`: whether a sandbox will confine the processes it
+    starts."""
     if not spec.effects.readonly:
         return _ASK_EFFECTS
     match spec.provenance:

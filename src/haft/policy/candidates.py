@@ -1,8 +1,8 @@
-"""Rules that may be proposed to a person because of one call: this very call, and the smallest steps beyond it.
+"""Rules that may be suggested to a person because of one call: a rule for exactly this call, and slightly wider rules.
 
-A candidate is only ever an `allow`, and always narrow by the words it keeps: a program and its subcommand, a directory
-below the workspace, all of the arguments. A whole tool is proposed only where its declaration says that it reads and a
-sandbox holds it to that. Whether a candidate is any good is for `suggesting` to find out.
+A candidate is always an `allow` rule, and it is narrow because of the words that it keeps: a program and its
+subcommand, a directory below the workspace, or all the arguments. A rule for a whole tool is suggested only if the tool
+declares itself read-only and a sandbox enforces this. `suggester` decides whether a candidate is good.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from typing import Any, Final
 from haft.files import NAMES
 from haft.policy.allowable import least_words, may_be_suggested
 from haft.policy.analysis.verdict import Part
-from haft.policy.question import Question
+from haft.policy.query import PolicyQuery
 from haft.policy.rules.commands import exactly
 from haft.policy.rules.patterns import escaped, is_regex
 from haft.policy.rules.rule import Rule
 
 SOURCE: Final = "a suggestion"
 _WHOLE_TOOL: Final = 10_000
-READS_ONLY: Final = "it declares that it only reads, and the sandbox holds it to that"
+READS_ONLY: Final = "it declares that it only reads, and the sandbox enforces this"
 _PROTECTED: Final = frozenset(name.partition("/")[0] for name in NAMES)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A rule that may be proposed."""
+    """A rule that may be suggested."""
 
     tool: str
     matches: tuple[tuple[str, tuple[Any, ...]], ...]
-    """By argument the patterns of which any may fit."""
+    """For each argument its patterns; one of them must match."""
     width: int
-    """How far it reaches beyond the call that it was made for; 0 is that call."""
+    """How far it reaches beyond the call that it was made for; 0 is exactly that call."""
     first: str | None = None
-    """The word with which every command begins that it fits."""
+    """The first word of every command that it matches."""
     why: str | None = None
     """Why it is narrow although it names no argument."""
 
@@ -46,7 +46,7 @@ class Candidate:
         return any(len(any_of) > 1 for _name, any_of in self.matches)
 
     def table(self) -> dict[str, Any]:
-        """As it is written in a file."""
+        """The rule as it is written in a configuration file."""
         matches = {name: list(any_of) if len(any_of) > 1 else any_of[0] for name, any_of in self.matches}
         return {"tool": self.tool, **({"matches": matches} if matches else {}), "action": "allow"}
 
@@ -56,9 +56,9 @@ class Candidate:
         return Rule(self.tool, "allow", table.get("matches", {}), source=SOURCE)
 
 
-def candidates_of(question: Question, parts: Sequence[Part] | None) -> Iterator[Candidate]:
-    """All that may be proposed because this call was approved. `parts` are those of its command lines."""
-    spec, arguments = question.spec, question.arguments
+def candidates_of(query: PolicyQuery, parts: Sequence[Part] | None) -> Iterator[Candidate]:
+    """Yield every rule that may be suggested because this call was approved. `parts` are those of its command lines."""
+    spec, arguments = query.spec, query.arguments
     if parts is not None:
         command = [name for name in spec.commands if name in arguments]
         others = arguments.keys() - {*command, "cwd", spec.meta.get("timeoutArgument")}
@@ -70,10 +70,10 @@ def candidates_of(question: Question, parts: Sequence[Part] | None) -> Iterator[
     if len(paths) == 1 and isinstance(arguments[paths[0]], str):
         yield from _of_path(spec.name, paths[0], arguments[paths[0]])
         return
-    exact = _all_arguments(question)
+    exact = _all_arguments(query)
     if exact is not None and exact:
         yield Candidate(spec.name, exact, 0)
-    if spec.effects.readonly and not spec.effects.network and spec.hosting == "per-call" and question.confined:
+    if spec.effects.readonly and not spec.effects.network and spec.hosting == "per-call" and query.confined:
         yield Candidate(spec.name, (), _WHOLE_TOOL, why=READS_ONLY)
 
 
@@ -103,9 +103,9 @@ def _of_path(tool: str, argument: str, written: str) -> Iterator[Candidate]:
         yield Candidate(tool, ((argument, (f"{escaped('/'.join(names[:kept]))}/*",)),), 1000 - kept)
 
 
-def _all_arguments(question: Question) -> tuple[tuple[str, tuple[Any, ...]], ...] | None:
-    """Patterns that only these arguments fit; None where the tool takes more than were given, or no plain values."""
-    schema, arguments = question.spec.input_schema, question.arguments
+def _all_arguments(query: PolicyQuery) -> tuple[tuple[str, tuple[Any, ...]], ...] | None:
+    """Patterns that only these arguments match; None if the tool has further parameters, or a value is not plain."""
+    schema, arguments = query.spec.input_schema, query.arguments
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or schema.get("additionalProperties") is not False:
         return None

@@ -1,7 +1,7 @@
-"""Which tools there are at all: `tools.disable`, `tools.enable`, and the features that are off. It only narrows.
+"""Which tools may be called at all: `tools.disable`, `tools.enable`, and features that are switched off.
 
-What any source disables is disabled; where a source has a closed list, a tool must be on it. No source takes back what
-another one closed.
+A tool is disabled if any configuration source disables it, or if a source has a closed list without it. No source can
+reverse what another source disabled.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from haft.contracts import BadConfig
-from haft.policy.rules.names import check_name_pattern, name_fits
+from haft.policy.rules.names import check_name_pattern, name_matches
 from haft.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class NameList:
-    """Patterns of names that one source wrote down."""
+    """Patterns of tool names from one configuration source."""
 
     patterns: tuple[str, ...]
     source: str
@@ -24,7 +24,7 @@ class NameList:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A part of haft that is off, and the built-in tool that is the way to it."""
+    """A part of haft that is switched off, and the built-in tool that gives access to it."""
 
     tool: str
     setting: str
@@ -33,11 +33,11 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Enablement:
-    """Says of each tool whether it may be called at all."""
+    """Tells for each tool whether it may be called at all."""
 
     disable: tuple[NameList, ...] = ()
     enable: tuple[NameList, ...] = ()
-    """Closed lists; one without patterns closes nothing."""
+    """Closed lists; a list without patterns is ignored."""
     off: tuple[Feature, ...] = ()
 
     def __post_init__(self) -> None:
@@ -50,16 +50,16 @@ class Enablement:
                         raise BadConfig(f"{one.source}: `{setting}`: `{pattern}` {error}") from None
 
     def why_not(self, name: str, kind: str, meta: Mapping[str, Any] | None = None) -> str | None:
-        """Why a tool is disabled; None where it is not."""
-        del meta  # what groups of tools a source adds may one day be named by
+        """Why a tool is disabled; None if it is enabled."""
+        del meta  # Reserved: a source may later name groups of tools by it.
         for listed in self.disable:
             for pattern in listed.patterns:
-                if name_fits(pattern, name, kind):
+                if name_matches(pattern, name, kind):
                     return f"`{pattern}` in `tools.disable` ({listed.source})"
         for feature in self.off:
             if kind == "builtin" and name == feature.tool:
                 return f"`{feature.setting}` is false ({feature.source})"
         for closed in self.enable:
-            if closed.patterns and not any(name_fits(pattern, name, kind) for pattern in closed.patterns):
+            if closed.patterns and not any(name_matches(pattern, name, kind) for pattern in closed.patterns):
                 return f"it is not in `tools.enable` ({closed.source})"
         return None

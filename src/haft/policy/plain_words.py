@@ -1,7 +1,7 @@
-"""Words that a proposed rule may hold: plain names of the workspace, and options that take no value.
+"""Words that a suggested rule may contain: plain names of files in the workspace, and options that take no value.
 
-`allowable` says which programs may be proposed at all. What is not known to be harmless here is not proposed, and a
-person can still write the rule.
+`allowable` says which programs may be suggested at all. haft suggests no rule with words that are not known to be
+harmless here; a person can still write such a rule.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OBEYED: Final = frozenset(
         "requirements.txt", "setup.cfg", "setup.py", "tox.ini",
     }
 )  # fmt: skip
-"""What programs obey by themselves, or when the project is built and tested."""
+"""Files that programs obey on their own, or when the project is built and tested."""
 _OBEYED_ENDINGS: Final = (*ENDINGS, ".mk", ".pth")
 _ASSIGNMENT: Final = regex(r"[A-Za-z_][\w.-]*[:+?!]*=")
 _FLAG: Final = regex(r"-[A-Za-z0-9]{1,4}|--[A-Za-z-]+")
@@ -33,7 +33,7 @@ _RUNS_CODE: Final = frozenset(
         "tsc", "vitest",
     }
 )  # fmt: skip
-"""Programs that read the project's configuration, or can be handed another one."""
+"""Programs that read the project's configuration, or accept another configuration."""
 _HARMLESS: Final = frozenset(
     {
         "-B", "-j", "-k", "-l", "-n", "-q", "-s", "-v", "-vv", "-w", "-x", "--check", "--diff", "--exitfirst", "--fix",
@@ -43,8 +43,8 @@ _HARMLESS: Final = frozenset(
 
 
 def is_plain_word(word: str) -> bool:
-    """Whether a word names nothing that programs obey, nothing outside of the workspace and nothing hidden, whatever it
-    is glued to, and sets no variable. What a name leads to is not looked at."""
+    """Whether a word sets no variable and names no file that programs obey, lies outside the workspace or is hidden,
+    even with other text attached. Links are not followed."""
     if _ASSIGNMENT.match(word) or word.startswith(("/", "~")):
         return False
     for name in re.split(r"[/=:,]", re.sub(r"^-[A-Za-z]", "", word)):
@@ -57,8 +57,8 @@ def is_plain_word(word: str) -> bool:
 
 
 def has_plain_options(words: Sequence[str]) -> bool:
-    """Whether no option of a command takes a value that could be code: of a program that runs the project's code only
-    the listed ones pass, of others any that has no value glued to it."""
+    """Whether no option of a command takes a value that could be code. A program that runs the project's code may have
+    only the listed options; other programs may have any option without an attached value."""
     program, *rest = words
     options = [word for word in rest if word.startswith("-") and word not in ("-", "--")]
     if program in _RUNS_CODE:

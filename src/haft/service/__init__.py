@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from haft.files import grant_words
     from haft.pipeline import Run
-    from haft.policy import Explained, Rule, Suggestion, Waiting, name_fits
+    from haft.policy import Explanation, Rule, Suggestion, Waiting, name_matches
     from haft.registry import search, unknown_tool
     from haft.runs import Frame, History, RunRecord, follow
     from haft.schema import coerce
@@ -98,7 +98,7 @@ __getattr__ = face(
         ),
         "haft.files": "grant_words",
         "haft.pipeline": "Run",
-        "haft.policy": "Explained Rule Suggestion Waiting name_fits",
+        "haft.policy": "Explanation Rule Suggestion Waiting name_matches",
         "haft.registry": "search unknown_tool",
         "haft.runs": "Frame History RunRecord follow",
         "haft.schema": "coerce",

@@ -79,7 +79,7 @@ class Answers:
         if kept != pin.digest:
             raise _changed(call, "decided about")  # Another process ran it first, as it was then.
 
-    # For the judge.
+    # For the policy engine.
 
     def remembered(self) -> Sequence[Rule]:
         """The rules that answers made; read again when any process has written."""

@@ -29,7 +29,7 @@ from haft.contracts import (
 )
 from haft.files import Root, secrets_of_root
 from haft.pipeline import Parts, Pipeline, Run
-from haft.policy import Environments, Judge, Rule
+from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
 from haft.runs import History, Journal, KeptOutput, Scribe, journal_paths
 from haft.sandbox import Sandbox, safe_path
@@ -151,8 +151,8 @@ class Host:
         tracking.sweep_scratch()
         answers = Answers(stores, root.root, lease)
         ending.callback(answers.close)
-        self.judge = self._make_judge(answers, root)
-        self.judge_with = functools.partial(self._make_judge, answers, root)
+        self.policy_engine = self._make_policy_engine(answers, root)
+        self.policy_engine_with = functools.partial(self._make_policy_engine, answers, root)
         parts = Parts(
             host=lease.host,
             workspace=root,
@@ -164,7 +164,7 @@ class Host:
             durability=self.config.durability,
             catalogue=self.catalogue,
             renew=self.disk.renew,
-            decide=self.judge.decide,
+            decide=self.policy_engine.decide,
             approver=self._approver,
             person=self.principal if self.principal.kind == "person" else this_user(),
             questions=answers,
@@ -188,14 +188,14 @@ class Host:
 
         scribe.on_cancel(cancel)
 
-    def _make_judge(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> Judge:
+    def _make_policy_engine(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> PolicyEngine:
         """Whoever decides, by the rules in force or others."""
         rules = self.config.rules if rules is None else rules
         if rules:
             from haft.policy import check_rules, shapes_of
 
             check_rules(rules, shapes_of(listing.spec for listing in self.catalogue.listings()))
-        return Judge(
+        return PolicyEngine(
             rules,
             self.config.enablement,
             root.root,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from haft.config import Config, ConfigFile, Gathered, read_config
 from haft.contracts import Action, Call, Decision, ToolName, ToolSpec, new_run_id
 from haft.pipeline import Decide
-from haft.policy import Explained, Judge, Question, Step, is_of_elsewhere, what_is_missing
+from haft.policy import Explanation, PolicyEngine, PolicyQuery, Step, is_for_other_workspace, missing_target
 from haft.runs import Filter, RunRecord
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class Replayed:
 def replay(
     runs: Iterable[RunRecord],
     specs: Mapping[str, ToolSpec],
-    after: Judge,
-    before: Judge | None,
+    after: PolicyEngine,
+    before: PolicyEngine | None,
     confined: Callable[[ToolSpec], bool],
 ) -> Replayed:
     """Decide past calls by other rules. Without `before`, against what was decided then."""
@@ -77,17 +77,17 @@ def replay(
             passed_over += 1
             continue
         looked_at += 1
-        question = question_of(record, spec, confined=confined(spec))
-        was = decided_then(record["decision"]) if before is None else before.decide(question).action
-        now = after.decide(question)
+        query = query_of(record, spec, confined=confined(spec))
+        was = decided_then(record["decision"]) if before is None else before.decide(query).action
+        now = after.decide(query)
         if now.action != was:
             flips.append(Flip(run.id, record["tool"], record["arguments"], was, now))
     return Replayed(looked_at, passed_over, tuple(flips))
 
 
-def question_of(record: Mapping[str, Any], spec: ToolSpec, *, confined: bool) -> Question:
+def query_of(record: Mapping[str, Any], spec: ToolSpec, *, confined: bool) -> PolicyQuery:
     """A recorded call, asked again."""
-    return Question(spec, record["arguments"], cwd=record["cwd"], thread=record["thread"], confined=confined)
+    return PolicyQuery(spec, record["arguments"], cwd=record["cwd"], thread=record["thread"], confined=confined)
 
 
 def decided_then(decision: Mapping[str, Any]) -> Action:
@@ -125,29 +125,29 @@ def missing_from(service: ToolService) -> list[str]:
     """Of each rule that speaks of a tool or an argument that is not there: where it is written, and what is missing.
     The user's own rules for tools of other workspaces are not among them."""
     specs = [listing.spec for listing in service.tools(all=True)]
-    return missing_of((rule for rule in service.config.rules if not is_of_elsewhere(rule, specs)), specs)
+    return missing_of((rule for rule in service.config.rules if not is_for_other_workspace(rule, specs)), specs)
 
 
 def missing_of(rules: Iterable[Rule], specs: Sequence[ToolSpec]) -> list[str]:
     """The same for any rules and tools, those of other workspaces included."""
-    found = ((rule, what_is_missing(rule, specs)) for rule in rules)
+    found = ((rule, missing_target(rule, specs)) for rule in rules)
     return [f"{rule.source}: {missing}" for rule, missing in found if missing is not None]
 
 
 async def with_delegates(
-    service: ToolService, explained: Explained, name: str, arguments: Mapping[str, Any]
-) -> Explained:
+    service: ToolService, explained: Explanation, name: str, arguments: Mapping[str, Any]
+) -> Explanation:
     """The same decision once the programs were asked that rules leave it to."""
     given = await service.as_judged(name, arguments)
     call = Call(new_run_id(), ToolName(name), given, service.principal)
     # Nothing is tried here, so that no change set is needed.
-    decide = Decide(service._host.judge.decide, service._host.sandbox, None)  # type: ignore[arg-type]
+    decide = Decide(service._host.policy_engine.decide, service._host.sandbox, None)  # type: ignore[arg-type]
     decision = await decide.delegated(call, explained.decision)
     asked = [
         Step("delegate", each.to, f"{decision.action}: {decision.reason}", each.source)
         for each in explained.decision.delegates
     ]
-    return Explained(decision, (*explained.steps, *asked))
+    return Explanation(decision, (*explained.steps, *asked))
 
 
 def rules_in(file: ConfigFile, workspace: str | None, env: Mapping[str, str]) -> tuple[Rule, ...]:
@@ -170,10 +170,10 @@ async def replayed(service: ToolService, rules: Sequence[Rule] | None, limit: in
     """Past calls of a service's workspace: by `rules` instead of the user's own, against those of now; without them, by
     those of now against what was decided then."""
     namespaces = (await service._host.sandbox.ready()).namespaces
-    before, after = None, service._host.judge
+    before, after = None, service._host.policy_engine
     if rules is not None:
         others = [rule for rule in service.config.rules if rule.origin != "user"]
-        before, after = service._host.judge, service._host.judge_with([*others, *rules])
+        before, after = service._host.policy_engine, service._host.policy_engine_with([*others, *rules])
     return replay(
         service._host.history().each(Filter(workspace=service._host.root.root, limit=limit)),
         {listing.spec.name: listing.spec for listing in service.tools(all=True)},

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from haft.config import ConfigFile, configured, is_trusted, user_file, workspace_config
 from haft.contracts import BadConfig, BadUsage, Principal, ToolSpec
-from haft.policy import check_rule, rule_from, shapes_of, what_is_missing
+from haft.policy import check_rule, missing_target, rule_from, shapes_of
 from haft.service.own_file import OwnFile
 from haft.service.remembered import forget_rule
 from haft.service.toml_text import with_rule, without_rule
@@ -75,7 +75,7 @@ class RuleChanges:
         lost = in_workspace and self._loses_trust(file, file.text)
         file.write(text)
         place = f"{file.path if in_workspace else file.shown}:{line}"
-        return RuleChange(source, file.path, line, rule, place, lost, what_is_missing(read, specs))
+        return RuleChange(source, file.path, line, rule, place, lost, missing_target(read, specs))
 
     def remove(self, source: str) -> RuleChange:
         """Take away the rule that `source` names: `remembered:3`, or a file and its line."""

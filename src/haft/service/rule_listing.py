@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from haft.config import Config
 from haft.contracts import NO_GRANTS, ToolSpec
-from haft.policy import SOURCE, Rule, rules_from, what_is_missing
+from haft.policy import BUILT_IN_SOURCE, Rule, missing_target, rules_from
 from haft.service.permissions import shown_rules
 from haft.service.remembered import remembered_rules
 from haft.storage import StateHome
@@ -27,11 +27,11 @@ def listed_rules(
 
 def is_all_there(rules: Sequence[Rule], specs: Sequence[ToolSpec]) -> bool:
     """Whether there is everything that the rules speak of."""
-    return all(what_is_missing(rule, specs) is None for rule in rules)
+    return all(missing_target(rule, specs) is None for rule in rules)
 
 
 def _shape(rule: Rule, specs: Sequence[ToolSpec] = (), *, why: str | None = None) -> dict[str, Any]:
-    missing = what_is_missing(rule, specs) if specs else None
+    missing = missing_target(rule, specs) if specs else None
     return {**shown_rules([rule])[0], "rule": rule.words, "counts": why is None, "why": why, "missing": missing}
 
 
@@ -61,5 +61,5 @@ def _built_in() -> Iterator[dict[str, Any]]:
         ("allow", "read-only tools of the embedding program pass"),
         ("ask", "everything else asks"),
     ):
-        rule = Rule("*", action, source=SOURCE)  # type: ignore[arg-type]
+        rule = Rule("*", action, source=BUILT_IN_SOURCE)  # type: ignore[arg-type]
         yield {**_shape(rule), "origin": "built-in", "rule": words}

@@ -31,7 +31,7 @@ from haft.contracts import (
     new_run_id,
     own_copy,
 )
-from haft.policy import Question
+from haft.policy import PolicyQuery
 from haft.service.assembly import Host
 from haft.service.call_arguments import check_call, never_granted
 from haft.service.facades.tools import HostTools
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from haft.changes import Direction, Reversed, Transactions
     from haft.config import Config
     from haft.pipeline import Run
-    from haft.policy import Explained, Waiting
+    from haft.policy import Explanation, Waiting
     from haft.registry import Catalogue
     from haft.runs import RunRecord
     from haft.sandbox import Sandbox
@@ -285,7 +285,7 @@ class ToolService:
 
     async def permissions_test(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, cwd: str = ".", thread: str | None = None
-    ) -> Explained:
+    ) -> Explanation:
         """What would be decided about a call, and by which steps. Nothing is called, and no delegate is asked."""
         self._host.running()
         await self._host.disk.renew(name)
@@ -293,7 +293,9 @@ class ToolService:
         confined = await self._is_confined(spec)
         given = await self.as_judged(name, arguments or {}, thread=thread)
 
-        return self._host.judge.explain(Question(spec, given, cwd=cwd, thread=thread or self.thread, confined=confined))
+        return self._host.policy_engine.explain(
+            PolicyQuery(spec, given, cwd=cwd, thread=thread or self.thread, confined=confined)
+        )
 
     async def as_judged(self, name: str, arguments: Mapping[str, Any], *, thread: str | None = None) -> dict[str, Any]:
         """The arguments as a call is judged with: texts are the values that they stand for. What a Python tool makes of

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import MARK, ToolSpec, texts_in
-from haft.policy import Candidate, HowAnswered, Judge, PastCall, Suggester, Suggestion
+from haft.policy import Candidate, PastAnswer, PastCall, PolicyEngine, Suggester, Suggestion
 from haft.runs import RunRecord
-from haft.service.permissions import question_of
+from haft.service.permissions import query_of
 from haft.storage import encode
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _shape(one: Suggestion) -> dict[str, Any]:
         "alone": one.is_alone,
         "runs": [run for call in one.saved for run in call.runs],
         "alsoPasses": [
-            {"run": run, "tool": call.question.spec.name, "args": dict(call.question.arguments)}
+            {"run": run, "tool": call.query.spec.name, "args": dict(call.query.arguments)}
             for call in one.also
             for run in call.runs
         ],
@@ -76,34 +76,43 @@ async def suggested(service: ToolService, *, since: float | None, limit: int) ->
     rejected = service.runs(workspace=workspace, status="rejected-by-user", limit=MOST_REJECTED)
     every = {run.id: run for run in (*rejected, *runs)}
     past = past_calls(
-        every.values(), specs, service._host.judge, namespaces=namespaces, has_network=service.config.sandbox_network
+        every.values(),
+        specs,
+        service._host.policy_engine,
+        namespaces=namespaces,
+        has_network=service.config.sandbox_network,
     )
     rules = service.config.rules
-    found = Suggester(past, service._host.judge, lambda more: service._host.judge_with([*rules, *more]))
+    found = Suggester(past, service._host.policy_engine, lambda more: service._host.policy_engine_with([*rules, *more]))
     suggestions = tuple(found.suggestions())
     return Suggested(len(runs), sum(len(call.runs) for call in found.asked), suggestions)
 
 
 def past_calls(
-    runs: Iterable[RunRecord], specs: Mapping[str, ToolSpec], judge: Judge, *, namespaces: bool, has_network: bool
+    runs: Iterable[RunRecord],
+    specs: Mapping[str, ToolSpec],
+    policy_engine: PolicyEngine,
+    *,
+    namespaces: bool,
+    has_network: bool,
 ) -> list[PastCall]:
     """Calls of tools that are here, each once with all its runs."""
-    found: dict[tuple[bytes, HowAnswered], tuple[Any, list[str]]] = {}
+    found: dict[tuple[bytes, PastAnswer], tuple[Any, list[str]]] = {}
     for run in runs:
         record = run.record
         spec = specs.get(record["tool"])
         if spec is None or record["decision"] is None:
             continue
-        question = question_of(record, spec, confined=spec.has_processes and namespaces)
+        query = query_of(record, spec, confined=spec.has_processes and namespaces)
         answered = _answered(record)
-        if answered == "approved" and not _is_all_there(record, question, judge, has_network=has_network):
+        if answered == "approved" and not _is_all_there(record, query, policy_engine, has_network=has_network):
             answered = "other"
         key = encode([spec.name, record["arguments"], record["cwd"], record["thread"]]), answered
-        found.setdefault(key, (question, []))[1].append(run.id)
-    return [PastCall(question, tuple(ids), answered) for (_key, answered), (question, ids) in found.items()]
+        found.setdefault(key, (query, []))[1].append(run.id)
+    return [PastCall(query, tuple(ids), answered) for (_key, answered), (query, ids) in found.items()]
 
 
-def _answered(record: Mapping[str, Any]) -> HowAnswered:
+def _answered(record: Mapping[str, Any]) -> PastAnswer:
     decision = record["decision"]
     by_person = decision["layer"] == "approval" and decision["by"] == "person"
     if by_person and decision["action"] == "allow":
@@ -112,13 +121,13 @@ def _answered(record: Mapping[str, Any]) -> HowAnswered:
     return "rejected" if is_rejected or (record["status"] == "rejected-by-user" and by_person) else "other"
 
 
-def _is_all_there(record: Mapping[str, Any], question: Any, judge: Judge, *, has_network: bool) -> bool:
+def _is_all_there(record: Mapping[str, Any], query: Any, policy_engine: PolicyEngine, *, has_network: bool) -> bool:
     """Whether the record holds all that was approved: no secret was taken out, no variable set, nothing granted that a
     plain rule would not grant."""
     if any(MARK in text for text in texts_in(record["arguments"])):
         return False
     then = {part["command"] for part in record["decision"]["parts"]}
-    now = {part.text for part in judge.parts(question) or ()}
+    now = {part.text for part in policy_engine.parts(query) or ()}
     if then != now:
         return False
     confinement = record["sandbox"]

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeVar
 from haft.changes import Direction, Reversed
 from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
 from haft.pipeline import Run
-from haft.policy import Explained, Waiting
+from haft.policy import Explanation, Waiting
 from haft.runs import RunRecord
 from haft.service.inbox import Reply
 from haft.service.record import RecordFacade
@@ -46,7 +46,7 @@ class Service(Protocol):
     @property
     def look_ahead(self) -> Callable[..., Reversed]: ...
     @property
-    def permissions_test(self) -> Callable[..., Coroutine[Any, Any, Explained]]: ...
+    def permissions_test(self) -> Callable[..., Coroutine[Any, Any, Explanation]]: ...
     @property
     def inbox(self) -> Callable[..., list[Waiting]]: ...
     @property
@@ -205,7 +205,7 @@ class SyncToolService:
         """What an undo or redo would do."""
         return self._service.look_ahead(direction, *runs, thread=thread, force=force)
 
-    def permissions_test(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Explained:
+    def permissions_test(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Explanation:
         """What would be decided about a call, and by which steps."""
         return self._wait(self._service.permissions_test(name, arguments, **options))
 

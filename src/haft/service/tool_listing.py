@@ -92,8 +92,8 @@ def withheld_from(spec: ToolSpec, workspace: str, home: StateHome) -> tuple[str,
         return ()
     granted: tuple[str, ...] = ()
     if is_configured(workspace, os.environ):
-        from haft.policy import RUNNING, granted_to
+        from haft.policy import RUNNABLE_ACTIONS, grants_for_all_calls
 
         rules = load_config(workspace, os.environ, trust_home=home.path).rules
-        granted = granted_to((spec.name,), spec.kind, rules, RUNNING).env
+        granted = grants_for_all_calls((spec.name,), spec.kind, rules, RUNNABLE_ACTIONS).env
     return withheld(named, os.environ, {*spec.grants.env, *granted})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from haft.contracts import NO_GRANTS, Grants
 from haft.files import leads_inside
-from haft.policy import Pins, granted_to, is_unchanged
+from haft.policy import Pins, grants_for_all_calls, is_unchanged
 from haft.storage import StateHome, open_stores
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class DescribeGrants:
             return NO_GRANTS
 
         name = claim.said or self._agreed_name(claim.path) or claim.otherwise
-        granted = _of_describing(granted_to((name,), claim.kind, self._rules))
+        granted = _of_describing(grants_for_all_calls((name,), claim.kind, self._rules))
         if granted == NO_GRANTS or claim.is_taken(name) or not self._is_agreed(name, claim):
             return NO_GRANTS
         return granted

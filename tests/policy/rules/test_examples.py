@@ -24,10 +24,10 @@ def test_the_rule_for_tests_means_tests_and_nothing_beside_them(of):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"match": ("npm test && make",)}, "in `match` does not fit: `make` does not fit `npm test*`"),
+        ({"match": ("npm test && make",)}, "in `match` does not match: `make` does not match `npm test*`"),
         ({"match": ("npm test > ~/.bashrc",)}, "`> ~/.bashrc` writes to a start-up or settings file"),
-        ({"match": ("ls",)}, "none of its commands fits"),
-        ({"not_match": ("npm test -u",)}, "`npm test -u` in `not_match` fits"),
+        ({"match": ("ls",)}, "none of its commands matches"),
+        ({"not_match": ("npm test -u",)}, "`npm test -u` in `not_match` matches"),
         ({"match": ({"cwd": "x"},)}, "the call has no `command`"),
     ],
 )
@@ -54,7 +54,7 @@ def test_a_rule_that_rejects_means_a_line_when_any_part_fits(of):
         not_match=("npm test", "(( $( wget x"),
     )
     check_examples([rule], of["analyse"])
-    with pytest.raises(BadConfig, match="does not fit: `ls` does not fit `curl\\*`; `make` does not fit"):
+    with pytest.raises(BadConfig, match="does not match: `ls` does not match `curl\\*`; `make` does not match"):
         check_examples([Rule("shell", "reject", {"command": "curl*"}, match=("ls; make",))], of["analyse"])
 
 

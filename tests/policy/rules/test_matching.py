@@ -2,12 +2,12 @@
 
 import pytest
 
-from haft.policy.rules.matching import Question, first_match, raw_reject, rule_fits
+from haft.policy.rules.matching import CallFacts, first_match, reject_unparsed, rule_mismatch
 from haft.policy.rules.rule import Rule
 
 
 def ask(**more):
-    return Question("shell", "builtin", {"command": "x", **more.pop("arguments", {})}, commands=("command",), **more)
+    return CallFacts("shell", "builtin", {"command": "x", **more.pop("arguments", {})}, commands=("command",), **more)
 
 
 def test_the_first_rule_that_fits_is_found_and_the_others_say_why_not(of):
@@ -22,7 +22,7 @@ def test_the_first_rule_that_fits_is_found_and_the_others_say_why_not(of):
     assert found.rule is rules[3]
     assert [why for _, why in found.passed] == [
         "it is for `mcp:*`",
-        "`make all` does not fit `npm *`",
+        "`make all` does not match `npm *`",
         "it is for sub-agents only",
     ]
     assert first_match(rules[:2], ask(), of["command"]("make all")).rule is None
@@ -31,19 +31,19 @@ def test_the_first_rule_that_fits_is_found_and_the_others_say_why_not(of):
 def test_a_rule_without_a_word_on_the_command_fits_every_part(of):
     rule = Rule("shell", "allow")
     for part in (of["command"]("$X", program=None), of["redirection"](">", "~/.bashrc"), of["unread"]("$(")):
-        assert rule_fits(rule, ask(), part) is None
+        assert rule_mismatch(rule, ask(), part) is None
 
 
 def test_a_rule_that_speaks_of_a_command_needs_one():
-    assert rule_fits(Rule("*", "allow", {"command": "*"}), ask()) is not None
+    assert rule_mismatch(Rule("*", "allow", {"command": "*"}), ask()) is not None
 
 
 def test_every_argument_must_fit_and_a_missing_one_does_not(of):
     rule = Rule("shell", "allow", {"command": "make*", "cwd": "src*"})
     part = of["command"]("make")
-    assert rule_fits(rule, ask(), part) == "the call has no `cwd`"
-    assert rule_fits(rule, ask(arguments={"cwd": "src/a"}), part) is None
-    assert rule_fits(rule, ask(arguments={"cwd": "doc"}), part) == "`cwd` does not fit `src*`"
+    assert rule_mismatch(rule, ask(), part) == "the call has no `cwd`"
+    assert rule_mismatch(rule, ask(arguments={"cwd": "src/a"}), part) is None
+    assert rule_mismatch(rule, ask(arguments={"cwd": "doc"}), part) == "`cwd` does not match `src*`"
 
 
 @pytest.mark.parametrize(
@@ -63,22 +63,22 @@ def test_every_argument_must_fit_and_a_missing_one_does_not(of):
 )
 def test_a_path_is_allowed_by_where_it_leads_and_forbidden_by_either_name(action, written, leads, fits):
     rule = Rule("write_file", action, {"path": "src/*"})
-    question = Question("write_file", "builtin", {"path": written}, paths={"path": leads})
-    assert (rule_fits(rule, question) is None) is fits
+    question = CallFacts("write_file", "builtin", {"path": written}, paths={"path": leads})
+    assert (rule_mismatch(rule, question) is None) is fits
     if leads is None and action == "allow":
-        assert rule_fits(Rule("*", "allow", {"path": "*"}), question) is not None
+        assert rule_mismatch(Rule("*", "allow", {"path": "*"}), question) is not None
 
 
 def test_a_rule_for_a_thread_or_a_definition_holds_for_no_other():
-    assert rule_fits(Rule("*", "allow", thread="T-1"), ask(thread="T-1")) is None
-    assert rule_fits(Rule("*", "allow", thread="T-1"), ask()) is not None
-    assert rule_fits(Rule("*", "allow", pin="abc"), ask(pin="abc")) is None
-    assert rule_fits(Rule("*", "allow", pin="abc"), ask(pin="abd")) is not None
+    assert rule_mismatch(Rule("*", "allow", thread="T-1"), ask(thread="T-1")) is None
+    assert rule_mismatch(Rule("*", "allow", thread="T-1"), ask()) is not None
+    assert rule_mismatch(Rule("*", "allow", pin="abc"), ask(pin="abc")) is None
+    assert rule_mismatch(Rule("*", "allow", pin="abc"), ask(pin="abd")) is not None
 
 
 def test_a_context_is_the_threads_or_the_sub_agents():
-    assert rule_fits(Rule("*", "allow", context="thread"), ask()) is None
-    assert rule_fits(Rule("*", "allow", context="thread"), ask(context="subagent")) == "it is not for sub-agents"
+    assert rule_mismatch(Rule("*", "allow", context="thread"), ask()) is None
+    assert rule_mismatch(Rule("*", "allow", context="thread"), ask(context="subagent")) == "it is not for sub-agents"
 
 
 def test_in_a_line_that_was_not_understood_only_rules_that_reject_are_looked_for():
@@ -87,8 +87,8 @@ def test_in_a_line_that_was_not_understood_only_rules_that_reject_are_looked_for
     reject = Rule("shell", "reject", {"command": "rm -rf*"})
     everything = Rule("shell", "reject")
     line = "x $( ((; rm -rf /"
-    assert raw_reject([allow, other, reject], ask(), line) is reject
-    assert raw_reject([allow, other], ask(), line) is None
-    assert raw_reject([everything], ask(), line) is everything
-    assert raw_reject([Rule("shell", "reject", {"command": "rm*", "cwd": "a"})], ask(), line) is None
-    assert raw_reject([Rule("mcp:*", "reject")], ask(), line) is None
+    assert reject_unparsed([allow, other, reject], ask(), line) is reject
+    assert reject_unparsed([allow, other], ask(), line) is None
+    assert reject_unparsed([everything], ask(), line) is everything
+    assert reject_unparsed([Rule("shell", "reject", {"command": "rm*", "cwd": "a"})], ask(), line) is None
+    assert reject_unparsed([Rule("mcp:*", "reject")], ask(), line) is None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from haft.policy.rules.names import check_name_pattern, covers, name_fits
-from haft.policy.rules.patterns import escaped, glob_fits, glob_occurs, regex_of, text_fits, value_fits
+from haft.policy.rules.names import check_name_pattern, covers, name_matches
+from haft.policy.rules.patterns import escaped, glob_matches, glob_occurs, regex_of, text_matches, value_matches
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ from haft.policy.rules.patterns import escaped, glob_fits, glob_occurs, regex_of
     ],
 )
 def test_a_star_is_anything_and_everything_else_is_itself(pattern, text, fits):
-    assert glob_fits(pattern, text) is fits
+    assert glob_matches(pattern, text) is fits
 
 
 @pytest.mark.parametrize("text", ["", "*", "\\", "a*b\\*c", "\\*", "/x/", "plain"])
 def test_an_escaped_text_fits_itself_alone(text):
-    assert glob_fits(escaped(text), text)
-    assert not glob_fits(escaped(text), text + "x")
-    assert not glob_fits(escaped(text), text.replace("*", "y") + "z")
+    assert glob_matches(escaped(text), text)
+    assert not glob_matches(escaped(text), text + "x")
+    assert not glob_matches(escaped(text), text.replace("*", "y") + "z")
 
 
 def test_a_pattern_occurs_anywhere():
@@ -51,22 +51,22 @@ def test_a_pattern_occurs_anywhere():
 
 
 def test_hostile_patterns_meet_hostile_texts_and_come_to_an_end():
-    assert not glob_fits("*a" * 200 + "b", "a" * 200_000)
+    assert not glob_matches("*a" * 200 + "b", "a" * 200_000)
     assert not regex_of("(a*)*b")("a" * 200_000)
     assert not regex_of("^(a|a|aa)+$")("a" * 50_000 + "!")
 
 
 def test_a_regular_expression_is_searched_anywhere_unless_it_is_anchored():
-    assert text_fits("/b+/", "abbbc")
-    assert not text_fits("/^b+$/", "abbbc")
-    assert text_fits("/(?i)HELLO/", "say hello")
-    assert text_fits("/x/", "\udcff x"), "bytes that are no UTF-8"
-    assert text_fits("/", "/") and text_fits("//", "//"), "too short to be one"
+    assert text_matches("/b+/", "abbbc")
+    assert not text_matches("/^b+$/", "abbbc")
+    assert text_matches("/(?i)HELLO/", "say hello")
+    assert text_matches("/x/", "\udcff x"), "bytes that are no UTF-8"
+    assert text_matches("/", "/") and text_matches("//", "//"), "too short to be one"
 
 
 @pytest.mark.parametrize("expression", ["(", "(?=a)", r"(a)\1", "a{1000}{1000}{1000}", "[z-a]", "*"])
 def test_what_the_linear_engine_cannot_do_is_refused(expression):
-    with pytest.raises(ValueError, match="is no regular expression: "):
+    with pytest.raises(ValueError, match="is not a regular expression that haft accepts: "):
         regex_of(expression)
 
 
@@ -94,15 +94,15 @@ def test_what_the_linear_engine_cannot_do_is_refused(expression):
     ],
 )
 def test_values_fit_by_their_kind(matcher, value, fits):
-    assert value_fits(matcher, value) is fits
+    assert value_matches(matcher, value) is fits
 
 
 def test_names_fit_by_name_and_by_kind():
-    assert name_fits("mcp:*", "mcp__git__log", "mcp")
-    assert not name_fits("mcp:*", "mcp__git__log", "python")
-    assert name_fits("mcp__*", "mcp__git__log", "mcp")
-    assert name_fits("builtin:read_*", "read_file", "builtin")
-    assert not name_fits("builtin:read_*", "write_file", "builtin")
+    assert name_matches("mcp:*", "mcp__git__log", "mcp")
+    assert not name_matches("mcp:*", "mcp__git__log", "python")
+    assert name_matches("mcp__*", "mcp__git__log", "mcp")
+    assert name_matches("builtin:read_*", "read_file", "builtin")
+    assert not name_matches("builtin:read_*", "write_file", "builtin")
 
 
 @pytest.mark.parametrize("pattern", ["*", "shell", "mcp:*", "tb__*", "amp-toolbox:*_x", "a" * 64 + "*"])
@@ -123,7 +123,7 @@ def test_patterns_that_a_name_can_fit(pattern):
     ],
 )
 def test_patterns_that_no_name_can_fit(pattern, says):
-    with pytest.raises(ValueError, match="can fit no tool") as caught:
+    with pytest.raises(ValueError, match="can match no tool") as caught:
         check_name_pattern(pattern)
     assert says in str(caught.value)
 

@@ -83,9 +83,9 @@ def test_a_rule_of_ones_own_lies_where_xdg_says_and_not_in_the_state_home(haft, 
 def test_every_step_is_told_when_asked_for(haft, own):
     own('[[permissions]]\ntool = "shell"\nmatches = {command = "npm *"}\naction = "allow"\n')
     said = haft("permissions", "test", "shell", "--command", "touch a", "--json", "-v").json
-    assert any(step["source"] == f"{OWN}:1" and "does not fit" in step["outcome"] for step in said["steps"])
+    assert any(step["source"] == f"{OWN}:1" and "does not match" in step["outcome"] for step in said["steps"])
     shown = haft("permissions", "test", "shell", "--command", "touch a", "-v").out
-    assert f"({OWN}:1): does not fit" in shown
+    assert f"({OWN}:1): does not match" in shown
 
 
 def test_arguments_that_the_tool_refuses_are_judged_all_the_same(haft):
@@ -308,7 +308,7 @@ def test_what_an_argument_takes_decides_what_a_pattern_is(haft, tmp_path):
         (["allow", "shell", "--match", "comand=a"], "`command`"),
         (["allow", "shell", "--match", "cmd=make*"], "did you mean `command`?"),
         (["allow", "shell", "--match", "command"], "for example `--match 'command=make *'`"),
-        (["allow", "no such tool"], "can fit no tool"),
+        (["allow", "no such tool"], "can match no tool"),
         (["delegate", "shell"], "needs `to`"),
         (["reject", "shell", "--network"], "`grant`"),
         (["allow", "shell", "--danger", "nonsense"], "danger"),

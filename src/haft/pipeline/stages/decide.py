@@ -30,7 +30,7 @@ from haft.contracts import (
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
-from haft.policy import Question, prepare_analysis
+from haft.policy import PolicyQuery, prepare_analysis
 from haft.sandbox import Abilities, Sandbox
 from haft.values import replace
 
@@ -47,7 +47,7 @@ class Decide:
 
     def __init__(
         self,
-        decide: Callable[[Question], Decision],
+        decide: Callable[[PolicyQuery], Decision],
         sandbox: Sandbox,
         engine_selector: Callable[[], EngineSelector],
     ) -> None:
@@ -65,7 +65,7 @@ class Decide:
         call, spec = run.call, run.tool.spec
         confined = spec.has_processes and (await self._ready(spec)).namespaces
         decision = self._decide(
-            Question(
+            PolicyQuery(
                 spec,
                 call.arguments,
                 cwd=call.cwd,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from haft.policy.analysis.command.dangers import DangerFinder, Dangers, ordered
-from haft.policy.analysis.command.judging import Judge
+from haft.policy.analysis.command.judging import CommandClassifier
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
 from haft.policy.analysis.line.commands import Commands
 from haft.policy.analysis.line.walk import Walk
@@ -89,7 +89,9 @@ def _parts(
     source = parsed(command, deadline)
     check_locales(source)
     places = Places(ground, source.deadline)
-    commands = Commands(source, Judge(programs, places, Surveyor(places)), DangerFinder(places, inner, depth))
+    commands = Commands(
+        source, CommandClassifier(programs, places, Surveyor(places)), DangerFinder(places, inner, depth)
+    )
     start = places.start()
     Walk(source, commands).run(Scope(None if start is None else frozenset((start,)), is_fed=is_fed))
     if not commands.parts:

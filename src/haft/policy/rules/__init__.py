@@ -1,1 +1,1 @@
-"""The rules: what was written down about who may do what."""
+"""Rules: what people have written down about which calls may run."""

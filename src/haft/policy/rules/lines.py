@@ -1,4 +1,4 @@
-"""Where in a TOML text each rule stands."""
+"""Finds the line of each rule in a TOML text."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PIECES: Final = re.compile(
     r"|^[ \t]*(?P<header>\[\[[ \t]*permissions[ \t]*\]\])",
     re.DOTALL | re.MULTILINE,
 )
-"""What may hold anything, and the headers that are looked for."""
+"""Strings and comments, which may contain anything, and the headers that are searched."""
 
 
 def rule_lines(text: str, rules: int) -> tuple[int, ...] | None:
-    """The line of each `[[permissions]]`, from 1; None where there are not as many of them as rules, since they were
+    """The line number of each `[[permissions]]`, from 1; None if the count differs from `rules` because they are
     written in another way."""
     found = [match.start("header") for match in _PIECES.finditer(text) if match["header"]]
     if len(found) != rules:

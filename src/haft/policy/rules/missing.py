@@ -1,7 +1,7 @@
-"""Rules that speak of a tool or an argument that is not there: whoever wrote them believes that they hold.
+"""Finds rules for a tool or an argument that does not exist, because their author believes that they apply.
 
-It is no error: a tool may come later, or live in another workspace. A pattern with a `*` means whatever fits one day,
-and is not looked at, but for the arguments of the tools that fit it now.
+Such a rule is no error: the tool may be added later, or belong to another workspace. The name of a tool is not checked
+if it contains `*`; its arguments are checked against the tools that match now.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from haft.contracts import ToolSpec, is_tool_name, near_miss
-from haft.policy.rules.names import name_fits, near_argument
+from haft.policy.rules.names import name_matches, near_argument
 from haft.policy.rules.rule import Rule
 
 
-def what_is_missing(rule: Rule, specs: Sequence[ToolSpec]) -> str | None:
-    """What a rule speaks of that none of these tools is or takes, with the near miss; None where all of it is there."""
-    meant = [spec for spec in specs if name_fits(rule.tool, spec.name, spec.kind)]
+def missing_target(rule: Rule, specs: Sequence[ToolSpec]) -> str | None:
+    """A sentence that names the tool or argument that does not exist, with a suggestion; None if all of them exist."""
+    meant = [spec for spec in specs if name_matches(rule.tool, spec.name, spec.kind)]
     kind, colon, name = rule.tool.rpartition(":")
     if not meant:
         if not is_tool_name(name):
             return None
         near = _near(name, [spec.name for spec in specs if not kind or spec.kind == kind])
-        return f"there is no tool called `{rule.tool}` here" + _did_you_mean(near and f"{kind}{colon}{near}")
+        return f"there is no tool `{rule.tool}` here" + _did_you_mean(near and f"{kind}{colon}{near}")
     known = [_properties(spec) for spec in meant]
     if None in known:
         return None
@@ -32,16 +32,16 @@ def what_is_missing(rule: Rule, specs: Sequence[ToolSpec]) -> str | None:
     return None
 
 
-def is_of_elsewhere(rule: Rule, specs: Sequence[ToolSpec]) -> bool:
-    """Whether a rule of the user's own is for a tool that none of these is, nor is like: most likely another
-    workspace's, since that file counts in all of them."""
-    if rule.origin != "user" or any(name_fits(rule.tool, spec.name, spec.kind) for spec in specs):
+def is_for_other_workspace(rule: Rule, specs: Sequence[ToolSpec]) -> bool:
+    """Whether a rule of the user is for a tool that does not exist here and resembles none: it is probably for another
+    workspace, because the user's file applies to all of them."""
+    if rule.origin != "user" or any(name_matches(rule.tool, spec.name, spec.kind) for spec in specs):
         return False
     return _near(rule.tool.rpartition(":")[2], [spec.name for spec in specs]) is None
 
 
 def _near(name: str, known: Sequence[str]) -> str | None:
-    """The near miss. Of tools of one family, such as `tb__`, what tells them apart is compared."""
+    """The most similar name. For tools with a common prefix such as `tb__`, only the rest of the name is compared."""
     family, mark, _own = name.rpartition("__")
     alike = {one.removeprefix(family + mark): one for one in known if mark and one.startswith(family + mark)}
     near = near_miss(name.removeprefix(family + mark), alike)
@@ -49,7 +49,7 @@ def _near(name: str, known: Sequence[str]) -> str | None:
 
 
 def _properties(spec: ToolSpec) -> Mapping[str, object] | None:
-    """The arguments that a tool describes; None where it describes none, and may take any."""
+    """The arguments that a tool describes; None if it describes none and may accept any."""
     properties = spec.input_schema.get("properties")
     is_closed = spec.input_schema.get("additionalProperties") is False
     return properties if isinstance(properties, Mapping) and (properties or is_closed) else None

@@ -1,8 +1,9 @@
-r"""Patterns of values: what a rule's matcher says of an argument.
+r"""Patterns for values: what a rule's matcher requires of an argument.
 
-A text in which `*` is anything (`\*`, `\\` and `\/` stand for the sign), `/regex/` searched anywhere in the text, a
-list of which any may fit, a boolean or number that must be equal, a table for what is nested. Every test takes time in
-proportion to the text, however the pattern was written: patterns come from files of strangers, and texts from a model.
+A matcher is a text in which `*` matches anything (`\*`, `\\` and `\/` stand for the character itself), a `/regex/` that
+is searched anywhere in the text, a list of which one item must match, a boolean or number that must be equal, or a
+table for nested values. The time of every comparison is proportional to the text, whatever the pattern: patterns come
+from files of strangers, and texts from a model.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from typing import Any, Final
 from haft.lazy import regex
 
 SIZE_LIMIT: Final = 1_000_000
-"""Of a compiled regular expression, in bytes."""
+"""The maximum size of a compiled regular expression, in bytes."""
 _ESCAPED_OR_STAR: Final = regex(r"\\([\\*/])|(\*)")
 
 
 def is_regex(pattern: str) -> bool:
-    """Whether it is written `/…/`."""
+    """Whether the pattern is written as `/…/`."""
     return len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")
 
 
-def text_fits(pattern: str, text: str) -> bool:
-    """Whether a text, with `*` for anything, or a `/regex/` fits."""
-    return regex_of(pattern[1:-1])(text) if is_regex(pattern) else glob_fits(pattern, text)
+def text_matches(pattern: str, text: str) -> bool:
+    """Whether a text matches a pattern with `*`, or a `/regex/`."""
+    return regex_of(pattern[1:-1])(text) if is_regex(pattern) else glob_matches(pattern, text)
 
 
-def glob_fits(pattern: str, text: str) -> bool:
-    """Whether `text` is `pattern`, with anything where its stars stand."""
+def glob_matches(pattern: str, text: str) -> bool:
+    """Whether `text` equals `pattern`, with any text in place of its stars."""
     first, *rest = _literals(pattern)
     if not rest:
         return text == first
@@ -47,18 +48,18 @@ def glob_fits(pattern: str, text: str) -> bool:
 
 
 def glob_occurs(pattern: str, text: str) -> bool:
-    """Whether `pattern` stands anywhere in `text`."""
-    return glob_fits(f"*{pattern}*", text)
+    """Whether `pattern` occurs anywhere in `text`."""
+    return glob_matches(f"*{pattern}*", text)
 
 
 def escaped(text: str) -> str:
-    """The pattern that only `text` fits."""
+    """The pattern that matches only `text`."""
     return text.replace("\\", "\\\\").replace("*", "\\*")
 
 
 @lru_cache(maxsize=4096)
 def _literals(pattern: str) -> tuple[str, ...]:
-    """What stands before, between and after the stars."""
+    """The texts before, between and after the stars."""
     found, at = [""], 0
     for match in _ESCAPED_OR_STAR.finditer(pattern):
         found[-1] += pattern[at : match.start()] + (match[1] or "")
@@ -71,51 +72,52 @@ def _literals(pattern: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def regex_of(expression: str) -> Callable[[str], bool]:
-    """A test whether it is found in a text; `ValueError` where it is no regular expression of the linear kind."""
-    # Rust's engine: without look-around and back-references, and so without texts that take it for ever.
+    """A function that searches a text for the expression; `ValueError` if this is no regular expression of the linear
+    kind."""
+    # Rust's engine has no look-around and no back-references, and so no text can make it take very long.
     import jsonschema_rs
 
     options = jsonschema_rs.RegexOptions(size_limit=SIZE_LIMIT, dfa_size_limit=SIZE_LIMIT)
     try:
         found = jsonschema_rs.validator_for({"type": "string", "pattern": expression}, pattern_options=options)
     except (ValueError, UnicodeEncodeError) as error:
-        raise ValueError(f"is no regular expression: {_trouble(expression)}") from error
+        raise ValueError(f"is not a regular expression that haft accepts: {_trouble(expression)}") from error
 
     def test(text: str) -> bool:
         try:
             return found.is_valid(text)
-        except UnicodeEncodeError:  # bytes that are no UTF-8 stand as lone surrogates
+        except UnicodeEncodeError:  # bytes that are not UTF-8 appear as lone surrogates
             return found.is_valid(text.encode("utf-8", "replace").decode())
 
     return test
 
 
 def _trouble(expression: str) -> str:
-    """What is wrong with it; Rust's engine was asked by a go-between that does not pass its words on."""
+    """What is wrong with an expression. The library that calls Rust's engine does not pass its message on."""
     try:
         re.compile(expression)
     except (re.error, OverflowError, RecursionError) as error:
         return str(error)
-    return "it looks around or back, or grows too large"
+    return "it uses look-around or back-references, or is too large"
 
 
-def value_fits(matcher: Any, value: Any) -> bool:
-    """Whether an argument's value fits what a rule says of it."""
+def value_matches(matcher: Any, value: Any) -> bool:
+    """Whether the value of an argument matches a rule's matcher."""
     if isinstance(matcher, list | tuple):
-        return any(value_fits(one, value) for one in matcher)
+        return any(value_matches(one, value) for one in matcher)
     if isinstance(matcher, Mapping):
         return isinstance(value, Mapping) and all(
-            name in value and value_fits(one, value[name]) for name, one in matcher.items()
+            name in value and value_matches(one, value[name]) for name, one in matcher.items()
         )
     if isinstance(matcher, str):
-        return isinstance(value, str) and text_fits(matcher, value)
+        return isinstance(value, str) and text_matches(matcher, value)
     if isinstance(matcher, bool) or isinstance(value, bool):
         return matcher is value
     return isinstance(value, int | float) and bool(matcher == value)
 
 
-def told(matcher: Any) -> str:
-    """A matcher as it is named in a sentence."""
+def quoted(matcher: Any) -> str:
+    """A matcher as a sentence shows it."""
     if isinstance(matcher, list | tuple):
-        return " or ".join(map(told, matcher))
+        return " or ".join(map(quoted, matcher))
     return f"`{matcher}`"

@@ -1,4 +1,4 @@
-"""From the `permissions` of a file to rules. Every mistake is an error with file, line and the near miss."""
+"""Reads rules from the `permissions` of a file. Every mistake is an error with file, line and a suggestion."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from haft.policy.rules.rule import ACTIONS, KEYS, Context, Rule, RuleOrigin
 
 CONTEXTS: Final[tuple[Context, ...]] = get_args(Context)
 GRANTING: Final = ("allow", "ask", "try")
-"""Actions after which a call may run, so that a grant means something."""
+"""Actions after which a call may run, so that a grant has an effect."""
 DEEPEST: Final = 16
 MOST_RULES: Final = 1_000
 MOST_REGEXES: Final = 500
-"""Of one file: a workspace may bring any, and each costs time before the first call."""
+"""Limits for one file: a workspace may contain any file, and each expression costs time before the first call."""
 
 
 def rules_from(value: Any, *, origin: RuleOrigin, source: str, lines: Sequence[int] | None = None) -> tuple[Rule, ...]:
-    """The rules of one file, in its order."""
+    """The rules of one file, in the order of the file."""
     if not isinstance(value, list | tuple):
-        raise BadConfig(f"{source}: `permissions` must be a list of rules", hint="write each as [[permissions]]")
+        raise BadConfig(f"{source}: `permissions` must be a list of rules", hint="write each rule as [[permissions]]")
     if len(value) > MOST_RULES:
-        raise BadConfig(f"{source}: more than {MOST_RULES:_} rules stand there", hint="say it with fewer patterns")
+        raise BadConfig(f"{source} has more than {MOST_RULES:_} rules", hint="use fewer, wider patterns")
     if _regexes(value) > MOST_REGEXES:
-        raise BadConfig(f"{source}: more than {MOST_REGEXES:_} regular expressions stand there", hint="use `*` instead")
+        raise BadConfig(f"{source} has more than {MOST_REGEXES:_} regular expressions", hint="use `*` instead")
     return tuple(
         rule_from(table, origin=origin, source=rule_source(source, number, lines)) for number, table in enumerate(value)
     )
 
 
 def _regexes(value: Any) -> int:
-    """How many there are, anywhere in it."""
+    """How many regular expressions a value contains, at any depth."""
     waiting, found = [value], 0
     while waiting:
         each = waiting.pop()
@@ -48,12 +48,12 @@ def _regexes(value: Any) -> int:
 
 
 def rule_source(source: str, number: int, lines: Sequence[int] | None) -> str:
-    """Where the rule with this number, from 0, stands."""
+    """The place of the rule with this number, counted from 0."""
     return f"{source}, rule {number + 1}" if lines is None else f"{source}:{lines[number]}"
 
 
 def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
-    """One rule, as it was decoded."""
+    """One rule from its decoded table."""
     if not isinstance(table, Mapping):
         raise BadConfig(f"{source}: a rule must be a table, not {table!r}")
     for key in table:
@@ -68,17 +68,17 @@ def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
     to = _text(source, "to", table)
     if (to is None) == (action == "delegate"):
         raise BadConfig(
-            f"{source}: " + ("a rule that delegates needs `to`, the program to ask" if to is None else _TO_WHOM)
+            f"{source}: " + ("a rule that delegates needs `to`, the program that decides" if to is None else _TO_WHOM)
         )
     if to is not None and origin != "workspace" and "/" in to and not to.startswith(("/", "~/")):
         raise BadConfig(f"{source}: {_WHERE}")
     if dangers and action == "ask":
         raise BadConfig(
-            f"{source}: `dangers` names what a rule allows or rejects, and this one asks",
-            hint="dangers need approval by themselves; `reject` rejects them",
+            f"{source}: `dangers` belongs to rules that allow or reject, and this rule's action is `ask`",
+            hint="dangerous commands need approval without a rule; remove `dangers`, or use the action `reject`",
         )
     if dangers and action == "reject" and table.get("exactly") is not None:
-        raise BadConfig(f"{source}: `exactly` names one call: `dangers` has nothing to add")
+        raise BadConfig(f"{source}: `exactly` already names one call, so `dangers` has no effect; remove one of them")
     return Rule(
         tool=_text(source, "tool", table) or "",
         action=action,
@@ -96,7 +96,9 @@ def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
     )
 
 
-_WHERE: Final = "`to` must be an absolute path, begin with `~/`, or be a name on PATH: a workspace may hold anything"
+_WHERE: Final = (
+    "`to` must be an absolute path, begin with `~/`, or be a name on PATH: a relative path could be any file"
+)
 _TO_WHOM: Final = "`to` is for rules whose action is `delegate`"
 
 
@@ -115,7 +117,7 @@ def _unknown(source: str, what: str, word: str, known: Iterable[str], of: str | 
 def _text(source: str, key: str, table: Mapping[str, Any]) -> str | None:
     value = table.get(key)
     if value is not None and (not isinstance(value, str) or not value or "\0" in value):
-        raise BadConfig(f"{source}: `{key}` must be a text, not {value!r}")
+        raise BadConfig(f"{source}: `{key}` must be text, not {value!r}")
     return value
 
 
@@ -138,7 +140,7 @@ def _grant(source: str, action: str, value: Any) -> Grants:
     if value is None:
         return NO_GRANTS
     if action not in GRANTING:
-        raise BadConfig(f"{source}: `grant` opens the sandbox for calls that run, and this rule's action is `{action}`")
+        raise BadConfig(f"{source}: `grant` opens the sandbox for calls that run, but this rule's action is `{action}`")
     try:
         return grants_from(value)
     except ValueError as error:
@@ -152,7 +154,9 @@ def _exactly(source: str, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if not isinstance(value, Mapping):
         raise BadConfig(f"{source}: `exactly` must be a table of all the arguments")
     if table.get("matches"):
-        raise BadConfig(f"{source}: `exactly` names all the arguments: `matches` has nothing to add")
+        raise BadConfig(
+            f"{source}: `exactly` already names all the arguments, so `matches` has no effect; remove one of them"
+        )
     return dict(value)
 
 
@@ -171,11 +175,11 @@ def _matcher(place: str, value: Any, depth: int = 0) -> Any:
         return value
     if isinstance(value, list | tuple):
         if not value:
-            raise BadConfig(f"{place} is an empty list, which nothing fits")
+            raise BadConfig(f"{place} is an empty list, which nothing matches")
         return tuple(_matcher(place, one, depth + 1) for one in value)
     if isinstance(value, Mapping):
         return {name: _matcher(f"{place[:-1]}.{name}`", one, depth + 1) for name, one in value.items()}
-    raise BadConfig(f"{place} must be a text, a boolean, a number, a list or a table, not {value!r}")
+    raise BadConfig(f"{place} must be text, a boolean, a number, a list or a table, not {value!r}")
 
 
 def _pattern(place: str, pattern: str) -> str:

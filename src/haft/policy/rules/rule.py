@@ -1,4 +1,4 @@
-"""One rule, as it was written down and where."""
+"""One rule, and where it is written."""
 
 from __future__ import annotations
 
@@ -21,42 +21,43 @@ KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """First match wins, within one origin."""
+    """One rule. Within one origin, the first rule that matches decides."""
 
     tool: str
-    """A pattern of names: `*` is anything."""
+    """A pattern for names in which `*` matches anything."""
     action: Action
     matches: Mapping[str, Any] = field(default_factory=dict)
-    """By argument: a text in which `*` is anything, `/regex/`, a list (any of them), a boolean or number, a table for
-    what is nested. An argument that is a command is held against each simple command of the line."""
+    """For each argument a text in which `*` matches anything, a `/regex/`, a list of alternatives, a boolean or number,
+    or a table for nested values. For an argument that is a command line, the pattern is matched against each simple
+    command of the line."""
     exactly: Mapping[str, Any] | None = None
-    """All the arguments, and no others: the rule is then for this call alone, not for a part of it. The deadline that a
-    call brings does not matter."""
+    """All arguments of a call: the rule then matches only this call, not a part of it. The call's deadline is
+    ignored."""
     context: Context | None = None
-    """Only for calls of a thread itself, or only for those of a sub-agent."""
+    """If set, the rule is only for calls of the thread itself, or only for calls of a sub-agent."""
     to: str | None = None
-    """The program to ask, where the action is `delegate`."""
+    """The program that decides, if the action is `delegate`."""
     message: str | None = None
-    """Told to the model, where the action is `reject`."""
+    """The text for the model, if the action is `reject`."""
     grant: Grants = NO_GRANTS
-    """What opens the sandbox for the calls that it allows."""
+    """What the sandbox permits in addition, for the calls that the rule allows."""
     dangers: tuple[Danger, ...] = ()
-    """The dangerous classes that it allows, by name; the others ask all the same. Of a rule that rejects: those that it
-    rejects, and nothing else."""
+    """The classes of danger that a rule allows; other dangers still need approval. A rule that rejects, rejects only
+    these classes."""
     match: tuple[Any, ...] = ()
     not_match: tuple[Any, ...] = ()
-    """Examples: a command line, or arguments. Checked when the rule is loaded."""
+    """Examples: command lines, or tables of arguments. They are checked when the rule is loaded."""
     origin: RuleOrigin = "user"
     source: str = ""
-    """Where it is written: `haft.toml:12`."""
+    """The file and line of the rule: `haft.toml:12`."""
     pin: str | None = None
-    """The definition that it holds for, where it was made by an answer."""
+    """The only definition of the tool that the rule is for, if an answer made the rule."""
     thread: str | None = None
-    """The thread that it holds for, where it was made by an answer for that thread."""
+    """The only thread that the rule is for, if an answer for that thread made the rule."""
 
     @property
     def rejects_dangers(self) -> bool:
-        """Whether it rejects classes of danger: commands that fall into one, and those that may."""
+        """Whether the rule rejects classes of danger: commands that are of one, and commands that may be."""
         return self.action == "reject" and bool(self.dangers)
 
     @property

@@ -38,7 +38,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class CommandClassifier:
     """Judges commands by a table, on one ground."""
 
     programs: Mapping[str, Program]

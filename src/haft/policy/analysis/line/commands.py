@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from haft.lazy import regex
 from haft.policy.analysis.command.dangers import DangerFinder, Dangers, ordered
-from haft.policy.analysis.command.judging import Judge, Judgement, only
+from haft.policy.analysis.command.judging import CommandClassifier, Judgement, only
 from haft.policy.analysis.command.listings import Listing
 from haft.policy.analysis.command.possible import (
     PossibleFinder,
@@ -53,7 +53,7 @@ class Commands:
     """Gathers the parts of one line."""
 
     source: Source
-    judge: Judge
+    judge: CommandClassifier
     finder: DangerFinder
     parts: list[Part] = field(default_factory=list)
 

@@ -132,13 +132,13 @@ def _matchers(given: Iterable[str], tool: str, specs: Iterable[ToolSpec]) -> dic
 
 def _matcher(name: str, pattern: str, tool: str, specs: Iterable[ToolSpec]) -> Any:
     """A text, unless the tools that are meant take a number or a boolean there and no text."""
-    from haft.service import name_fits
+    from haft.service import name_matches
     from haft.surfaces.cli.words.definitions import parameters, types_of
 
     types: set[str] = set()
     for spec in specs:
         known = parameters(spec.input_schema)
-        if name in known and name_fits(tool, spec.name, spec.kind):
+        if name in known and name_matches(tool, spec.name, spec.kind):
             types |= types_of(known[name], spec.input_schema) or {"string"}
     if not types or "string" in types:
         return pattern

@@ -65,8 +65,8 @@ def _described(number: int, one: Suggestion) -> Iterator[str]:
     else:
         yield f"   would have let pass {len(passed)} more calls that no person approved:"
         for run, call in passed[:MOST_NAMED]:
-            arguments = to_json_text(dict(call.question.arguments))
-            yield f"     {run}  {one_line(call.question.spec.name)}  {one_line(arguments)[:80]}"
+            arguments = to_json_text(dict(call.query.arguments))
+            yield f"     {run}  {one_line(call.query.spec.name)}  {one_line(arguments)[:80]}"
         if len(passed) > MOST_NAMED:
             yield f"     and {len(passed) - MOST_NAMED} more"
     yield from (f"   {one_line(add_line(each))}" for each in one.rules)

@@ -26,7 +26,7 @@ from haft.surfaces.cli.words.parameters import Line, pieces_of
 
 if TYPE_CHECKING:
     from haft.contracts import Decision
-    from haft.service import Explained, ToolService
+    from haft.service import Explanation, ToolService
 
 EXITS: Final = {"allow": 0, "ask": 10, "try": 10, "delegate": 10, "reject": 11}
 _PLACED: Final = re.compile(r"(.+?)(?::|, rule )[0-9]{1,9}")
@@ -121,7 +121,7 @@ class _Trial:
             for sentence in missing_from(self.service):
                 warn(sentence)
 
-    async def explain(self, tool: str, arguments: Mapping[str, Any], cwd: str) -> Explained:
+    async def explain(self, tool: str, arguments: Mapping[str, Any], cwd: str) -> Explanation:
         explained = await self.service.permissions_test(tool, arguments, cwd=cwd)
         if self._asks and explained.decision.action == "delegate":
             from haft.service import with_delegates
@@ -151,7 +151,7 @@ def _after_name(context: click.Context, words: list[str], tool: str) -> dict[str
     return found
 
 
-async def _one(trial: _Trial, line: Line, cwd: str) -> Explained:
+async def _one(trial: _Trial, line: Line, cwd: str) -> Explanation:
     """Once the service is open, which knows the tools that are new."""
     from haft.surfaces.cli.words.binding import arguments
 
@@ -180,7 +180,7 @@ async def _answer(trial: _Trial, line: bytes) -> dict[str, Any]:
         return rejected_input(error)
 
 
-def _shape(explained: Explained, workspace: str, *, verbose: bool) -> dict[str, Any]:
+def _shape(explained: Explanation, workspace: str, *, verbose: bool) -> dict[str, Any]:
     """Without `by`: that is said of calls that were made."""
     shape = explained.decision.to_json()
     del shape["by"]
@@ -199,7 +199,7 @@ def _file_of(source: str, workspace: str) -> str | None:
     return path if os.path.isfile(path) else None
 
 
-def _described(explained: Explained, workspace: str, *, verbose: bool) -> Iterator[str]:
+def _described(explained: Explanation, workspace: str, *, verbose: bool) -> Iterator[str]:
     decision = explained.decision
     yield f"{_styled(decision.action)}: {one_line(decision.reason)}"
     yield f"  layer: {one_line(decision.layer)}"

@@ -1,7 +1,7 @@
-"""The same command in other clothes, for rules that forbid or ask: `A=1 rm`, `/bin/rm`, `sudo rm`, `sh -c 'rm x'`.
+"""Other spellings of a command, for rules that reject or ask: `A=1 rm`, `/bin/rm`, `sudo rm`, `sh -c 'rm x'`.
 
-A guess too many only forbids or asks. It does not see through what is put together when it runs, or what a program does
-on its own account: the sandbox does that.
+A wrong guess here can only cause a rejection or a prompt. These functions do not detect words that are composed when
+the command runs, nor anything that a program does on its own; the sandbox limits that.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ WRAPPERS: Final = frozenset(
     unshare nsenter watch strace ltrace busybox flock caffeinate script systemd-run npx bunx uvx
     """.split()  # noqa: SIM905  a list of words is read as one
 )
-"""Programs that start the program that they are given, somewhere in their words."""
+"""Programs that start another program, which is named somewhere in their words."""
 SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh", "eval", "su", "script"))
 SCRIPTED: Final = SHELLS | {"watch", "ssh", "trap", "parallel"}
-"""Programs that read a word as a line of commands."""
+"""Programs that read one of their words as a command line."""
 SUBCOMMANDED: Final = frozenset(
     ("git", "npm", "yarn", "pnpm", "cargo", "docker", "podman", "kubectl", "gh", "pip", "uv")
 )
-"""Programs whose own options may stand before what they are to do."""
+"""Programs whose own options may stand before the subcommand."""
 VALUED: Final = frozenset(
     (
         "-C",
@@ -44,9 +44,9 @@ FINDERS: Final = ("find", "fd", "fdfind")
 _EXECUTE: Final = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 
 
-def disguised(part: Part) -> Iterator[tuple[str, ...]]:
-    """The words that may be meant: with a program that is not certain, without assignments, without the directory of
-    the program, behind a finder's `-exec`."""
+def spellings(part: Part) -> Iterator[tuple[str, ...]]:
+    """Yield the words that may be meant: as written, without assignments, without the program's directory, without
+    options before the subcommand, and after `-exec` of a program such as find."""
     if not part.words or part.kind == "syntax":
         return
     yield part.words
@@ -62,7 +62,7 @@ def disguised(part: Part) -> Iterator[tuple[str, ...]]:
 
 
 def without_options(words: tuple[str, ...]) -> tuple[str, ...]:
-    """From the subcommand on."""
+    """The words from the subcommand on."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in VALUED else 1
@@ -80,11 +80,11 @@ def is_wrapper(part: Part) -> bool:
 
 
 def scripts(part: Part) -> Iterator[str]:
-    """The words that a shell would read as a line."""
+    """Yield the words that a shell would read as a command line."""
     if part.kind == "command" and any(name_of(word) in SCRIPTED for word in part.words):
         yield from (word for word in part.words if any(sign.isspace() for sign in word))
 
 
 def name_of(word: str) -> str:
-    """A program's name without its directory."""
+    """The name of a program without its directory."""
     return word.rpartition("/")[2]

@@ -8,8 +8,8 @@ from haft.builtin import builtin_tools
 from haft.contracts import Effects, Grants, ToolName, ToolSpec
 from haft.policy.approval.pins import Pin, pin_of
 from haft.policy.enablement import Enablement, NameList
-from haft.policy.judge import Judge
-from haft.policy.question import Question
+from haft.policy.policy_engine import PolicyEngine
+from haft.policy.query import PolicyQuery
 from haft.policy.rules.reading import rules_from
 
 SPECS = {tool.spec.name: tool.spec for tool in builtin_tools()}
@@ -27,11 +27,11 @@ def shell(action, command=None, **more):
 
 
 @pytest.fixture
-def judge(tmp_path):
+def engine(tmp_path):
     (tmp_path / "a.txt").write_text("a\n")
 
-    def judge(*written, **options):
-        return Judge(
+    def engine(*written, **options):
+        return PolicyEngine(
             [rule for each in written for rule in each],
             options.pop("enablement", Enablement()),
             str(tmp_path.resolve()),
@@ -39,11 +39,11 @@ def judge(tmp_path):
             **options,
         )
 
-    return judge
+    return engine
 
 
-def run(judge, command, **changed):
-    return judge.explain(replace(Question(SPECS["shell"], {"command": command}), **changed)).decision
+def run(engine, command, **changed):
+    return engine.explain(replace(PolicyQuery(SPECS["shell"], {"command": command}), **changed)).decision
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def run(judge, command, **changed):
         ("echo npm test; rm -rf a", "ask"),
     ],
 )
-def test_a_rule_for_a_command_speaks_of_simple_commands_and_of_nothing_else(judge, command, action):
-    assert run(judge(rules(shell("allow", "npm test*"))), command).action == action
+def test_a_rule_for_a_command_speaks_of_simple_commands_and_of_nothing_else(engine, command, action):
+    assert run(engine(rules(shell("allow", "npm test*"))), command).action == action
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_a_rule_for_a_command_speaks_of_simple_commands_and_of_nothing_else(judg
     ],
 )
 @pytest.mark.parametrize("rule", ["allow", "try"])
-def test_what_analysis_alone_lets_pass_sees_no_more_beside_what_a_rule_allows(judge, command, action, rule):
-    decision = run(judge(rules(shell(rule, "npm test*"))), command)
+def test_what_analysis_alone_lets_pass_sees_no_more_beside_what_a_rule_allows(engine, command, action, rule):
+    decision = run(engine(rules(shell(rule, "npm test*"))), command)
     assert decision.action == (rule if action == "allow" else action)
     assert not decision.unasked
     if "git diff" in command:
         assert "`git diff` may start other programs" in decision.reason
-        assert run(judge(rules(shell(rule, "npm test*"))), "git diff").unasked
+        assert run(engine(rules(shell(rule, "npm test*"))), "git diff").unasked
 
 
-def test_what_only_reads_passes_in_a_read_only_sandbox(judge):
-    decision = run(judge(), "cat a.txt | wc -l")
+def test_what_only_reads_passes_in_a_read_only_sandbox(engine):
+    decision = run(engine(), "cat a.txt | wc -l")
     assert (decision.action, decision.layer, decision.profile, decision.neutral) == (
         "allow",
         "analysis",
@@ -104,9 +104,9 @@ def test_what_only_reads_passes_in_a_read_only_sandbox(judge):
     assert [part.action for part in decision.parts] == ["allow", "allow"]
 
 
-def test_what_a_rule_allowed_runs_in_the_workspace_with_its_grants(judge):
+def test_what_a_rule_allowed_runs_in_the_workspace_with_its_grants(engine):
     granted = shell("allow", "npm install*", grant={"network": True})
-    decision = run(judge(rules(granted)), "npm install left-pad; cat a.txt")
+    decision = run(engine(rules(granted)), "npm install left-pad; cat a.txt")
     assert (decision.action, decision.layer, decision.profile, decision.neutral) == (
         "allow",
         "rules",
@@ -116,71 +116,71 @@ def test_what_a_rule_allowed_runs_in_the_workspace_with_its_grants(judge):
     assert decision.grants == Grants(network=True)
 
 
-def test_no_rule_no_match_asks_and_says_which_part(judge):
-    decision = run(judge(), "cat a.txt && make all")
+def test_no_rule_no_match_asks_and_says_which_part(engine):
+    decision = run(engine(), "cat a.txt && make all")
     assert decision.action == "ask"
     assert "make all" in decision.reason
 
 
 @pytest.mark.parametrize("command", ["rm -rf build", "sudo make", "dd if=a of=/dev/sda", ":(){ :|:& };:", "x" * 40_000])
-def test_a_danger_asks_under_a_rule_that_allows_everything_unless_it_names_it(judge, command):
-    decision = run(judge(rules(shell("allow"))), command)
+def test_a_danger_asks_under_a_rule_that_allows_everything_unless_it_names_it(engine, command):
+    decision = run(engine(rules(shell("allow"))), command)
     assert decision.action == "ask"
-    assert "even where a rule allows" in decision.reason
+    assert "a rule that allows this must name it in `dangers`" in decision.reason
 
 
-def test_a_rule_that_names_a_danger_allows_it(judge):
-    assert run(judge(rules(shell("allow", "rm *", dangers=["recursive-delete"]))), "rm -rf build").action == "allow"
+def test_a_rule_that_names_a_danger_allows_it(engine):
+    assert run(engine(rules(shell("allow", "rm *", dangers=["recursive-delete"]))), "rm -rf build").action == "allow"
 
 
-def test_the_first_rule_that_fits_counts(judge):
+def test_the_first_rule_that_fits_counts(engine):
     written = rules(shell("ask", "git push*"), shell("allow", "git *"))
-    assert run(judge(written), "git push origin main").action == "ask"
-    assert run(judge(written), "git commit -m x").action == "allow"
+    assert run(engine(written), "git push origin main").action == "ask"
+    assert run(engine(written), "git commit -m x").action == "allow"
 
 
-def test_a_rule_that_rejects_a_part_rejects_the_call_with_its_message(judge):
-    decision = run(judge(rules(shell("reject", "curl*", message="use search"), shell("allow"))), "ls; curl x")
+def test_a_rule_that_rejects_a_part_rejects_the_call_with_its_message(engine):
+    decision = run(engine(rules(shell("reject", "curl*", message="use search"), shell("allow"))), "ls; curl x")
     assert (decision.action, decision.message, decision.source) == ("reject", "use search", "user.toml, rule 1")
 
 
-def test_a_workspace_cannot_loosen_what_the_user_rejects_and_can_narrow_what_they_allow(judge):
+def test_a_workspace_cannot_loosen_what_the_user_rejects_and_can_narrow_what_they_allow(engine):
     mine = rules(shell("reject", "curl*"), shell("allow", "make*"))
     theirs = rules(shell("allow"), origin="workspace")
-    assert run(judge(theirs, mine), "curl x").action == "reject"
+    assert run(engine(theirs, mine), "curl x").action == "reject"
     strict = rules(shell("ask", "make*"), origin="workspace")
-    assert run(judge(strict, mine), "make").action == "ask"
+    assert run(engine(strict, mine), "make").action == "ask"
 
 
-def test_rules_that_reject_are_held_against_text_that_nobody_understands(judge):
+def test_rules_that_reject_are_held_against_text_that_nobody_understands(engine):
     huge = "curl x; " + "# padding\n" * 4_000
-    assert run(judge(rules(shell("reject", "curl*"))), huge).action == "reject"
-    assert run(judge(), huge).action == "ask"
+    assert run(engine(rules(shell("reject", "curl*"))), huge).action == "reject"
+    assert run(engine(), huge).action == "ask"
 
 
-def test_variables_that_the_call_sets_are_a_part_of_their_own(judge):
-    allowed = judge(rules(shell("allow", "npm test*")))
-    question = Question(SPECS["shell"], {"command": "npm test", "env": {"LD_PRELOAD": "./x.so"}})
+def test_variables_that_the_call_sets_are_a_part_of_their_own(engine):
+    allowed = engine(rules(shell("allow", "npm test*")))
+    question = PolicyQuery(SPECS["shell"], {"command": "npm test", "env": {"LD_PRELOAD": "./x.so"}})
     assert allowed.decide(question).action == "ask"
-    quiet = Question(SPECS["shell"], {"command": "cat a.txt", "env": {"NO_COLOR": "1"}})
+    quiet = PolicyQuery(SPECS["shell"], {"command": "cat a.txt", "env": {"NO_COLOR": "1"}})
     assert allowed.decide(quiet).action == "allow"
     assert allowed.decide(replace(quiet, arguments={"command": "cat a.txt"}, env={"PATH": "."})).action == "ask"
 
 
-def test_a_disabled_tool_is_rejected_before_anything_else(judge):
+def test_a_disabled_tool_is_rejected_before_anything_else(engine):
     closed = Enablement(disable=(NameList(("sh*",), "haft.toml"),))
-    decision = run(judge(rules(shell("allow")), enablement=closed), "ls")
+    decision = run(engine(rules(shell("allow")), enablement=closed), "ls")
     assert (decision.action, decision.layer) == ("reject", "enablement")
     assert "sh*" in decision.reason
 
 
-def test_a_path_is_matched_where_it_really_leads(judge, tmp_path):
+def test_a_path_is_matched_where_it_really_leads(engine, tmp_path):
     from haft.files import Root
 
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "out").symlink_to(tmp_path)
     written = rules({"tool": "write_file", "action": "allow", "matches": {"path": "src/*"}})
-    asked = judge(written, locate=Root(str(tmp_path)).locate)
+    asked = engine(written, locate=Root(str(tmp_path)).locate)
     for path, action in (
         ("src/a.py", "allow"),
         ("./src/a.py", "allow"),
@@ -188,37 +188,37 @@ def test_a_path_is_matched_where_it_really_leads(judge, tmp_path):
         ("src/out/a.txt", "ask"),
         ("src/../../x", "ask"),
     ):
-        question = Question(SPECS["write_file"], {"path": path, "content": ""})
+        question = PolicyQuery(SPECS["write_file"], {"path": path, "content": ""})
         assert asked.decide(question).action == action, path
 
 
-def test_contexts_tell_threads_from_sub_agents(judge):
-    asked = judge(rules(shell("allow", "make", context="subagent")))
+def test_contexts_tell_threads_from_sub_agents(engine):
+    asked = engine(rules(shell("allow", "make", context="subagent")))
     assert run(asked, "make").action == "ask"
     assert run(asked, "make", subagent=True).action == "allow"
 
 
-def test_the_strictest_of_try_ask_and_delegate_decides(judge):
+def test_the_strictest_of_try_ask_and_delegate_decides(engine):
     written = rules(shell("try", "make*"), shell("delegate", "npm*", to="/bin/judge"), shell("allow", "touch*"))
-    assert run(judge(written), "make; touch a").action == "try"
-    assert run(judge(written), "make; rm a").action == "ask"
-    decision = run(judge(written), "npm i; make; touch a")
+    assert run(engine(written), "make; touch a").action == "try"
+    assert run(engine(written), "make; rm a").action == "ask"
+    decision = run(engine(written), "npm i; make; touch a")
     assert (decision.action, decision.otherwise, decision.delegates[0].to) == ("delegate", "try", "/bin/judge")
 
 
-def test_a_remembered_answer_holds_for_its_thread_and_its_definition_only(judge):
+def test_a_remembered_answer_holds_for_its_thread_and_its_definition_only(engine):
     remembered = [replace(rule, thread="T-1", pin="p") for rule in rules(shell("allow", "make"), origin="remembered")]
-    asked = judge(remembered=lambda: remembered)
+    asked = engine(remembered=lambda: remembered)
     assert run(asked, "make", thread="T-1").action == "ask"  # It was given for another definition.
     remembered = [replace(rule, pin=None) for rule in remembered]
     assert run(asked, "make", thread="T-1").action == "allow"
     assert run(asked, "make", thread="T-2").action == "ask"
 
 
-def test_rules_that_allow_as_much_as_an_answer_and_grant_more_decide_before_it(judge):
+def test_rules_that_allow_as_much_as_an_answer_and_grant_more_decide_before_it(engine):
     def grants(written, answered, command="make; npm i", origin="user"):
         answers = rules({**answered, "exactly": {"command": command}, "tool": "shell"}, origin="remembered")
-        return run(judge(rules(*written, origin=origin), remembered=lambda: answers), command)
+        return run(engine(rules(*written, origin=origin), remembered=lambda: answers), command)
 
     answer, token, net = {"action": "allow"}, {"env": ["TOKEN"]}, {"network": True}
     both = [shell("allow", "make*", grant=token), shell("allow", "npm*")]
@@ -243,11 +243,11 @@ def test_rules_that_allow_as_much_as_an_answer_and_grant_more_decide_before_it(j
     assert not grants([shell("allow", "rm*", grant=token)], dangerous, "rm -r d").grants.env
 
 
-def test_what_can_be_allowed_is_exactly_what_was_seen(judge):
-    decision = run(judge(), "cat a.txt; make 'all *'")
+def test_what_can_be_allowed_is_exactly_what_was_seen(engine):
+    decision = run(engine(), "cat a.txt; make 'all *'")
     (offer,) = decision.to_allow
     remembered = rules(offer.rule, origin="remembered")
-    asked = judge(remembered=lambda: remembered)
+    asked = engine(remembered=lambda: remembered)
     for command, action in (
         ("cat a.txt; make 'all *'", "allow"),
         ("make 'all *'", "ask"),
@@ -258,10 +258,10 @@ def test_what_can_be_allowed_is_exactly_what_was_seen(judge):
         assert run(asked, command).action == action, command
     line = {"command": "cat a.txt; make 'all *'"}
     for more in ({"cwd": "sub"}, {"env": {"X": "1"}}):
-        assert asked.decide(Question(SPECS["shell"], {**line, **more})).action == "ask"
-    assert asked.decide(Question(SPECS["shell"], {**line, "timeout": 5})).action == "allow"
-    assert asked.decide(Question(SPECS["shell"], line, cwd="sub")).action == "ask"
-    assert asked.decide(Question(SPECS["shell"], line, env={"X": "1"})).action == "ask"
+        assert asked.decide(PolicyQuery(SPECS["shell"], {**line, **more})).action == "ask"
+    assert asked.decide(PolicyQuery(SPECS["shell"], {**line, "timeout": 5})).action == "allow"
+    assert asked.decide(PolicyQuery(SPECS["shell"], line, cwd="sub")).action == "ask"
+    assert asked.decide(PolicyQuery(SPECS["shell"], line, env={"X": "1"})).action == "ask"
 
 
 @pytest.mark.parametrize(
@@ -272,16 +272,16 @@ def test_what_can_be_allowed_is_exactly_what_was_seen(judge):
      "make > /etc/x",
      "touch a; python x"],
 )  # fmt: skip
-def test_nothing_is_offered_for_what_runs_whatever_it_is_handed(judge, command):
-    decision = run(judge(), command)
+def test_nothing_is_offered_for_what_runs_whatever_it_is_handed(engine, command):
+    decision = run(engine(), command)
     assert decision.action == "ask"
     assert decision.to_allow == ()
 
 
-def test_a_call_of_another_tool_can_be_allowed_exactly(judge):
-    question = Question(SPECS["write_file"], {"path": "a*.txt", "content": "/x/"})
-    (offer,) = judge().decide(question).to_allow
-    exact = judge(remembered=lambda: rules(offer.rule, origin="remembered"))
+def test_a_call_of_another_tool_can_be_allowed_exactly(engine):
+    question = PolicyQuery(SPECS["write_file"], {"path": "a*.txt", "content": "/x/"})
+    (offer,) = engine().decide(question).to_allow
+    exact = engine(remembered=lambda: rules(offer.rule, origin="remembered"))
     assert exact.decide(question).action == "allow"
     for changed in (
         {"path": "ab.txt", "content": "/x/"},
@@ -293,53 +293,53 @@ def test_a_call_of_another_tool_can_be_allowed_exactly(judge):
         assert exact.decide(replace(question, arguments=changed)).action == "ask"
 
 
-def test_a_delegate_of_the_user_is_asked_whatever_others_allow_or_ask(judge):
+def test_a_delegate_of_the_user_is_asked_whatever_others_allow_or_ask(engine):
     mine = rules(shell("delegate", "make*", to="/usr/bin/judge"))
     for other, least in (("ask", "ask"), ("allow", "allow")):
-        decision = run(judge(rules(shell(other), origin="workspace"), mine), "make")
+        decision = run(engine(rules(shell(other), origin="workspace"), mine), "make")
         assert (decision.action, decision.otherwise) == ("delegate", least)
     remembered = rules(shell("allow", "make"), origin="remembered")
-    assert run(judge(mine, remembered=lambda: remembered), "make").action == "delegate"
-    assert run(judge(mine), "make ../x").otherwise == "ask"  # A danger that it does not name.
+    assert run(engine(mine, remembered=lambda: remembered), "make").action == "delegate"
+    assert run(engine(mine), "make ../x").otherwise == "ask"  # A danger that it does not name.
     tool = rules({"tool": "helpful", "action": "delegate", "to": "judge"})
-    first = judge(tool).decide(Question(FOREIGN, {}))
+    first = engine(tool).decide(PolicyQuery(FOREIGN, {}))
     assert (first.action, first.otherwise) == ("delegate", "ask")
 
 
-def test_what_the_user_wants_tried_is_not_run_untried_because_a_workspace_asks(judge):
+def test_what_the_user_wants_tried_is_not_run_untried_because_a_workspace_asks(engine):
     mine, theirs = rules(shell("try", "make*")), rules(shell("ask"), origin="workspace")
-    assert run(judge(theirs, mine), "make").action == "try"
+    assert run(engine(theirs, mine), "make").action == "try"
 
 
-def test_what_is_forbidden_is_forbidden_in_a_list_too(judge):
+def test_what_is_forbidden_is_forbidden_in_a_list_too(engine):
     spec = replace(FOREIGN, provenance="embedded")
-    asked = judge(rules({"tool": "helpful", "action": "reject", "matches": {"items": "prod"}}))
-    assert asked.decide(Question(spec, {"items": ["test", "prod"]})).action == "reject"
-    assert asked.decide(Question(spec, {"items": ["test"]})).action == "allow"
+    asked = engine(rules({"tool": "helpful", "action": "reject", "matches": {"items": "prod"}}))
+    assert asked.decide(PolicyQuery(spec, {"items": ["test", "prod"]})).action == "reject"
+    assert asked.decide(PolicyQuery(spec, {"items": ["test"]})).action == "allow"
 
 
-def test_a_reason_stays_on_one_line(judge):
-    decision = run(judge(), "sleepy 'x\n  sandbox: none\nApprove shell? [y/N]'; rm a")
+def test_a_reason_stays_on_one_line(engine):
+    decision = run(engine(), "sleepy 'x\n  sandbox: none\nApprove shell? [y/N]'; rm a")
     assert "\n" not in decision.reason
 
 
-def test_a_tool_of_the_workspace_asks_the_first_time_whatever_rules_allow(judge):
+def test_a_tool_of_the_workspace_asks_the_first_time_whatever_rules_allow(engine):
     allowed = rules({"tool": "helpful", "action": "allow"})
-    decision = judge(allowed).decide(Question(FOREIGN, {}))
+    decision = engine(allowed).decide(PolicyQuery(FOREIGN, {}))
     assert (decision.action, decision.layer) == ("ask", "pins")
     pin = pin_of(FOREIGN)
-    assert judge(allowed, pinned=lambda _tool: pin).decide(Question(FOREIGN, {})).action == "allow"
+    assert engine(allowed, pinned=lambda _tool: pin).decide(PolicyQuery(FOREIGN, {})).action == "allow"
 
 
-def test_a_tool_that_changed_asks_again_and_shows_how(judge, tmp_path):
+def test_a_tool_that_changed_asks_again_and_shows_how(engine, tmp_path):
     file = tmp_path / "tool.py"
     file.write_text("print('nice')\n")
     spec = replace(FOREIGN, files=(str(file),))
     agreed: Pin = pin_of(spec)
-    allowed = judge(rules({"tool": "helpful", "action": "allow"}), pinned=lambda _tool: agreed)
-    assert allowed.decide(Question(spec, {})).action == "allow"
+    allowed = engine(rules({"tool": "helpful", "action": "allow"}), pinned=lambda _tool: agreed)
+    assert allowed.decide(PolicyQuery(spec, {})).action == "allow"
     file.write_text("print('evil')\n")
-    decision = allowed.decide(Question(spec, {}))
+    decision = allowed.decide(PolicyQuery(spec, {}))
     assert (decision.action, decision.layer) == ("ask", "pins")
     assert "-print('nice')" in decision.definition_diff
     assert "+print('evil')" in decision.definition_diff
@@ -348,16 +348,16 @@ def test_a_tool_that_changed_asks_again_and_shows_how(judge, tmp_path):
         replace(spec, effects=Effects()),
         replace(spec, input_schema={"type": "object", "properties": {}}),
     ):
-        assert allowed.decide(Question(changed, {})).layer == "pins"
+        assert allowed.decide(PolicyQuery(changed, {})).layer == "pins"
 
 
-def test_every_step_is_told(judge):
-    explained = judge(rules(shell("ask", "git push*"), shell("allow", "git *"))).explain(
-        Question(SPECS["shell"], {"command": "git commit -m x | cat"})
+def test_every_step_is_told(engine):
+    explained = engine(rules(shell("ask", "git push*"), shell("allow", "git *"))).explain(
+        PolicyQuery(SPECS["shell"], {"command": "git commit -m x | cat"})
     )
     told = [(step.layer, step.outcome, step.source) for step in explained.steps]
-    assert ("rules", "fits", "user.toml, rule 2") in told
-    assert any(layer == "rules" and outcome.startswith("does not fit") for layer, outcome, _source in told)
+    assert ("rules", "matches", "user.toml, rule 2") in told
+    assert any(layer == "rules" and outcome.startswith("does not match") for layer, outcome, _source in told)
     assert any(step.layer == "analysis" and step.what == "cat" for step in explained.steps)
 
 
@@ -365,12 +365,12 @@ def test_every_step_is_told(judge):
     "command",
     ["git push", "git -C . push", "git --no-pager push x", "git -c a=b push", "/usr/bin/git push", "sudo git push"],
 )
-def test_a_rule_that_rejects_is_not_escaped_by_options_before_the_subcommand(judge, command):
+def test_a_rule_that_rejects_is_not_escaped_by_options_before_the_subcommand(engine, command):
     written = rules(shell("reject", "git push*"), shell("allow", "git *"), shell("allow"))
-    assert run(judge(written), command).action == "reject"
+    assert run(engine(written), command).action == "reject"
 
 
-def test_what_may_turn_out_to_be_rejected_asks_even_under_a_rule_that_allows(judge):
+def test_what_may_turn_out_to_be_rejected_asks_even_under_a_rule_that_allows(engine):
     written = rules(shell("reject", "git push*"), shell("allow", "git *"), shell("allow", "make*"))
-    assert run(judge(written), "git $x").action == "ask"
-    assert run(judge(written), "make $x").action == "allow"
+    assert run(engine(written), "git $x").action == "ask"
+    assert run(engine(written), "make $x").action == "allow"

@@ -1,15 +1,16 @@
-"""The judge: enablement, rules, command analysis and pins, brought to one decision.
+"""The policy engine combines enablement, rules, command analysis and pins into one decision.
 
-- Enablement only narrows.
-- A call is judged in units: each part of a command line by itself, any other call as one. Of each origin of rules the
-  first that fits counts. What anyone rejects is rejected; else remembered answers come first, then the embedding
-  program's rules, the workspace's, the user's. Where no rule fits, a part that only reads passes, and so does a tool
-  whose reading is vouched for; everything else asks.
-- Where the written rules alone would allow a call, with all that a remembered answer grants and more, they decide it.
-- In a line that rules let pass, a part that analysis alone lets pass may not start other programs.
-- A dangerous part asks even where a rule allows it, unless that rule names the danger.
-- A tool that nobody vouches for is bound to the definition that a person agreed to, or that ran first because a rule
-  allowed it.
+- Enablement can only take tools away.
+- A call is decided in units: each part of a command line is one unit, and any other call is one unit. From each origin
+  of rules, the first rule that matches counts. If any origin rejects a unit, it is rejected. Otherwise remembered
+  answers come first, then the rules of the embedding program, of the workspace and of the user. If no rule matches, a
+  part that only reads is allowed, and so is a tool that a trusted party declares read-only; everything else needs
+  approval.
+- If the written rules alone would allow a call, and grant at least what a remembered answer grants, they decide it.
+- In a line that rules allow, a part that only analysis allows may not start other programs.
+- A dangerous part needs approval even if a rule allows it, unless that rule names the danger.
+- A tool that no trusted party vouches for is bound to the definition that a person approved, or that ran first because
+  a rule allowed it.
 - The strictest unit decides: reject, then delegate, ask, try, allow.
 """
 
@@ -24,16 +25,22 @@ from haft.policy.allowable import allowable
 from haft.policy.analysis.verdict import DANGERS, EVALUATED, Analysis, Danger, Ground, Part, unread
 from haft.policy.approval.environments import ENVIRONMENT, Environments, finds_environment
 from haft.policy.approval.pins import Pin, difference, pin_of
-from haft.policy.baseline import SOURCE, decide
+from haft.policy.baseline import BUILT_IN_SOURCE, decide
 from haft.policy.enablement import Enablement
-from haft.policy.file_words import file_words
-from haft.policy.question import Explained, Question, Step
-from haft.policy.rules.matching import Question as Asked
-from haft.policy.rules.matching import endangered, first_match, raw_reject, rule_fits, speaks_of
+from haft.policy.file_summary import file_summary
+from haft.policy.query import Explanation, PolicyQuery, Step
+from haft.policy.rules.matching import (
+    CallFacts,
+    first_match,
+    mentions_program,
+    reject_unparsed,
+    rejected_dangers,
+    rule_mismatch,
+)
 from haft.policy.rules.rule import Context, Rule
 from haft.values import dataclass, replace
 
-LONGEST_TOLD: Final = 100
+MAX_SHOWN_LENGTH: Final = 100
 _STRICTNESS: Final[Mapping[Action, int]] = {"allow": 0, "try": 1, "ask": 2, "delegate": 3, "reject": 4}
 _HARMLESS_VARIABLES: Final = frozenset(
     {"LANG", "LC_ALL", "LC_CTYPE", "TZ", "NO_COLOR", "COLUMNS", "TERM", "FORCE_COLOR"}
@@ -42,19 +49,19 @@ _HARMLESS_VARIABLES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What was decided about one unit of a call."""
+    """The decision about one unit of a call."""
 
     action: Action
     reason: str
     part: Part | None
     rule: Rule | None = None
-    """None where analysis or haft's own rules decided."""
+    """None if analysis or haft's own rules decided."""
     least: Action = "allow"
-    """What is decided even where a delegate allows it."""
+    """The least strict action that remains possible when a delegate allows the call."""
 
 
-class Judge:
-    """Decides, and explains. `remembered` and `pinned` look up what people answered before."""
+class PolicyEngine:
+    """Decides about calls and explains the decisions. `remembered` and `pinned` look up earlier answers of people."""
 
     def __init__(
         self,
@@ -72,7 +79,7 @@ class Judge:
             origin: tuple(rule for rule in rules if rule.origin == origin) for origin in ("caller", "workspace", "user")
         }
         self._is_plain = not rules
-        """Whether no rules were written: haft's own then decide most calls, and quickly."""
+        """Whether no rules were written. haft's own rules then decide most calls, and quickly."""
         self._enablement = enablement
         self._workspace = workspace
         self._home = home
@@ -81,53 +88,53 @@ class Judge:
         self._locate = locate
         self._environments = environments
 
-    def decide(self, question: Question) -> Decision:
-        """May it happen?"""
-        spec = question.spec
+    def decide(self, query: PolicyQuery) -> Decision:
+        """The decision about this call."""
+        spec = query.spec
         if self._is_plain and not spec.commands and spec.is_vouched_for:
-            base = decide(spec, confined=question.confined)
+            base = decide(spec, confined=query.confined)
             off = self._enablement.why_not(spec.name, spec.kind)
             if off is None and base.action == "allow" and not self._remembered():
                 return base
-        return self.explain(question).decision
+        return self.explain(query).decision
 
-    def explain(self, question: Question) -> Explained:
-        """The decision, with every step that led to it."""
+    def explain(self, query: PolicyQuery) -> Explanation:
+        """The decision about this call, with every step that led to it."""
         steps: list[Step] = []
-        spec = question.spec
+        spec = query.spec
         off = self._enablement.why_not(spec.name, spec.kind)
         if off is not None:
             steps.append(Step("enablement", spec.name, off))
-            return Explained(Decision("reject", "enablement", off, "tools.disable", "rule", off), tuple(steps))
+            return Explanation(Decision("reject", "enablement", off, "tools.disable", "rule", off), tuple(steps))
         steps.append(Step("enablement", spec.name, "enabled"))
         pin = pin_of(spec)
-        analysis = self._analysis(question)
-        call = self._as_rules_see_it(question, pin)
-        units = self._units(question, call, analysis, self._remembered(), steps)
+        analysis = self._analysis(query)
+        call = self._call_facts(query, pin)
+        units = self._units(query, call, analysis, self._remembered(), steps)
         if any(unit.rule is not None and unit.rule.origin == "remembered" for unit in units):
-            untold: list[Step] = []
-            alone = self._units(question, call, analysis, (), untold)
+            unshown: list[Step] = []
+            alone = self._units(query, call, analysis, (), unshown)
             if all(unit.action == "allow" for unit in alone) and _granted(alone).exceeds(_granted(units)):
-                steps += [Step("rules", spec.name, "written rules allow it too, and grant more"), *untold]
+                steps += [Step("rules", spec.name, "the written rules alone allow it, and grant more"), *unshown]
                 units = alone
-        decision = self._combined(question, units, pin, is_command=analysis is not None)
-        decision = self._held_to_pin(question, decision, units, pin, steps)
-        return Explained(self._held_to_environment(question, decision, units, steps), tuple(steps))
+        decision = self._combine(query, units, pin, is_command=analysis is not None)
+        decision = self._check_pin(query, decision, units, pin, steps)
+        return Explanation(self._check_environment(query, decision, units, steps), tuple(steps))
 
-    def parts(self, question: Question) -> tuple[Part, ...] | None:
-        """The parts of its command lines, as they are judged; None where it has none."""
-        analysis = self._analysis(question)
+    def parts(self, query: PolicyQuery) -> tuple[Part, ...] | None:
+        """The parts of the call's command lines, as they are decided; None if the call has no command line."""
+        analysis = self._analysis(query)
         return None if analysis is None else analysis.parts
 
-    def fits(self, rule: Rule, question: Question, part: Part | None) -> bool:
-        """Whether a rule speaks of a call, or of this part of it. It need not be one of the judge's own."""
-        return rule_fits(rule, self._as_rules_see_it(question, None), part) is None
+    def fits(self, rule: Rule, query: PolicyQuery, part: Part | None) -> bool:
+        """Whether a rule matches a call, or this part of it. The rule need not be one of this engine's rules."""
+        return rule_mismatch(rule, self._call_facts(query, None), part) is None
 
-    # One unit.
+    # Deciding one unit.
 
-    def _analysis(self, question: Question) -> Analysis | None:
-        """Of the command lines among the arguments; None where there are none."""
-        spec, arguments = question.spec, question.arguments
+    def _analysis(self, query: PolicyQuery) -> Analysis | None:
+        """The analysis of the command lines among the arguments; None if there are none."""
+        spec, arguments = query.spec, query.arguments
         lines = [arguments[name] for name in spec.commands if isinstance(arguments.get(name), str)]
         if not lines:
             return None
@@ -135,50 +142,52 @@ class Judge:
 
         cwd = arguments.get("cwd")
         ground = Ground(
-            self._workspace, cwd if isinstance(cwd, str) else question.cwd, confined=question.confined, home=self._home
+            self._workspace, cwd if isinstance(cwd, str) else query.cwd, confined=query.confined, home=self._home
         )
         found = [analyse(line, ground) for line in lines]
         parts = [part for each in found for part in each.parts]
         env = arguments.get("env")
-        variables = {**question.env, **(env if isinstance(env, Mapping) else {})}
+        variables = {**query.env, **(env if isinstance(env, Mapping) else {})}
         foreign = foreign_locale(variables)
         if foreign is not None:
             return _unreadable(lines, foreign, str(variables[foreign]))
         if variables:
-            parts.append(_with(variables))
+            parts.append(_variables_part(variables))
         return Analysis(tuple(parts), all(each.understood for each in found))
 
     def _units(
-        self, question: Question, call: Asked, analysis: Analysis | None, answers: Sequence[Rule], steps: list[Step]
+        self, query: PolicyQuery, call: CallFacts, analysis: Analysis | None, answers: Sequence[Rule], steps: list[Step]
     ) -> list[_Unit]:
-        """Every unit of a call, by the rules and by these remembered answers."""
+        """The decision about every unit of a call, by the rules and by these remembered answers."""
         if analysis is None:
-            return [self._unit(question, call, None, answers, steps)]
-        units = [self._unit(question, call, part, answers, steps) for part in analysis.parts]
-        units = self._beside_rules(units, steps)
-        return units if analysis.understood else self._raw(call, units, steps)
+            return [self._unit(query, call, None, answers, steps)]
+        units = [self._unit(query, call, part, answers, steps) for part in analysis.parts]
+        units = self._ask_about_starters(units, steps)
+        return units if analysis.understood else self._reject_unparsed(call, units, steps)
 
     def _unit(
-        self, question: Question, call: Asked, part: Part | None, answers: Sequence[Rule], steps: list[Step]
+        self, query: PolicyQuery, call: CallFacts, part: Part | None, answers: Sequence[Rule], steps: list[Step]
     ) -> _Unit:
-        rule, least = self._ruling(call, part, answers, steps)
+        rule, least = self._deciding_rule(call, part, answers, steps)
         if rule is not None:
-            unit = self._by_rule(rule, part, steps)
+            unit = self._decide_by_rule(rule, part, steps)
             return replace(unit, least=max(unit.least, least, key=lambda each: _STRICTNESS[each]))
         if part is not None:
             action: Action = "allow" if part.safe else "ask"
-            reason = part.reason if part.safe or not part.dangers else f"{part.reason}; it {_dangers(part.dangers)}"
+            reason = (
+                part.reason if part.safe or not part.dangers else f"{part.reason}; it {_name_dangers(part.dangers)}"
+            )
             steps.append(Step("analysis", part.text, f"{action}: {reason}"))
             return _Unit(action, reason, part)
-        base = decide(question.spec, confined=question.confined)
+        base = decide(query.spec, confined=query.confined)
         steps.append(Step("built-in", base.rule, f"{base.action}: {base.reason}", base.source))
         return _Unit(base.action, base.reason, None)
 
-    def _ruling(
-        self, call: Asked, part: Part | None, answers: Sequence[Rule], steps: list[Step]
+    def _deciding_rule(
+        self, call: CallFacts, part: Part | None, answers: Sequence[Rule], steps: list[Step]
     ) -> tuple[Rule | None, Action]:
-        """The rule that decides a unit, if one does; and what is decided at least, where it leaves it to a program."""
-        first = {origin: self._first_of(rules, call, part, steps) for origin, rules in self._rules.items()}
+        """The rule that decides a unit, or None; and the least strict action that stays if that rule delegates."""
+        first = {origin: self._first_of_origin(rules, call, part, steps) for origin, rules in self._rules.items()}
         rejecting = next((rule for rule in first.values() if rule is not None and rule.action == "reject"), None)
         if rejecting is not None:
             return rejecting, "reject"
@@ -186,7 +195,8 @@ class Judge:
         chosen = chosen or next((rule for rule in first.values() if rule is not None), None)
         for origin in ("user", "caller", "workspace"):
             rule = first[origin]
-            # It may reject what others allow or ask about; and what the user wants tried is not run untried.
+            # A delegate may reject calls that other rules allow or ask about. A `try` rule of the user is kept too:
+            # such a call has its trial run before anyone approves it.
             if rule is not None and chosen is not None and rule.action == "delegate":
                 return rule, "allow" if chosen.action == "delegate" else chosen.action
         tried = first["user"]
@@ -194,74 +204,79 @@ class Judge:
             return tried, "allow"
         return chosen, "allow"
 
-    def _first_of(self, rules: Sequence[Rule], call: Asked, part: Part | None, steps: list[Step]) -> Rule | None:
-        """The rule of one origin that counts. One that rejects a danger comes before all others but those that stand
+    def _first_of_origin(
+        self, rules: Sequence[Rule], call: CallFacts, part: Part | None, steps: list[Step]
+    ) -> Rule | None:
+        """The rule of one origin that counts. A rule that rejects a danger precedes all others, except rules that stand
         above it and name the danger."""
         chosen = self._first(rules, call, part, steps)
         if part is None or chosen is None or chosen.action == "reject":
             return chosen
         later = rules[rules.index(chosen) + 1 :]
         for rule in later:
-            if rule.rejects_dangers and rule_fits(rule, call, part) is None:
-                spared = endangered(rule, part) <= {*chosen.dangers}
-                steps.append(Step("rules", _about(rule, part), "is spared" if spared else "fits", rule.source))
+            if rule.rejects_dangers and rule_mismatch(rule, call, part) is None:
+                spared = rejected_dangers(rule, part) <= {*chosen.dangers}
+                outcome = "a rule above allows this danger" if spared else "matches"
+                steps.append(Step("rules", _step_title(rule, part), outcome, rule.source))
                 if not spared:
                     return rule
         return chosen
 
     @staticmethod
-    def _first(rules: Sequence[Rule], call: Asked, part: Part | None, steps: list[Step]) -> Rule | None:
+    def _first(rules: Sequence[Rule], call: CallFacts, part: Part | None, steps: list[Step]) -> Rule | None:
         found = first_match(rules, call, part)
         for rule, why_not in found.passed:
-            steps.append(Step("rules", _about(rule, part), f"does not fit: {why_not}", rule.source))
+            steps.append(Step("rules", _step_title(rule, part), f"does not match: {why_not}", rule.source))
         if found.rule is not None:
-            steps.append(Step("rules", _about(found.rule, part), "fits", found.rule.source))
+            steps.append(Step("rules", _step_title(found.rule, part), "matches", found.rule.source))
         return found.rule
 
-    def _as_rules_see_it(self, question: Question, pin: Pin | None) -> Asked:
-        spec = question.spec
+    def _call_facts(self, query: PolicyQuery, pin: Pin | None) -> CallFacts:
+        spec = query.spec
         paths = {
-            name: self._located(value) for name in spec.paths if isinstance(value := question.arguments.get(name), str)
+            name: self._located(value) for name in spec.paths if isinstance(value := query.arguments.get(name), str)
         }
-        context: Context = "subagent" if question.subagent else "thread"
-        return Asked(
+        context: Context = "subagent" if query.subagent else "thread"
+        return CallFacts(
             spec.name,
             spec.kind,
-            question.arguments,
+            query.arguments,
             context,
             spec.commands,
             paths,
-            question.thread,
+            query.thread,
             _digest(pin),
-            is_bare=question.cwd == "." and not question.env,
+            is_bare=query.cwd == "." and not query.env,
             aside=spec.meta.get("timeoutArgument"),
         )
 
     def _located(self, path: str) -> str | None:
-        """Where a path really leads; None where nowhere it may."""
+        """The path after symbolic links are followed; None if it cannot be located or is not allowed."""
         try:
             return self._locate(path)
         except (HaftError, OSError, ValueError):
             return None
 
     def _may_be_rejected(self, part: Part) -> bool:
-        """Whether a rule rejects something of the program that this part runs."""
+        """Whether a rule rejects some commands of the program that this part runs."""
         return any(
-            rule.action == "reject" and speaks_of(rule, part.program)
+            rule.action == "reject" and mentions_program(rule, part.program)
             for rules in self._rules.values()
             for rule in rules
         )
 
-    def _by_rule(self, rule: Rule, part: Part | None, steps: list[Step]) -> _Unit:
+    def _decide_by_rule(self, rule: Rule, part: Part | None, steps: list[Step]) -> _Unit:
         unnamed = [danger for danger in part.dangers if danger not in rule.dangers] if part is not None else []
         if part is not None and unnamed and rule.action == "delegate":
-            return _Unit("delegate", f"it {_dangers(unnamed)}", part, rule, "ask")
+            return _Unit("delegate", f"it {_name_dangers(unnamed)}", part, rule, "ask")
         if part is not None and unnamed and rule.action == "allow":
-            reason = f"it {_dangers(unnamed)}: that asks even where a rule allows, unless it names this"
+            reason = f"it {_name_dangers(unnamed)}; a rule that allows this must name it in `dangers`"
             steps.append(Step("rules", part.text, f"ask: {reason}", rule.source))
             return _Unit("ask", reason, part, rule)
         if part is not None and rule.action in ("allow", "try") and not part.literal and self._may_be_rejected(part):
-            reason = f"what `{_brief(part.text)}` will be is not known, and a rule rejects some of what it may be"
+            reason = (
+                f"`{_brief(part.text)}` is known only when it runs, and a rule rejects some commands that it may be"
+            )
             steps.append(Step("rules", part.text, f"ask: {reason}", rule.source))
             return _Unit("ask", reason, part, rule)
         reason = rule.message or f"the rule says {rule.words}"
@@ -275,41 +290,44 @@ class Judge:
         return _Unit(rule.action, reason, part, rule)
 
     @staticmethod
-    def _beside_rules(units: list[_Unit], steps: list[Step]) -> list[_Unit]:
-        """A line that rules let pass runs as approved: it sees all of the host. A part that analysis alone lets pass
-        names nothing there, but its program may start others, which then see more than in a call of their own. Where a
-        rule allows that program in the same line, it may start them anyway."""
-        if not any(unit.rule is not None for unit in units) or any(_asks(unit) for unit in units):
+    def _ask_about_starters(units: list[_Unit], steps: list[Step]) -> list[_Unit]:
+        """Ask about parts that analysis allows but that may start other programs, if rules allow the rest of the line.
+
+        A line that rules allow runs as an approved call, which can read the whole host. A part that only analysis
+        allows names nothing there, but the programs that it starts could read more than in a call of their own. If a
+        rule allows the same program elsewhere in the line, it may start other programs anyway.
+        """
+        if not any(unit.rule is not None for unit in units) or any(_stops(unit) for unit in units):
             return units
         approved = {unit.part.program for unit in units if unit.rule is not None and unit.part is not None}
         found = []
         for unit in units:
             part = unit.part
             if unit.rule is None and part is not None and part.starts_others and part.program not in approved:
-                reason = f"`{_brief(part.text)}` may start other programs, which would see all of the machine here"
+                reason = f"`{_brief(part.text)}` may start other programs, which could read the whole machine here"
                 steps.append(Step("analysis", part.text, f"ask: {reason}"))
-                unit = _Unit("ask", f"{reason}; alone it passes", part)
+                unit = _Unit("ask", f"{reason}; on its own it needs no approval", part)
             found.append(unit)
         return found
 
-    def _raw(self, call: Asked, units: list[_Unit], steps: list[Step]) -> list[_Unit]:
-        """What could not be parsed: rules that reject are held against the text as it stands."""
+    def _reject_unparsed(self, call: CallFacts, units: list[_Unit], steps: list[Step]) -> list[_Unit]:
+        """Match the rules that reject against the text of a line that could not be parsed."""
         text = "\n".join(value for name in call.commands if isinstance(value := call.arguments.get(name), str))
         every = [rule for rules in self._rules.values() for rule in rules]
-        rule = raw_reject(every, call, text)
+        rule = reject_unparsed(every, call, text)
         if rule is None or any(unit.action == "reject" for unit in units):
             return units
-        steps.append(Step("rules", rule.words, "fits the text, which was not understood", rule.source))
+        steps.append(Step("rules", rule.words, "matches the text, which haft could not parse", rule.source))
         return [_Unit("reject", rule.message or f"the rule says {rule.words}", units[0].part, rule)]
 
-    # All of them.
+    # Combining the units.
 
-    def _combined(self, question: Question, units: list[_Unit], pin: Pin | None, *, is_command: bool) -> Decision:
+    def _combine(self, query: PolicyQuery, units: list[_Unit], pin: Pin | None, *, is_command: bool) -> Decision:
         strictest = max(units, key=_weight)
         rule = strictest.rule
-        parts = tuple(_shown(unit) for unit in units if unit.part is not None)
+        parts = tuple(_decided_part(unit) for unit in units if unit.part is not None)
         if rule is None and not is_command:
-            return replace(decide(question.spec, confined=question.confined), pin=_digest(pin))
+            return replace(decide(query.spec, confined=query.confined), pin=_digest(pin))
         by_analysis = all(unit.rule is None for unit in units)
         action = strictest.action
         delegates = tuple(
@@ -324,12 +342,12 @@ class Judge:
         return Decision(
             action=action,
             layer="rules" if rule is not None else "analysis",
-            rule=rule.words if rule is not None else _rule_of(action),
-            source=rule.source if rule is not None else SOURCE,
+            rule=rule.words if rule is not None else _analysis_rule(action),
+            source=rule.source if rule is not None else BUILT_IN_SOURCE,
             by="rule",
             reason=strictest.reason if len(units) == 1 else _reason(strictest, units),
             parts=parts,
-            profile="read-only" if reads_only or self._only_reads(question) else "workspace",
+            profile="read-only" if reads_only or self._only_reads(query) else "workspace",
             neutral=reads_only,
             unasked=reads_only,
             grants=_granted(units) if action != "reject" else NO_GRANTS,
@@ -340,34 +358,37 @@ class Judge:
         )
 
     @staticmethod
-    def _only_reads(question: Question) -> bool:
-        return question.spec.effects.readonly
+    def _only_reads(query: PolicyQuery) -> bool:
+        return query.spec.effects.readonly
 
-    def _held_to_pin(
-        self, question: Question, decision: Decision, units: list[_Unit], pin: Pin | None, steps: list[Step]
+    def _check_pin(
+        self, query: PolicyQuery, decision: Decision, units: list[_Unit], pin: Pin | None, steps: list[Step]
     ) -> Decision:
-        """What nobody vouches for asks until a person has agreed to it as it is. What is asked can be remembered."""
-        spec = question.spec
+        """Ask until a person has approved this definition of a tool that no trusted party vouches for, and offer rules
+        that an answer could remember."""
+        spec = query.spec
         if pin is not None and not spec.is_vouched_for and decision.action != "reject":
-            decision = self._agreed_to(question, decision, pin, steps)
+            decision = self._check_approved_definition(query, decision, pin, steps)
         if decision.action not in ("ask", "try", "delegate"):
             return decision
         if pin is not None and spec.provenance != "embedded":
             decision = replace(decision, definition=pin.definition)
         asked = [unit.part for unit in units if unit.part is not None and not unit.part.safe]
-        offered = allowable(question, asked if any(unit.part is not None for unit in units) else None)
+        offered = allowable(query, asked if any(unit.part is not None for unit in units) else None)
         return replace(decision, to_allow=offered)
 
-    def _agreed_to(self, question: Question, decision: Decision, pin: Pin, steps: list[Step]) -> Decision:
-        """A tool that is not what was agreed to asks; a program that rules leave it to is asked all the same."""
-        spec = question.spec
-        agreed = self._pinned(spec.name)
+    def _check_approved_definition(
+        self, query: PolicyQuery, decision: Decision, pin: Pin, steps: list[Step]
+    ) -> Decision:
+        """Ask if a tool is not what a person approved. If rules delegate the call, the delegate still runs."""
+        spec = query.spec
+        approved = self._pinned(spec.name)
         shown = None
-        if agreed is not None and agreed.digest != pin.digest:
-            reason = "it is not what was agreed to before: its definition or its files have changed"
-            shown = difference(agreed, pin)
-        elif agreed is None and spec.provenance == "workspace" and decision.action != "ask":
-            reason = f"it comes from the workspace, and is used for the first time{file_words(spec, self._workspace)}"
+        if approved is not None and approved.digest != pin.digest:
+            reason = "its definition or its files have changed since you approved it"
+            shown = difference(approved, pin)
+        elif approved is None and spec.provenance == "workspace" and decision.action != "ask":
+            reason = f"it comes from the workspace, and this is its first use{file_summary(spec, self._workspace)}"
         else:
             return decision
         steps.append(Step("pins", spec.name, f"ask: {reason}"))
@@ -375,14 +396,16 @@ class Judge:
             return replace(decision, otherwise="ask", reason=reason, definition_diff=shown)
         return replace(decision, action="ask", layer="pins", reason=reason, definition_diff=shown)
 
-    def _held_to_environment(
-        self, question: Question, decision: Decision, units: list[_Unit], steps: list[Step]
+    def _check_environment(
+        self, query: PolicyQuery, decision: Decision, units: list[_Unit], steps: list[Step]
     ) -> Decision:
-        """What a line finds in the workspace, since a person has activated an environment there, is held to what was
-        agreed to. Calls that nobody approves find nothing there, nor do those that a rule allows and that carry
-        grants."""
-        unlike = decision.unasked or decision.action == "reject" or question.spec.hosting != "per-call"
-        if self._environments is None or unlike or not finds_environment(question.spec):
+        """Ask if a program that a line finds in the workspace has changed since a person approved it.
+
+        A line finds programs in the workspace once a person has activated an environment there. Calls that nobody
+        approves find nothing there, and neither do calls that a rule allows and that carry grants.
+        """
+        unlike = decision.unasked or decision.action == "reject" or query.spec.hosting != "per-call"
+        if self._environments is None or unlike or not finds_environment(query.spec):
             return decision
         named = [(unit, unit.part.program) for unit in units if unit.part is not None]
         names = {name for _unit, name in named if name is not None and os.sep not in name}
@@ -392,7 +415,7 @@ class Judge:
             names,
             {str(name) for name in ruled},
             is_asked=decision.action == "ask",
-            carries=decision.grants | question.grants != NO_GRANTS,
+            carries=decision.grants | query.grants != NO_GRANTS,
         )
         decision = replace(decision, activated=held.state)
         if held.reason is None or held.to_agree is None:
@@ -416,31 +439,32 @@ def _granted(units: Sequence[_Unit]) -> Grants:
     return granted
 
 
-def _asks(unit: _Unit) -> bool:
+def _stops(unit: _Unit) -> bool:
     return unit.action in ("ask", "reject")
 
 
 def _weight(unit: _Unit) -> tuple[int, bool, bool]:
-    """Which unit decides, and is told of: the strictest, then the most dangerous, then one that a rule speaks of."""
+    """The sort key of the unit that decides and gives the reason: the strictest, then a dangerous one, then one that a
+    rule decided."""
     return _STRICTNESS[unit.action], unit.part is not None and bool(unit.part.dangers), unit.rule is not None
 
 
-def _with(variables: Mapping[str, Any]) -> Part:
-    """The variables that are set for a command, as a part: no pattern for commands matches it."""
+def _variables_part(variables: Mapping[str, Any]) -> Part:
+    """The variables that are set for a command, as a part that no pattern for commands matches."""
     odd = sorted(str(name) for name in variables if name not in _HARMLESS_VARIABLES)
     shown = " ".join(f"{name}={value}" for name, value in variables.items())
-    reason = f"`{odd[0]}` is set for it" if odd else "these variables change nothing but how output looks"
+    reason = f"`{odd[0]}` is set for this command" if odd else "these variables only change how output looks"
     possible = tuple(DANGERS) if any(map(EVALUATED.fullmatch, odd)) else ()
     return Part("syntax", f"with {shown}", (), not odd, reason, literal=False, possible=possible)
 
 
 def _unreadable(lines: Sequence[str], name: str, value: str) -> Analysis:
-    """Lines that bash would read in another encoding than analysis does."""
-    reason = f"bash may read it otherwise: `{name}={_brief(value)}` is set, and lines are analysed as UTF-8"
+    """The analysis of lines that bash would read in another encoding than haft."""
+    reason = f"bash may read it differently: `{name}={_brief(value)}` is set, but haft analyses commands as UTF-8"
     return Analysis((unread("\n".join(lines), reason),), understood=False)
 
 
-def _shown(unit: _Unit) -> DecidedPart:
+def _decided_part(unit: _Unit) -> DecidedPart:
     assert unit.part is not None
     rule = unit.rule
     return DecidedPart(
@@ -452,35 +476,37 @@ def _shown(unit: _Unit) -> DecidedPart:
     )
 
 
-def _dangers(named: Sequence[Danger]) -> str:
+def _name_dangers(named: Sequence[Danger]) -> str:
     return f"{' and '.join(DANGERS[danger] for danger in named)} ({', '.join(named)})"
 
 
 def _why_rejected(rule: Rule, part: Part) -> str:
-    """Why a part falls to a rule that rejects dangers: by its words, or since nobody can tell what they will be."""
+    """Why a rule that rejects dangers matches a part: because of its words, or because its words are not known yet."""
     named = [danger for danger in part.dangers if danger in rule.dangers]
     if named:
-        return f"it {_dangers(named)}"
-    may = [danger for danger in DANGERS if danger in endangered(rule, part)]
-    why = part.reason if "not-understood" in part.dangers else "not all of what it runs is known before it runs"
-    return f"nobody can tell whether it {_dangers(may)}: {why}"
+        return f"it {_name_dangers(named)}"
+    may = [danger for danger in DANGERS if danger in rejected_dangers(rule, part)]
+    why = part.reason if "not-understood" in part.dangers else "some of its words are known only when it runs"
+    return f"haft cannot tell whether it {_name_dangers(may)}: {why}"
 
 
 def _digest(pin: Pin | None) -> str | None:
     return None if pin is None else pin.digest
 
 
-def _about(rule: Rule, part: Part | None) -> str:
+def _step_title(rule: Rule, part: Part | None) -> str:
     return rule.words if part is None else f"{rule.words}: {part.text}"
 
 
-def _rule_of(action: Action) -> str:
-    return "commands that only read pass" if action == "allow" else "commands that do not only read ask"
+def _analysis_rule(action: Action) -> str:
+    if action == "allow":
+        return "commands that only read need no approval"
+    return "commands that may do more than read need approval"
 
 
 def _reason(strictest: _Unit, units: list[_Unit]) -> str:
     if strictest.action == "allow":
-        return "every part of it passes"
+        return "every part of it is allowed"
     assert strictest.part is not None
     more = sum(unit.action == strictest.action for unit in units) - 1
     others = f", and {more} more part{'s' if more > 1 else ''}" if more else ""
@@ -488,6 +514,6 @@ def _reason(strictest: _Unit, units: list[_Unit]) -> str:
 
 
 def _brief(text: str) -> str:
-    """On one line, and not too long: a reason must not look like anything else."""
+    """The text on one line and not too long, so that a reason cannot imitate other output."""
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST_TOLD else f"{line[:LONGEST_TOLD]}…"
+    return line if len(line) <= MAX_SHOWN_LENGTH else f"{line[:MAX_SHOWN_LENGTH]}…"

@@ -1,4 +1,4 @@
-"""A tool's file in a question, so that a person can read it before approving."""
+"""The file of a tool, named in a prompt so that a person can read it before they approve."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 from haft.contracts import ToolSpec
 
 LARGEST: Final = 1_000_000
-"""Bytes of a file whose lines are counted."""
+"""The size in bytes up to which haft counts the lines of a file."""
 
 
-def file_words(spec: ToolSpec, workspace: str) -> str:
-    """`: PATH, N lines`, the path as seen from the workspace; nothing for a tool that has no file there."""
+def file_summary(spec: ToolSpec, workspace: str) -> str:
+    """Return `: PATH, N lines` with the path relative to the workspace, or nothing if the tool has no file there."""
     path = next(iter(spec.files), spec.origin)
     root = os.path.realpath(workspace)
     if not f"{path}/".startswith(f"{root}/") or not os.path.isfile(path):

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from haft.builtin import builtin_tools
 from haft.contracts import Effects, ToolName, ToolSpec
 from haft.policy.enablement import Enablement
-from haft.policy.judge import Judge
-from haft.policy.question import Question
-from haft.policy.rules.never import check_rules
+from haft.policy.policy_engine import PolicyEngine
+from haft.policy.query import PolicyQuery
 from haft.policy.rules.reading import rules_from
 from haft.policy.rules.shapes import shapes_of
-from haft.policy.suggesting import PastCall, Suggester
+from haft.policy.rules.unmatchable import check_rules
+from haft.policy.suggester import PastCall, Suggester
 
 SPECS = {tool.spec.name: tool.spec for tool in builtin_tools()}
 READER = ToolSpec(
@@ -54,20 +54,20 @@ class Trial:
         self.rules = rules_from(list(written), origin="user", source="user.toml")
         self.past = []
 
-    def judge(self, more=()):
+    def engine(self, more=()):
         rules = [*self.rules, *more]
         check_rules(rules, shapes_of([*SPECS.values(), READER, WRITER]))
-        return Judge(rules, Enablement(), self.workspace, "/home/ann")
+        return PolicyEngine(rules, Enablement(), self.workspace, "/home/ann")
 
     def add(self, answered, *calls):
         for each in calls:
             spec, arguments = each if isinstance(each, tuple) else (SPECS["shell"], {"command": each})
-            question = Question(spec, arguments, confined=self.confined)
+            question = PolicyQuery(spec, arguments, confined=self.confined)
             self.past.append(PastCall(question, (f"r_{len(self.past)}",), answered))
         return self
 
     def suggestions(self):
-        return Suggester(self.past, self.judge(), self.judge).suggestions()
+        return Suggester(self.past, self.engine(), self.engine).suggestions()
 
     def said(self):
         return [([each.table().get("matches") for each in one.rules], one.prompts) for one in self.suggestions()]
@@ -165,7 +165,7 @@ def test_two_rules_that_pass_what_was_rejected_only_together_are_not_both_sugges
 def test_what_else_would_have_passed_is_told(trial):
     history = trial().add("approved", "black a", "black b").add("other", "black c", "make x", "black d | tee e")
     (one,) = history.suggestions()
-    assert [call.question.arguments["command"] for call in one.also] == ["black c"]
+    assert [call.query.arguments["command"] for call in one.also] == ["black c"]
 
 
 def test_nothing_is_suggested_against_a_rule_that_asks_or_for_what_passes_already(trial):
@@ -225,17 +225,17 @@ def test_suggested_rules_allow_what_they_say_and_nothing_that_was_rejected(works
         trial.add(answered, call)
     found = trial.suggestions()
     every = [each.rule for one in found for each in one.rules]
-    judge, before = trial.judge(every), trial.judge()
+    engine, before = trial.engine(every), trial.engine()
     counted = [call for one in found for call in one.saved]
     assert len({id(call) for call in counted}) == len(counted)
     for one in found:
         assert one.prompts >= 2
         for call in one.saved:
-            assert call.answered == "approved" and before.decide(call.question).action == "ask"
-            assert judge.decide(call.question).action == "allow"
-    for judged in (judge, *(trial.judge([each.rule for each in one.rules]) for one in found)):
+            assert call.answered == "approved" and before.decide(call.query).action == "ask"
+            assert engine.decide(call.query).action == "allow"
+    for judged in (engine, *(trial.engine([each.rule for each in one.rules]) for one in found)):
         for call in trial.past:
-            if call.answered == "rejected" and before.decide(call.question).action != "allow":
-                assert judged.decide(call.question).action != "allow"
+            if call.answered == "rejected" and before.decide(call.query).action != "allow":
+                assert judged.decide(call.query).action != "allow"
     for command in (*DANGEROUS, *INTERPRETERS) if found else ():
-        assert judge.decide(Question(SPECS["shell"], {"command": command})).action == "ask"
+        assert engine.decide(PolicyQuery(SPECS["shell"], {"command": command})).action == "ask"

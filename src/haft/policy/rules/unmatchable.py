@@ -1,9 +1,8 @@
-r"""Rules that no call can ever fit: an error, since whoever wrote them believes that they hold.
+r"""Finds rules that no call can ever match. They are errors, because their author believes that they apply.
 
-A rule that matches nothing looks like protection, or like a permission, and is neither. What is found here: names
-that no tool can have, patterns of commands that hold what no simple command holds (`&&`, `|`, spaces at the ends),
-arguments that a tool does not take, rules behind one that takes everything. It does not find every pattern that
-nothing fits.
+A rule that matches nothing looks like protection or like a permission, but is neither. These checks find names that no
+tool can have, patterns that no simple command matches (`&&`, `|`, spaces at the ends), arguments that a tool does not
+take, and rules after one that matches everything. They do not find every pattern that matches nothing.
 """
 
 from __future__ import annotations
@@ -20,40 +19,40 @@ from haft.policy.rules.rule import Rule
 from haft.policy.rules.shapes import KNOWN, Shapes, command_arguments
 
 _SIGN: Final = re.compile(r"\d*(?:<<<|<<-?|<>|<&|>>|>\||>&|&>>|&>|<|>)(?= )")
-"""How the pattern of a redirection begins."""
+"""The beginning of a pattern for a redirection."""
 _QUOTED: Final = re.compile(r"""\\.|"(?:\\.|[^"\\])*"|'[^']*'""", re.DOTALL)
 _OPERATOR: Final = re.compile(r"&&|\|\||;|\||>|<|\n|\r|(?<![^ ])&(?![^ ])")
 
 
 def check_rules(rules: Sequence[Rule], shapes: Shapes = KNOWN) -> None:
-    """`BadConfig` at the first rule that can never match."""
+    """Raise `BadConfig` at the first rule that can never match."""
     before: dict[str, dict[str, Rule]] = {}
     for rule in rules:
         check_rule(rule, shapes)
         earlier_rules = before.setdefault(_file(rule), {})
         names = (rule.tool, *(name for name in earlier_rules if not is_tool_name(name)))
-        # A rule that rejects dangers is looked at wherever it stands.
+        # A rule that rejects dangers applies wherever it stands.
         earlier_ones = () if rule.rejects_dangers else (earlier_rules[name] for name in names if name in earlier_rules)
         for earlier in earlier_ones:
             if covers(earlier.tool, rule.tool):
                 raise BadConfig(
                     f"{rule.source}: the rule `{rule.words}` can never match: `{earlier.words}` at {earlier.source} "
-                    "comes first and takes everything",
-                    hint="the first rule that fits decides: move this one above it, or take it away",
+                    "comes first and matches every call",
+                    hint="the first rule that matches decides: move this rule above that one, or remove it",
                 )
         if _takes_all(rule):
             earlier_rules.setdefault(rule.tool, rule)
 
 
 def _takes_all(rule: Rule) -> bool:
-    """Whether it speaks of every call of the tools that it is for."""
+    """Whether the rule matches every call of its tools."""
     if rule.rejects_dangers:
         return False
     return not rule.matches and rule.exactly is None and (rule.context, rule.thread, rule.pin) == (None, None, None)
 
 
 def check_rule(rule: Rule, shapes: Shapes = KNOWN) -> None:
-    """`BadConfig` where no call can fit this rule, whatever stands before it."""
+    """Raise `BadConfig` if no call can match this rule, regardless of the rules before it."""
     try:
         check_name_pattern(rule.tool)
     except ValueError as error:
@@ -62,7 +61,7 @@ def check_rule(rule: Rule, shapes: Shapes = KNOWN) -> None:
     commands = command_arguments(rule.tool, shapes)
     for name, matcher in rule.matches.items():
         if matcher == "":
-            raise BadConfig(f"{rule.source}: `matches.{name}` is empty", hint="`*` fits anything")
+            raise BadConfig(f"{rule.source}: `matches.{name}` is empty", hint="write `*` to match anything")
         if name in commands:
             for pattern in _each(matcher):
                 _check_command(rule, name, pattern)
@@ -95,7 +94,7 @@ def _check_arguments(rule: Rule, shapes: Shapes) -> None:
 def _check_command(rule: Rule, name: str, pattern: Any) -> None:
     place = f"{rule.source}: `matches.{name}`"
     if not isinstance(pattern, str):
-        raise BadConfig(f"{place} can never match: a command is a text, and {pattern!r} is none")
+        raise BadConfig(f"{place} can never match: a command is text, and {pattern!r} is not")
     if is_regex(pattern):
         return
     why, hint = _trouble(pattern)
@@ -104,27 +103,27 @@ def _check_command(rule: Rule, name: str, pattern: Any) -> None:
 
 
 def _trouble(pattern: str) -> tuple[str | None, str | None]:
-    """What no simple command holds, and how to mend it."""
+    """Why no simple command can match the pattern, and how to correct it."""
     try:
         command_pattern(pattern)
     except ValueError as error:
         return f"it {error}", None
     if not pattern.strip():
-        return "it is empty", "`*` fits any command"
-    # What is quoted or escaped belongs to a word and may be anything.
+        return "it is empty", "write `*` to match any command"
+    # Quoted and escaped characters belong to a word and may be anything.
     bare = _QUOTED.sub("x", pattern)
     if bare != bare.strip(" ") or "  " in bare:
         one = " ".join(pattern.split())
-        return "words are held against it with one space between them, and none at the ends", f"write `{one}`"
+        return "it is compared with words that have one space between them and none at the ends", f"write `{one}`"
     if bare.endswith(":*"):
         stem = pattern[:-2]
-        return "`:*` has no meaning of its own here", f"write `{stem}*`, or `{stem}\\:*` where the colon is meant"
+        return "`:*` has no special meaning here", f"write `{stem}*`, or `{stem}\\:*` if you mean a colon"
     sign = _SIGN.match(bare)
     found = _OPERATOR.search(bare, sign.end() if sign else 0)
     if found is not None:
         written = found[0].replace("\n", "\\n").replace("\r", "\\r")
         return (
-            f"each simple command is held against it by itself, and `{written}` stands between commands",
-            "write a rule for each command; where the sign belongs to a word, put it in quotes",
+            f"it is compared with one simple command at a time, and `{written}` separates commands",
+            "write one rule for each command; if the character belongs to a word, quote it",
         )
     return None, None

@@ -1,4 +1,4 @@
-"""What is asked of policy, and the steps by which it came to its answer."""
+"""The input of a policy decision, and the steps that led to the decision."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from haft.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One call, as far as a decision depends on it."""
+class PolicyQuery:
+    """One call, reduced to the facts that its decision depends on."""
 
     spec: ToolSpec
     arguments: Mapping[str, Any]
@@ -21,18 +21,18 @@ class Question:
     subagent: bool = False
     """Whether a sub-agent makes the call."""
     confined: bool = True
-    """Whether a sandbox will stand around what it starts."""
+    """Whether a sandbox will confine the processes that the call starts."""
     grants: Grants = NO_GRANTS
-    """What the caller brings."""
+    """The grants that the caller gives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that was looked at on the way to a decision."""
+    """One thing that was examined for a decision."""
 
     layer: str
     what: str
-    """A rule in words, a part of a command, a setting."""
+    """A rule in words, a part of a command, or a setting."""
     outcome: str
     source: str | None = None
 
@@ -41,8 +41,8 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
-    """A decision and how it came about."""
+class Explanation:
+    """A decision and the steps that led to it."""
 
     decision: Decision
     steps: tuple[Step, ...]
