@@ -71,7 +71,7 @@ async def test_a_tool_that_a_rule_allowed_asks_again_when_its_file_was_replaced(
     refused = await bench.call()
     assert refused.status == "rejected-by-user" and refused.output == ""
     (request,) = bench.asked
-    assert "it is not what was agreed to before" in request.reason
+    assert "have changed since you approved it" in request.reason
     assert "-# one" in request.definition_diff and "+# two" in request.definition_diff
     assert (await bench.call(approves=True)).output == "# two\nhello\n"
     bench.asked.clear()

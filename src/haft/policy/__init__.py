@@ -56,6 +56,6 @@ __getattr__ = face(
         "rules.rule": "Rule RuleOrigin",
         "rules.shapes": "shapes_of",
         "rules.tool_grants": "RUNNABLE_ACTIONS grants_for_all_calls",
-        "suggesting": "PastAnswer PastCall Suggester Suggestion",
+        "suggester": "PastAnswer PastCall Suggester Suggestion",
     },
 )

@@ -56,10 +56,10 @@ def _written(config: Config, specs: Sequence[ToolSpec]) -> Iterator[dict[str, An
 
 def _built_in() -> Iterator[dict[str, Any]]:
     for action, words in (
-        ("allow", "commands that only read pass"),
-        ("allow", "read-only built-in tools pass"),
-        ("allow", "read-only tools of the embedding program pass"),
-        ("ask", "everything else asks"),
+        ("allow", "commands that only read need no approval"),
+        ("allow", "read-only built-in tools need no approval"),
+        ("allow", "read-only tools of the embedding program need no approval"),
+        ("ask", "everything else needs approval"),
     ):
         rule = Rule("*", action, source=BUILT_IN_SOURCE)  # type: ignore[arg-type]
         yield {**_shape(rule), "origin": "built-in", "rule": words}

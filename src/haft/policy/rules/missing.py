@@ -21,7 +21,7 @@ def missing_target(rule: Rule, specs: Sequence[ToolSpec]) -> str | None:
         if not is_tool_name(name):
             return None
         near = _near(name, [spec.name for spec in specs if not kind or spec.kind == kind])
-        return f"there is no tool `{rule.tool}` here" + _did_you_mean(near and f"{kind}{colon}{near}")
+        return f"there is no tool called `{rule.tool}` here" + _did_you_mean(near and f"{kind}{colon}{near}")
     known = [_properties(spec) for spec in meant]
     if None in known:
         return None
