@@ -22,14 +22,18 @@ setup: $(STAMP)  ## make .venv with everything in it, as locked
 
 $(STAMP): pyproject.toml cdd/pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "haft needs Python 3.11 or newer; $(PYTHON) is older. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "setting up 1/4: .venv with $$($(PYTHON) --version)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
+	@echo "setting up 2/4: $$(grep -c '^[a-z].*==' requirements.lock) packages, as locked" >&2
 	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
+	@echo "setting up 3/4: haft itself" >&2
 	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --no-deps --editable . --editable ./cdd
+	@echo "setting up 4/4: compiling" >&2
 	@$(BIN)/python -m compileall -q src cdd/src
 	@touch $@
 
-tour: setup  ## see haft at work, on a temporary workspace: after setup, in about a minute
+tour: setup  ## see haft at work in a temporary directory: after the set-up, in less than a minute
 	@$(BIN)/python scripts/tour.py
 
 toolbox: setup  ## put CDD's executables into TOOLBOX_DIR, for AMP_TOOLBOX

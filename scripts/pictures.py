@@ -1,9 +1,11 @@
 """Draw the pictures of the documentation from the code, or with `--check` see that they are what the code says.
 
-The layers come from the import contract in `pyproject.toml`, the stages of a call from `pipeline/order.py`.
+The layers come from the import contract in `pyproject.toml`, the stages of a call from `pipeline/order.py`, and the
+terminal recording from `docs/pictures/recording.md`, whose commands the tests run.
 """
 
 import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -120,8 +122,77 @@ def drawn_call() -> str:
     return drawing(680, len(found) * 44 + 56, "One call, stage by stage", parts())
 
 
+STEPS = (
+    ("your agent", "calls a tool"),
+    ("rules", "allow, reject, or need approval"),
+    ("a person", "approves, if needed"),
+    ("sandbox", "the tool runs, confined"),
+    ("transaction", "its file changes are recorded"),
+    ("outcome", "diff, apply, undo"),
+)
+"""One call as the front page shows it; `call.svg` has every stage."""
+
+
+def drawn_overview() -> str:
+    """One call, left to right, for somebody who has never seen haft."""
+    wide, gap = 128, 20
+
+    def parts() -> Iterator[str]:
+        for number, (name, does) in enumerate(STEPS):
+            x = 8 + number * (wide + gap)
+            yield box(x, 12, wide, name, "stops" if name in ("rules", "a person") else "tool" if number == 3 else "")
+            if number:
+                yield f'<path d="M {x - gap} 28 H {x} m -5 -4 l 5 4 l -5 4"/>'
+            first, _, second = does.partition(", ")
+            for line, words in enumerate((f"{first}," if second else first, second)):
+                middle = f'x="{x + wide // 2}" y="{62 + 16 * line}" text-anchor="middle"'
+                yield f'<text class="small" {middle}>{escape(words)}</text>'
+            yield f'<path d="M {x + wide // 2} 84 V 98 m -4 -5 l 4 5 l 4 -5"/>'
+        yield box(8, 98, len(STEPS) * (wide + gap) - gap, "audit log: one hash-chained line for every step")
+
+    return drawing(len(STEPS) * (wide + gap) - gap + 16, 142, "One call of a tool, from left to right", parts())
+
+
+LINE, LETTER = 19, 8.05
+"""Height of a line and width of a letter in the recording."""
+TERMINAL = """
+  text { font: 13.4px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #d1d7e0; white-space: pre; }
+  rect { fill: #0d1117; } .typed { fill: #ffffff; font-weight: 600; } .bad { fill: #ff7b72; } .good { fill: #7ee787; }
+  .line { opacity: 0; animation: appear 0.1s forwards; }
+  @keyframes appear { to { opacity: 1; } }
+  @media (prefers-reduced-motion: reduce) { .line { animation-duration: 0s; animation-delay: 0s !important; } }
+"""
+
+
+def drawn_recording() -> str:
+    """The console of `docs/pictures/recording.md`, line after line as a person would see it."""
+    page = (PICTURES / "recording.md").read_text()
+    lines = [line for block in re.findall(r"^```console\n(.*?)^```$", page, re.M | re.S) for line in block.splitlines()]
+    width, height = round(max(map(len, lines)) * LETTER) + 32, len(lines) * LINE + 28
+    shown, moment = [], 0.3
+    for number, line in enumerate(lines):
+        is_typed = line.startswith("$ ")
+        moment += 1.5 if is_typed else 0.12
+        kind = "typed" if is_typed else "bad" if line.startswith("error") else ""
+        kind = kind or ("good" if re.match(r"r_\S+ undone|changed ", line) else "")
+        place = f'x="16" y="{26 + number * LINE}" style="animation-delay: {moment:.2f}s"'
+        shown.append(f'<text class="{f"line {kind}".strip()}" {place}>{escape(line)}</text>')
+        moment += 1.2 if "[y/N" in line else 0
+    inner = "\n  ".join(shown)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+        f' role="img">\n  <title>A terminal recording; docs/pictures/recording.md has it as text</title>\n'
+        f'  <style>{TERMINAL}  </style>\n  <rect width="{width}" height="{height}" rx="8"/>\n  {inner}\n</svg>\n'
+    )
+
+
 def main() -> int:
-    pictures = {"layers.svg": drawn_layers(), "call.svg": drawn_call()}
+    pictures = {
+        "layers.svg": drawn_layers(),
+        "call.svg": drawn_call(),
+        "overview.svg": drawn_overview(),
+        "recording.svg": drawn_recording(),
+    }
     if sys.argv[1:] == ["--check"]:
         old = [n for n, text in pictures.items() if not (p := PICTURES / n).exists() or p.read_text() != text]
         print(

@@ -1,128 +1,83 @@
-"""`make tour`: haft at work from end to end, on a temporary workspace. Every step checks what it shows."""
+"""`make tour`: what haft does for a person, in a temporary directory. Every step checks what it shows."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import shlex
-import shutil
+import pty
+import re
+import select
 import stat
+import struct
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import termios
 import time
 
-HAFT = os.path.join(sysconfig.get_path("scripts"), "haft")
-EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples")
-COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+PROGRAMS = sysconfig.get_path("scripts")
+IS_TERMINAL = sys.stdout.isatty()
+COLOUR = IS_TERMINAL and "NO_COLOR" not in os.environ
+COLUMNS = 100
+_QUESTION = re.compile(r"\[y/N[^\]]*\] $")
+_REDRAWN = re.compile(r"[^\n]*\r\x1b\[2K")
+"""A progress line that the next one has replaced."""
 
-OWN_TOOL = '''
-import asyncio
-from haft import Context, ToolService, tool
-
-@tool(readonly=True)
-async def count_words(path: str, context: Context) -> dict[str, int]:
-    """Count the words of a file."""
-    lines = context.workspace.open(path).read().decode().splitlines()
-    words = 0
-    for number, line in enumerate(lines, 1):
-        words += len(line.split())
-        context.progress(f"line {number}", fraction=number / len(lines))
-    return {"lines": len(lines), "words": words}
-
-async def main():
-    async with ToolService.open(workspace=".", tools=[count_words]) as service:
-        run = service.call("count_words", {"path": "notes.txt"})
-        async for event in run:
-            print(f"{event.seq}  {event.type:<8}  {event.status:<11}  {event.text}")
-        print((await run).result)
-
-asyncio.run(main())
-'''
+FETCH = "import urllib.request\n\n\ndef fetch(url):\n    return urllib.request.urlopen(url, timeout=10).read()\n"
+PARSE = "import json\n\n\ndef parse(data):\n    return json.loads(data)\n"
+SALES = "month,apples,pears\nJanuary,120,80\nFebruary,90,110\nMarch,140,95\n"
 
 
-def heading(text: str) -> None:
-    print(f"\n\033[1m{text}\033[0m" if COLOUR else f"\n== {text}")
+def heading(number: int, title: str, sentence: str) -> None:
+    title = f"{number}. {title}"
+    print(
+        f"\n\033[1m{title}\033[0m\n{sentence}\n" if COLOUR else f"\n{title}\n{'-' * len(title)}\n{sentence}\n",
+        flush=True,
+    )
 
 
-def show_command(words: list[str]) -> None:
-    line = " ".join(word if word == "&" else shlex.quote(word) for word in words)
-    print(f"\033[36m$ {line}\033[0m" if COLOUR else f"$ {line}", flush=True)
+def stop(reason: str) -> None:
+    sys.exit(f"\nthe tour stops here: {reason}")
 
 
-def haft(*words: str, expect: int = 0, quiet: bool = False, unless: str | None = None) -> str:
-    """Run a command as a person would, show what it prints, and stop the tour where it does not do what it should and
-    does not say `unless` either."""
-    if not quiet:
-        show_command(["haft", *words])
-    done = subprocess.run([HAFT, *words], capture_output=True, text=True, check=False)
-    if not quiet:
-        sys.stdout.write(done.stdout)
-        if done.stdout and not done.stdout.endswith("\n"):
-            sys.stdout.write("\n")
-        sys.stdout.write(done.stderr)
-    if done.returncode != expect and (unless is None or unless not in done.stderr):
-        print(f"\nthe tour stops here: exit {done.returncode} instead of {expect}\n{done.stderr}", file=sys.stderr)
-        sys.exit(1)
-    return done.stdout
+def run(command: str, *, answer: str = "", fails: bool = False, unless: str | None = None) -> str:
+    """Run a command line in a terminal, answer its question as a person would, and show what appears.
 
-
-def deadline() -> None:
-    """haft's `--timeout` stands before the name: the shell has a parameter of that name."""
-    limited = ["--approve", "--only", "status"]
-    haft("tools", "use", "--timeout", "0.5", "shell", "--command", "sleep 3600", *limited, expect=4)
-
-
-def cancel_from_outside() -> None:
-    """One process makes a call that would last an hour; another finds and cancels it."""
-    command = "sleep 3600 & trap '' TERM; sleep 3600"
-    show_command(["haft", "tools", "use", "shell", "--command", command, "--approve", "&"])
-    words = [HAFT, "tools", "use", "shell", "--command", command, "--approve", "--json", "-q"]
-    running = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    found: list[dict[str, str]] = []
-    while not found and time.monotonic() < deadline:
-        found = json.loads(haft("log", "--status", "in-progress", "--json", quiet=True))
-    haft("log", "--status", "in-progress")
-    haft("cancel", found[0]["id"])
-    outcome = json.loads(running.communicate(timeout=30)[0])
-    ended = ", ".join(child["command"] for child in outcome["endedChildren"])
-    print(f"the first process was told: {outcome['status']}, exit {running.returncode}; ended with it: {ended}")
-
-
-def tamper(home: str) -> None:
-    """Change one byte of the record, see it found, and put it back."""
-    path = os.path.join(home, "audit", "record.log")
-    with open(path, "rb") as file:
-        good = file.read()
-    with open(path, "wb") as file:
-        file.write(good.replace(b"notes.txt", b"votes.txt", 1))
-    haft("audit", "verify", expect=1)
-    with open(path, "wb") as file:
-        file.write(good)
-    haft("audit", "verify")
-
-
-def template() -> None:
-    """The complete example of the templates' format, the whole way, twice. What it requires comes from an index."""
-    here = os.path.join("templates", "json_reader")
-    shutil.copytree(os.path.join(EXAMPLES, "json-reader"), here, ignore=shutil.ignore_patterns("tests", ".*"))
-    with open("haft.toml", "w") as file:
-        file.write('[templates]\npaths = ["./templates"]\n')
-    call = ["tools", "use", "json_reader", "--filepath", "data/sample.json", "--approve", "--only", "output"]
-    haft("templates", "check")
-    if not haft(*call, unless="package index does not answer"):
-        print("this step needs a package index, and none can be reached from here: the tour goes on without it")
-        return
-    haft("templates", "pack", here, "--to", "reader.zip", "--name", "JSON Reader")
-    haft("templates", "remove", "json_reader", "--yes")
-    haft("templates", "install", "reader.zip")
-    haft(*call, "-q")
+    Stop the tour if the command fails, or does not where it should, unless it prints `unless`.
+    """
+    print(f"\033[36m$ {command}\033[0m" if COLOUR else f"$ {command}", flush=True)
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execvp("bash", ["bash", "-c", command])
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
+    seen = ""
+    while True:
+        select.select([terminal], [], [])
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # Linux says so where the program has ended
+            break
+        if not part:
+            break
+        seen += part.decode("utf-8", "replace")
+        if IS_TERMINAL:
+            os.write(1, part)
+        if answer and _QUESTION.search(seen):
+            os.write(terminal, f"{answer}\n".encode())
+            answer = ""
+    has_failed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+    os.close(terminal)
+    if not IS_TERMINAL:
+        print(_REDRAWN.sub("", seen.replace("\r\n", "\n")), end="", flush=True)
+    if has_failed != fails and (unless is None or unless not in seen):
+        stop(f"`{command}` {'failed' if has_failed else 'did not fail'}")
+    return seen
 
 
 def tree() -> dict[str, tuple[object, ...]]:
-    """Everything in the workspace: what it is, what it holds, its mode and, of files, its time."""
+    """Every file and directory: its mode and, of files, content and time."""
     found: dict[str, tuple[object, ...]] = {}
     for here, directories, files in os.walk("."):
         for name in (*directories, *files):
@@ -132,84 +87,97 @@ def tree() -> dict[str, tuple[object, ...]]:
                 with open(path, "rb") as file:
                     found[path] = (status.st_mode, file.read(), status.st_mtime_ns)
             else:
-                found[path] = (status.st_mode, os.readlink(path) if os.path.islink(path) else None)
+                found[path] = (status.st_mode,)
     return found
 
 
-def tour(home: str) -> None:
-    heading("The tools there are")
-    haft("tools", "list")
-    haft("tools", "show", "edit_file")
-    heading("Calling some: what only reads passes, what changes something is approved")
-    text = "haft holds tools\nby one handle\n"
-    haft("tools", "use", "write_file", "--path", "notes.txt", "--content", text, "--approve", "--only", "output")
-    edit = ["--old_string", "one handle", "--new_string", "one handle, every time"]
-    haft("tools", "use", "edit_file", "--path", "notes.txt", *edit, "--approve", "--only", "output")
-    haft("tools", "use", "read_file", "--path", "notes.txt", "--only", "output")
-    haft("tools", "use", "search", "--pattern", "h[a-z]+t", "--only", "output")
-    heading("What is refused, and what is misspelt")
-    haft("tools", "use", "shell", "--command", "rm -rf .", "--only", "status", expect=3)
-    haft("tools", "use", "read_file", "--path", "../../etc/passwd", "--only", "status", expect=2)
-    haft("tools", "use", "raed_file", "--path", "notes.txt", "--only", "status", expect=2)
-    heading("Confinement: a command writes in the workspace and nowhere else, and reaches nobody")
-    denied = ["--approve", "--only", "output"]
-    haft("tools", "use", "shell", "--command", "echo mine > inside.txt; cat inside.txt; ls -A ~ | head -3; ps", *denied)
-    haft("tools", "use", "shell", "--command", "echo theirs > /usr/bin/ls", *denied, expect=1)
-    haft("tools", "use", "shell", "--command", "exec 3<>/dev/tcp/192.0.2.1/80", *denied, expect=1)
-    heading("Every call is a transaction: a destructive command tried, its diff, committed, undone")
-    haft("tools", "use", "shell", "--command", "mkdir -p src; seq 1 3 > src/a; seq 4 6 > src/b", *denied, quiet=True)
+def has_sandbox() -> bool:
+    """Whether calls are confined on this machine."""
+    done = subprocess.run(["haft", "doctor", "--json"], capture_output=True, text=True, check=False)
+    return any(check["check"] == "sandbox" and check["state"] == "ok" for check in json.loads(done.stdout))
+
+
+def mistake() -> None:
+    heading(
+        1,
+        "A mistake, undone",
+        "The agent deletes your sources with a shell command. `haft undo` takes back that one call.",
+    )
     before = tree()
-    destroy = "rm -rf src; sed -i s/haft/nobody/ notes.txt"
-    tried = json.loads(haft("tools", "use", "shell", "--command", destroy, "--try", "--json"))
-    print("nothing has happened yet:", "identical" if tree() == before else "CHANGED")
-    haft("diff", tried["run"])
-    haft("changes", "apply", tried["run"])
-    print("now it has:", ", ".join(sorted(os.listdir("."))))
-    haft("undo", tried["run"])
+    run("haft tools use shell --command 'rm -r src' --approve")
+    run("ls")
+    run("haft undo")
     if tree() != before:
-        sys.exit("the tour stops here: the tree is not what it was")
-    print("content, modes and times of every file: identical")
-    heading("Output as it comes, stdout and stderr apart")
-    script = "for step in one two three; do echo $step; sleep 0.2; done; echo 'that was all' >&2"
-    haft("tools", "use", "shell", "--command", script, "--approve", "--stream")
-    heading("A tool of your own, with progress, in eighteen lines of Python")
-    print(OWN_TOOL.strip())
-    show_command(["python", "count_words.py"])
-    subprocess.run([sys.executable, "-c", OWN_TOOL], check=True)
-    heading("An executable as a tool: made, checked, used")
-    haft("tools", "make", "--bash", "first_lines")
-    haft("tools", "check", "tb__first_lines")
-    haft("tools", "use", "tb__first_lines", "--path", "notes.txt", "--limit", "1", "--approve", "--only", "output")
-    heading("An Agent Studio template: checked, run in an environment of its own, packed, installed, run again")
-    template()
-    heading("A deadline, and a cancellation from another process: nothing is left behind")
-    deadline()
-    cancel_from_outside()
-    heading("Long output is shown by its ends and kept whole")
-    outcome = json.loads(haft("tools", "use", "shell", "--command", "seq 1 50000", "--approve", "--json", quiet=True))
-    print(f"{outcome['outputBytes']} bytes, shown: {len(outcome['output'])}")
-    haft("output", outcome["run"], "--lines", "25000:25002")
-    heading("The log")
-    haft("log", "--limit", "5")
-    haft("show", outcome["run"])
-    heading("The record: intact, then one byte changed, then put back")
-    haft("audit", "verify")
-    tamper(home)
-    heading("What this machine can do")
-    haft("doctor")
+        stop("the files are not what they were")
+    run("ls src")
+    print("(every file has its content, mode and time again)")
+
+
+def trial() -> None:
+    heading(2, "A trial run", "See what a command changes before the changes count. Here the answer is no.")
+    before = tree()
+    run("haft tools use shell --command 'rm src/parse.py; echo DEBUG=1 >> src/fetch.py' --try", answer="n", fails=True)
+    if tree() != before:
+        stop("a trial run changed the workspace")
+
+
+def approval() -> None:
+    heading(3, "Approval", "haft takes a command line apart, and says which part needs your approval and why.")
+    run("haft tools use shell --command 'grep -c def src/*.py && cp src/parse.py old_parse.py'", answer="y")
+
+
+def network() -> None:
+    heading(4, "The sandbox", "An approved command still reaches only the workspace: no network, unless you grant it.")
+    if has_sandbox():
+        run("haft tools use shell --command 'git clone -q https://example.com/more.git' --approve", fails=True)
+    else:
+        print("(this machine has no sandbox, see `haft doctor`: the tour goes on without this step)")
+
+
+def own_tool() -> None:
+    heading(5, "A tool in one line", "`haft tools make` writes a tool that works at once. Its file is yours to edit.")
+    run("haft tools make --bash first_lines -q")
+    run("haft tools use tb__first_lines --path src/parse.py --limit 1 --approve")
+
+
+def template() -> None:
+    heading(
+        6, "A template", "Agent Studio templates run unchanged, each in an environment with the packages it requires."
+    )
+    run("haft tools make --studio first_rows -q")
+    call = "haft tools use templates/first_rows --path sales.csv --limit 2 --approve"
+    if "package index does not answer" in run(call, unless="package index does not answer"):
+        print("(no package index can be reached from here: the tour goes on without this step)")
+
+
+def audit() -> None:
+    heading(
+        7, "The audit log", "Every call is in the log. If someone edits the log, `haft audit verify` finds the place."
+    )
+    run("haft log --limit 4")
+    run("haft audit verify")
+    run("sed -i.bak 's/rm -r src/ls -l src/' $HAFT_HOME/audit/record.log")
+    run("haft audit verify", fails=True)
 
 
 def main() -> None:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="haft-tour-") as place:
-        workspace, home = os.path.join(place, "workspace"), os.path.join(place, "state")
-        os.mkdir(workspace)
-        os.environ["HAFT_HOME"] = home
-        os.environ["XDG_CONFIG_HOME"] = os.path.join(place, "config")
-        os.environ["XDG_DATA_HOME"] = os.path.join(place, "data")
-        os.environ["AMP_TOOLBOX"] = ""  # none of the user's own
+        workspace = os.path.join(place, "workspace")
+        os.makedirs(os.path.join(workspace, "src"))
+        for name, variable in {"state": "HAFT_HOME", "config": "XDG_CONFIG_HOME", "data": "XDG_DATA_HOME"}.items():
+            os.environ[variable] = os.path.join(place, name)
+        os.environ["AMP_TOOLBOX"] = ""  # no tools of the user's own
+        os.environ["PATH"] = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
+        if not COLOUR:
+            os.environ["NO_COLOR"] = "1"
         os.chdir(workspace)
-        tour(home)
+        for path, text in {"src/fetch.py": FETCH, "src/parse.py": PARSE, "sales.csv": SALES}.items():
+            with open(path, "w") as file:
+                file.write(text)
+        print("haft runs the tools of AI agents. In this tour the agent makes mistakes, in a temporary directory.")
+        for step in (mistake, trial, approval, network, own_tool, template, audit):
+            step()
         os.chdir("/")
     print(f"\nThat was haft, in {time.monotonic() - started:.0f} seconds. Next: docs/tutorial.md")
 
