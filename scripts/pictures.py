@@ -123,12 +123,12 @@ def drawn_call() -> str:
 
 
 STEPS = (
-    ("your agent", "calls a tool"),
-    ("rules", "allow, reject, or need approval"),
-    ("a person", "approves, if needed"),
-    ("sandbox", "the tool runs, confined"),
-    ("transaction", "its file changes are recorded"),
-    ("outcome", "diff, apply, undo"),
+    ("your agent", "calls a tool", ""),
+    ("rules", "allow, reject,", "or need approval"),
+    ("a person", "approves,", "if needed"),
+    ("sandbox", "the tool runs,", "confined"),
+    ("transaction", "its file changes", "are known exactly"),
+    ("outcome", "diff, apply,", "undo"),
 )
 """One call as the front page shows it; `call.svg` has every stage."""
 
@@ -138,17 +138,16 @@ def drawn_overview() -> str:
     wide, gap = 128, 20
 
     def parts() -> Iterator[str]:
-        for number, (name, does) in enumerate(STEPS):
+        for number, (name, *captions) in enumerate(STEPS):
             x = 8 + number * (wide + gap)
             yield box(x, 12, wide, name, "stops" if name in ("rules", "a person") else "tool" if number == 3 else "")
             if number:
                 yield f'<path d="M {x - gap} 28 H {x} m -5 -4 l 5 4 l -5 4"/>'
-            first, _, second = does.partition(", ")
-            for line, words in enumerate((f"{first}," if second else first, second)):
+            for line, words in enumerate(captions):
                 middle = f'x="{x + wide // 2}" y="{62 + 16 * line}" text-anchor="middle"'
                 yield f'<text class="small" {middle}>{escape(words)}</text>'
             yield f'<path d="M {x + wide // 2} 84 V 98 m -4 -5 l 4 5 l 4 -5"/>'
-        yield box(8, 98, len(STEPS) * (wide + gap) - gap, "audit log: one hash-chained line for every step")
+        yield box(8, 98, len(STEPS) * (wide + gap) - gap, "audit log: every call, hash-chained")
 
     return drawing(len(STEPS) * (wide + gap) - gap + 16, 142, "One call of a tool, from left to right", parts())
 
@@ -158,9 +157,9 @@ LINE, LETTER = 19, 8.05
 TERMINAL = """
   text { font: 13.4px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #d1d7e0; white-space: pre; }
   rect { fill: #0d1117; } .typed { fill: #ffffff; font-weight: 600; } .bad { fill: #ff7b72; } .good { fill: #7ee787; }
-  .line { opacity: 0; animation: appear 0.1s forwards; }
-  @keyframes appear { to { opacity: 1; } }
-  @media (prefers-reduced-motion: reduce) { .line { animation-duration: 0s; animation-delay: 0s !important; } }
+  .line { animation: appear 0.1s backwards; }
+  @keyframes appear { from { opacity: 0; } }
+  @media (prefers-reduced-motion: reduce) { .line { animation: none; } }
 """
 
 
@@ -176,7 +175,7 @@ def drawn_recording() -> str:
         kind = "typed" if is_typed else "bad" if line.startswith("error") else ""
         kind = kind or ("good" if re.match(r"r_\S+ undone|changed ", line) else "")
         place = f'x="16" y="{26 + number * LINE}" style="animation-delay: {moment:.2f}s"'
-        shown.append(f'<text class="{f"line {kind}".strip()}" {place}>{escape(line)}</text>')
+        shown.append(f'<text xml:space="preserve" class="{f"line {kind}".strip()}" {place}>{escape(line)}</text>')
         moment += 1.2 if "[y/N" in line else 0
     inner = "\n  ".join(shown)
     return (

@@ -87,7 +87,7 @@ def test_the_first_call_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.split() == ["queued", "in-progress", "done", "done"]
 
 
-def test_the_readme_shows_the_first_call_to_the_letter():
+def test_a_page_shows_the_first_call_to_the_letter():
     file = (DOCS / "examples" / "first_call.py").read_text()
     shown = [block.text for page in pages() for block in blocks(page) if block.language == "python await"]
     assert shown == [file[file.index("from haft import") :]]
