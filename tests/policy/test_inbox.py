@@ -106,10 +106,10 @@ def test_a_yes_that_its_host_did_not_live_to_take_serves_once(inbox):
     waiting = question()
     inbox.put(waiting)
     inbox.answer(waiting, yes(waiting))
-    assert inbox.kept_yes("f", lambda _host: True) is None
-    assert inbox.kept_yes("other", lambda _host: False) is None
-    assert inbox.kept_yes("f", lambda _host: False).id == waiting.id
-    assert inbox.kept_yes("f", lambda _host: False) is None
+    assert inbox.take_unused_approval("f", lambda _host: True) is None
+    assert inbox.take_unused_approval("other", lambda _host: False) is None
+    assert inbox.take_unused_approval("f", lambda _host: False).id == waiting.id
+    assert inbox.take_unused_approval("f", lambda _host: False) is None
 
 
 @pytest.mark.parametrize(
@@ -119,14 +119,14 @@ def test_nothing_but_a_yes_to_what_was_shown_is_kept(inbox, changed):
     waiting = question()
     inbox.put(waiting)
     inbox.answer(waiting, yes(waiting, **changed))
-    assert inbox.kept_yes("f", lambda _host: False) is None
+    assert inbox.take_unused_approval("f", lambda _host: False) is None
 
 
 def test_a_yes_to_what_was_tried_is_no_grant(inbox):
     waiting = question(tried=True)
     inbox.put(waiting)
     inbox.answer(waiting, yes(waiting))
-    assert inbox.kept_yes("f", lambda _host: False) is None
+    assert inbox.take_unused_approval("f", lambda _host: False) is None
 
 
 def test_a_fingerprint_depends_on_everything_and_not_on_order():

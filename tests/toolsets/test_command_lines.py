@@ -125,7 +125,7 @@ def test_a_file_that_changed_is_seen_at_the_next_call(repository):
     spec.write_text(GIT.replace('"--short"', '"--porcelain"').replace("What has changed.", "What is new."))
     outcome = bench.call("git-status", short=True)
     assert (outcome.status, outcome.output) == ("done", '?? "a file"\n')
-    assert "--porcelain" in bench.asked[1].definition_diff, "it is not what was agreed to"
+    assert "--porcelain" in bench.asked[1].definition_diff, "it is not what was approved"
     assert bench.tools()["git-status"].spec.description == "What is new."
     spec.write_text("program = 5")
     assert bench.call("git-status").status == "error"

@@ -125,7 +125,7 @@ async def test_a_tool_that_changes_after_it_was_agreed_to_asks_again_and_shows_w
     file = write(places[0] / ".agents/tools/a", says="harmless")
     async with opened(places, approver, settings={"permissions": [rule]}) as service:
         assert (await service.call("tb__it")).status == "done"
-        assert len(asked) == 1, "nobody has agreed to the workspace's own tool before"
+        assert len(asked) == 1, "nobody has approved the workspace's own tool before"
         assert (await service.call("tb__it")).status == "done"
         assert len(asked) == 1
         write(file, says="harmful")

@@ -233,7 +233,7 @@ def test_a_file_that_comes_to_stand_for_another_tool_is_asked_about_again(two):
     path.write_text(f"#!/bin/sh\n# haft-export: {json.dumps(mark)}\n")
     outcome = bench.call("tb__tidy", path=".")
     assert outcome.status == "done" and len(bench.asked) == 2, "although a built-in tool that only reads asks nobody"
-    assert "not what was agreed to" in bench.asked[1].reason
+    assert "have changed since you approved it" in bench.asked[1].reason
 
 
 def broken(two, name):

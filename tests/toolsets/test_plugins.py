@@ -450,7 +450,7 @@ async def test_a_preview_is_one_line_beside_the_arguments_and_a_failing_one_is_n
     }
     assert all(one.arguments == {"real": "argument"} for one in places.asked)
     assert told == {name: [] if one.preview is None else [one.preview] for name, one in asked.items()}
-    assert not (places.workspace / "made").exists(), "nobody has agreed to anything yet"
+    assert not (places.workspace / "made").exists(), "nobody has approved anything yet"
     (line,) = [line for line in shown_call(asked["codes"], asked["codes"].arguments, "/") if "harmless" in line]
     assert "its own words" in line and "\x1b" not in line and "\x07" not in line
 
@@ -581,7 +581,7 @@ async def test_a_plugin_that_changes_after_it_was_agreed_to_asks_again_and_shows
     }
     async with places.open(settings=settings) as service:
         assert [(await service.call("it")).output for _each in range(2)] == ["harmless\n"] * 2
-        assert len(places.asked) == 1, "nobody has agreed to the workspace's own tool before"
+        assert len(places.asked) == 1, "nobody has approved the workspace's own tool before"
         places.write("it.bash", script("it", run="echo harmful"))
         assert (await service.call("it")).output == "harmful\n"
     assert len(places.asked) == 2

@@ -103,7 +103,7 @@ class ApprovalBroker:
         """The inbox, where other processes may answer: not where a tool could reach it, and approve itself."""
         return self._questions if await self._is_hidden() else None
 
-    async def kept_yes(self, call: Call) -> ApprovalAnswer | None:
+    async def take_unused_approval(self, call: Call) -> ApprovalAnswer | None:
         """A yes that was given to exactly this call when its host had died."""
         fingerprint = self._fingerprint(call)
         if self._questions is None or not self._questions.may_have_kept(fingerprint):
@@ -111,7 +111,7 @@ class ApprovalBroker:
         questions = await self._shared()
         if questions is None:
             return None
-        found = await questions.use(lambda inbox: inbox.kept_yes(fingerprint, questions.is_alive))
+        found = await questions.use(lambda inbox: inbox.take_unused_approval(fingerprint, questions.is_alive))
         if found is None or found.answer is None:
             return None
         return self._told(call, found.id, replace(to_answer(found.answer), scope="once"))

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from haft.policy.allowable import with_variables
     from haft.policy.analysis import analyse, prepare_analysis
     from haft.policy.analysis.verdict import Ground
-    from haft.policy.approval.environments import ENVIRONMENT, Environments, finds_environment
+    from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
     from haft.policy.approval.inbox import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
     from haft.policy.approval.memory import Memory
-    from haft.policy.approval.pins import Pin, Pins, held_files, is_unchanged, loaded_files, pin_of
+    from haft.policy.approval.pins import Pin, Pins, is_unchanged, loaded_files, pin_of, pinned_files
     from haft.policy.baseline import BUILT_IN_SOURCE
     from haft.policy.candidates import Candidate
     from haft.policy.enablement import Enablement, Feature, NameList
@@ -38,10 +38,10 @@ __getattr__ = face(
         "allowable": "with_variables",
         "analysis": "analyse prepare_analysis",
         "analysis.verdict": "Ground",
-        "approval.environments": "ENVIRONMENT Environments finds_environment",
+        "approval.environments": "ENVIRONMENT Environments may_use_environment",
         "approval.inbox": "Answered Inbox Waiting digest_of fingerprint_of new_request_id",
         "approval.memory": "Memory",
-        "approval.pins": "Pin Pins held_files is_unchanged loaded_files pin_of",
+        "approval.pins": "Pin Pins pinned_files is_unchanged loaded_files pin_of",
         "baseline": "BUILT_IN_SOURCE",
         "candidates": "Candidate",
         "enablement": "Enablement Feature NameList",

@@ -23,7 +23,7 @@ from typing import Any, Final
 from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, Grants, HaftError, foreign_locale
 from haft.policy.allowable import allowable
 from haft.policy.analysis.verdict import DANGERS, EVALUATED, Analysis, Danger, Ground, Part, unread
-from haft.policy.approval.environments import ENVIRONMENT, Environments, finds_environment
+from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
 from haft.policy.approval.pins import Pin, difference, pin_of
 from haft.policy.baseline import BUILT_IN_SOURCE, decide
 from haft.policy.enablement import Enablement
@@ -405,30 +405,30 @@ class PolicyEngine:
         approves find nothing there, and neither do calls that a rule allows and that carry grants.
         """
         unlike = decision.unasked or decision.action == "reject" or query.spec.hosting != "per-call"
-        if self._environments is None or unlike or not finds_environment(query.spec):
+        if self._environments is None or unlike or not may_use_environment(query.spec):
             return decision
         named = [(unit, unit.part.program) for unit in units if unit.part is not None]
         names = {name for _unit, name in named if name is not None and os.sep not in name}
         ruled = {name for unit, name in named if name in names and unit.rule is not None}
-        held = self._environments.held(
+        environment = self._environments.check(
             lambda: self._pinned(ENVIRONMENT),
             names,
             {str(name) for name in ruled},
             is_asked=decision.action == "ask",
             carries=decision.grants | query.grants != NO_GRANTS,
         )
-        decision = replace(decision, activated=held.state)
-        if held.reason is None or held.to_agree is None:
+        decision = replace(decision, activated=environment.state)
+        if environment.reason is None or environment.to_approve is None:
             return decision
-        steps.append(Step("pins", ENVIRONMENT, f"ask: {held.reason}"))
-        kept = held.to_agree.digest, held.to_agree.definition
-        both = "\n".join(text for text in (decision.definition_diff, held.difference) if text) or None
+        steps.append(Step("pins", ENVIRONMENT, f"ask: {environment.reason}"))
+        kept = environment.to_approve.digest, environment.to_approve.definition
+        both = "\n".join(text for text in (decision.definition_diff, environment.difference) if text) or None
         decision = replace(decision, environment=kept, definition_diff=both)
         if decision.action == "ask":
-            return replace(decision, reason=f"{decision.reason}; {held.reason}")
+            return replace(decision, reason=f"{decision.reason}; {environment.reason}")
         if decision.action == "delegate":
-            return replace(decision, otherwise="ask", reason=held.reason)
-        return replace(decision, action="ask", layer="pins", reason=held.reason)
+            return replace(decision, otherwise="ask", reason=environment.reason)
+        return replace(decision, action="ask", layer="pins", reason=environment.reason)
 
 
 def _granted(units: Sequence[_Unit]) -> Grants:

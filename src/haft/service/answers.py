@@ -58,9 +58,9 @@ class Answers:
         def keep(connection: Connection) -> None:
             if environment is not None:
                 digest, programs = environment
-                Pins(connection, self._workspace).agree(ENVIRONMENT, Pin(digest, dict(programs)), who)
+                Pins(connection, self._workspace).approve(ENVIRONMENT, Pin(digest, dict(programs)), who)
             if shown is not None and definition is not None:
-                Pins(connection, self._workspace).agree(call.name, Pin(shown, dict(definition)), who)
+                Pins(connection, self._workspace).approve(call.name, Pin(shown, dict(definition)), who)
             if rule is not None:
                 Memory(connection, self._workspace).remember(rule, pin=shown, thread=thread, who=who)
 
@@ -75,7 +75,9 @@ class Answers:
         pin = _as_decided(call, "decided about")
         if pin is None:
             return
-        kept = await self._written(lambda connection: Pins(connection, self._workspace).hold(call.name, pin, call.who))
+        kept = await self._written(
+            lambda connection: Pins(connection, self._workspace).add_if_absent(call.name, pin, call.who)
+        )
         if kept != pin.digest:
             raise _changed(call, "decided about")  # Another process ran it first, as it was then.
 

@@ -77,9 +77,9 @@ def approval_of(spec: ToolSpec) -> dict[str, Any] | None:
     """The files that an approval of a tool holds for, and what could not be resolved; None where none is needed."""
     if spec.is_vouched_for:
         return None
-    from haft.policy import held_files, loaded_files
+    from haft.policy import loaded_files, pinned_files
 
-    return {"files": held_files(spec), "unresolved": list(loaded_files(spec).unresolved)}
+    return {"files": pinned_files(spec), "unresolved": list(loaded_files(spec).unresolved)}
 
 
 def withheld_from(spec: ToolSpec, workspace: str, home: StateHome) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class DescribeGrants:
     def _agreed_name(self, path: str) -> str | None:
         """Of the tool that a file was agreed to as; None where there is none, or several."""
         pins = self._pins()
-        held = [] if pins is None else pins.holding(path)
+        held = [] if pins is None else pins.containing(path)
         found = [tool for tool, pin in held if pin.definition.get("origin") == path]
         return found[0] if len(found) == 1 else None
 

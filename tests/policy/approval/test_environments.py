@@ -1,4 +1,4 @@
-"""A virtual environment that a person has activated in the workspace: on the PATH of approved calls, as agreed to."""
+"""A virtual environment that a person has activated in the workspace: on the PATH of approved calls, as approved."""
 
 import asyncio
 import os
@@ -85,7 +85,7 @@ def test_a_call_that_a_person_approved_finds_the_programs_of_the_environment(des
     assert desk.call("mine").output == f"of the environment, {desk.venv}\n"
     (request,) = desk.asked
     assert "`mine` is a program of the activated environment .venv" in request.reason
-    assert "others of these names on this machine: `mine`" in request.reason
+    assert "they hide other programs of this machine with the same names: `mine`" in request.reason
 
 
 def test_so_does_a_program_that_the_approved_one_starts(desk):
@@ -102,14 +102,14 @@ def test_a_call_that_nobody_approved_does_not(desk):
 
 def test_under_a_rule_it_asks_once_and_again_for_another_file_of_that_name(desk):
     assert desk.call("mine", "mine*", approves=False).status == "rejected-by-user"
-    assert "nobody has agreed to these yet" in desk.asked[0].reason
+    assert "nobody has approved them yet" in desk.asked[0].reason
     assert desk.call("mine", "mine*").output.startswith("of the environment")
     assert len(desk.asked) == 1
     assert desk.call("mine", "mine*").output.startswith("of the environment")
     assert desk.asked == []
     program(desk.mine, "echo something else")
     assert desk.call("mine", "mine*", approves=False).status == "rejected-by-user"
-    assert "has changed since somebody agreed to it" in desk.asked[0].reason
+    assert "has changed since you approved it" in desk.asked[0].reason
     assert "+echo something else" in desk.asked[0].definition_diff
 
 
@@ -171,10 +171,10 @@ def put(venv, name):
 def test_whatever_decides_which_code_runs_is_part_of_what_was_agreed_to(change, desk):
     environments = Environments(str(desk.workspace), os.environ, safe_path)
     agreed = environments.current().pin
-    assert environments.held(lambda: agreed, ["mine"], ["mine"], is_asked=False).reason is None
+    assert environments.check(lambda: agreed, ["mine"], ["mine"], is_asked=False).reason is None
     change(desk.venv)
-    held = environments.held(lambda: agreed, ["mine"], ["mine"], is_asked=False)
-    assert "has changed since somebody agreed to it" in held.reason and held.difference
+    held = environments.check(lambda: agreed, ["mine"], ["mine"], is_asked=False)
+    assert "has changed since you approved it" in held.reason and held.difference
 
 
 def test_a_link_out_of_the_workspace_is_held_by_what_is_there(desk):
@@ -224,7 +224,7 @@ def test_and_asks_each_time_where_the_line_names_a_program_of_it(desk):
     desk.monkeypatch.setenv("TEAM_TOKEN", "tok-9f31c")
     desk.call("mine")
     assert desk.call("mine", "mine*", approves=False, grant=GRANT).status == "rejected-by-user"
-    assert "a rule would give it more than calls have" in desk.asked[0].reason
+    assert "a rule would grant it more than calls have" in desk.asked[0].reason
     for _ in range(2):
         assert desk.call("mine", "mine*", grant=GRANT).output.startswith("of the environment")
         assert len(desk.asked) == 1
@@ -283,7 +283,7 @@ def test_a_name_that_was_agreed_to_there_and_leads_elsewhere_now_asks_once(desk)
     desk.call("mine", "mine*")
     desk.deactivate()
     assert desk.call("mine", "mine*", approves=False).status == "rejected-by-user"
-    assert "was agreed to as .venv/bin/mine" in desk.asked[0].reason and "own/mine now" in desk.asked[0].reason
+    assert "was approved as .venv/bin/mine" in desk.asked[0].reason and "own/mine now" in desk.asked[0].reason
     assert desk.call("mine", "mine*").output == "of the machine\n"
     assert desk.call("mine", "mine*", approves=False).output == "of the machine\n"
     desk.activate()

@@ -131,7 +131,7 @@ def test_a_changed_definition_is_shown_and_hides_nothing():
     assert "  its file is not the one that was approved:" in shown
     assert "-old" in shown and "+new\\x1b[2K" in shown
     assert len(shown) < 250 and any("more lines" in line for line in shown)
-    described = replace(request, definition_diff="--- definition as agreed to\n+++ definition as it is now\n")
+    described = replace(request, definition_diff="--- definition as approved\n+++ definition as it is now\n")
     assert "  its definition is not the one that was approved:" in list(shown_call(described, {}, "/w"))
 
 

@@ -103,7 +103,7 @@ class Approve:
         """Let a person settle the decision; `Rejected` where nobody agreed."""
         decision = run.decision
         confinement = await self._confinement(run)  # Raises where it could not run anyway: nobody need be asked.
-        kept = await self._broker.kept_yes(run.call)
+        kept = await self._broker.take_unused_approval(run.call)
         if kept is not None:
             return await self._agreed(run, kept)
         if not await self._broker.has_someone():

@@ -23,7 +23,7 @@ from haft.contracts import (
 from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements, granted, is_alone
 from haft.pipeline.run import Run
-from haft.policy import finds_environment
+from haft.policy import may_use_environment
 from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
 from haft.values import replace
 
@@ -54,7 +54,7 @@ class Confine:
             return await self._behind(confinement, run, proceed)
 
     async def _behind(self, confinement: Confinement, run: Run, proceed: Proceed) -> Outcome:
-        may_find = not run.decision.unasked and finds_environment(run.tool.spec)
+        may_find = not run.decision.unasked and may_use_environment(run.tool.spec)
         if confinement.activated is None and may_find and (place := self._sandbox.activated) is not None:
             run.add_note(f"the activated environment {place} was not on PATH: {_why_not(run)}")
         outcome = await proceed(run)

@@ -1,1 +1,1 @@
-"""What people answered, and what they are still asked: the inbox, remembered rules, definitions that were agreed to."""
+"""Answers of people and open requests: the inbox, remembered rules, and approved definitions of tools."""

@@ -1,8 +1,8 @@
-"""The programs of the environment that a person has activated inside the workspace, held to what was agreed to.
+"""The programs of an environment that a person has activated inside the workspace, compared with approved ones.
 
-Calls can write them. So a rule that allows `pytest` means a program of that name that somebody has seen: another file
-of the name, or one with other content, asks. Libraries that such a program imports are not held: it runs code of the
-workspace anyway, and so it gets nothing that a rule grants.
+Calls can write these programs. So a rule that allows `pytest` means the program of that name that a person has seen:
+another file of this name, or other content, needs approval. Libraries that such a program imports are not compared: the
+program runs code of the workspace anyway, and so it gets no grants of rules.
 """
 
 from __future__ import annotations
@@ -14,59 +14,59 @@ from typing import Any, Final
 
 from haft.contracts import ToolSpec
 from haft.files import activated_in, deciding_files, programs_of, state_of
-from haft.policy.approval.pins import Pin, difference, held_file
+from haft.policy.approval.pins import Pin, difference, file_state
 from haft.storage import encode
 from haft.values import dataclass
 
 ENVIRONMENT: Final = "environment:"
-"""What it is kept under among definitions: no tool can have that name."""
+"""The name under which it is stored among definitions of tools: no tool can have this name."""
 _MOST_NAMED: Final = 8
 _PYTHONS: Final = ("python", "pip", "activate", "Activate", "pydoc")
 
 
-def finds_environment(spec: ToolSpec) -> bool:
-    """Whether calls of a tool may find the activated environment: command lines, and what the workspace itself brings.
-    Tools that lie elsewhere may have more than the workspace's code may see."""
+def may_use_environment(spec: ToolSpec) -> bool:
+    """Whether calls of a tool may use the activated environment: command lines, and tools from the workspace itself.
+    Tools from elsewhere may have access that code of the workspace must not have."""
     return spec.provenance == "workspace" or (spec.provenance == "builtin" and bool(spec.commands))
 
 
 @dataclass(frozen=True, slots=True)
-class Activated:
-    """An environment as it is now."""
+class ActivatedEnvironment:
+    """The activated environment as it is now."""
 
     place: str
     name: str
     """Its path in the workspace."""
     programs: Mapping[str, str]
     state: str
-    """As of when it was looked at."""
+    """A fingerprint of the environment when it was read."""
     pin: Pin
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What becomes of a call."""
+class EnvironmentCheck:
+    """How the environment affects the decision about a call."""
 
     state: str | None = None
-    """Of the environment whose programs are on its PATH; None: they are not."""
+    """The state of the environment whose programs are on the call's PATH; None if they are not on it."""
     reason: str | None = None
-    """Why a person is asked."""
+    """Why the call needs approval."""
     difference: str | None = None
-    to_agree: Pin | None = None
-    """What a yes agrees to."""
+    to_approve: Pin | None = None
+    """What a person approves with their answer."""
 
 
 class Environments:
-    """Of one workspace, and of the host's own environment."""
+    """The activated environment of one workspace, according to the host's variables."""
 
     def __init__(self, workspace: str, host: Mapping[str, str], safe_path: Callable[[str, str], str]) -> None:
-        """`safe_path` says what of PATH calls get otherwise."""
+        """`safe_path` returns the part of PATH that calls get without the environment."""
         self._workspace = workspace
         self._host = host
         self._safe_path = safe_path
 
-    def current(self) -> Activated | None:
-        """The activated environment; None where there is none, or it cannot be looked at."""
+    def current(self) -> ActivatedEnvironment | None:
+        """The activated environment; None if there is none, or it cannot be read."""
         place = activated_in(self._workspace, self._host)
         if place is None:
             return None
@@ -76,83 +76,85 @@ class Environments:
             files = {path: self._file(path, read) for path in deciding_files(place) if not os.path.isdir(path)}
         except OSError:
             return None
-        return Activated(place, os.path.relpath(place, self._workspace), programs, state, _pin(place, files))
+        return ActivatedEnvironment(place, os.path.relpath(place, self._workspace), programs, state, _pin(place, files))
 
     def _file(self, path: str, read: dict[str, dict[str, Any]]) -> dict[str, Any]:
-        """What is there; of a link also where it leads. Where several lead, it is `read` once."""
+        """The state of a file and, for a link, its target. `read` holds the targets that were already read."""
         real = os.path.realpath(path)
-        held = read[real] = read.get(real) or held_file(real)
+        state = read[real] = read.get(real) or file_state(real)
         if real == path:
-            return held
-        there = f"leads to {real}: {held['digest']}"
+            return state
+        there = f"leads to {real}: {state['digest']}"
         inside = real.startswith(self._workspace.rstrip("/") + "/")
-        return {"digest": there, "text": held["text"] if inside else there}
+        return {"digest": there, "text": state["text"] if inside else there}
 
-    def held(
+    def check(
         self,
-        agreement: Callable[[], Pin | None],
+        approved_pin: Callable[[], Pin | None],
         names: Iterable[str],
         ruled: Iterable[str],
         *,
         is_asked: bool,
         carries: bool = False,
-    ) -> Held:
-        """What becomes of a call that starts programs of these `names`, those that are `ruled` since a rule allows it.
-        With `is_asked`, a person is asked about it anyway; with `carries`, it has more than calls have."""
+    ) -> EnvironmentCheck:
+        """How the environment affects a call that starts programs with these `names`. A rule allows those in `ruled`.
+
+        With `is_asked`, the call needs approval anyway; with `carries`, it has grants.
+        """
         current = self.current()
         if current is None and not ruled:
-            return Held()
-        agreed = agreement()
+            return EnvironmentCheck()
+        approved = approved_pin()
         if current is None:
-            return self._without(agreed, set(ruled))
-        is_agreed = agreed is not None and agreed.digest == current.pin.digest
-        if is_agreed and (is_asked or not carries):
-            return Held(current.state)
+            return self._without(approved, set(ruled))
+        is_approved = approved is not None and approved.digest == current.pin.digest
+        if is_approved and (is_asked or not carries):
+            return EnvironmentCheck(current.state)
         found = sorted(name for name in (names if is_asked else ruled) if name in current.programs)
         if not found and not is_asked:
-            return Held()
-        changed = None if agreed is None or is_agreed else difference(agreed, current.pin)
+            return EnvironmentCheck()
+        changed = None if approved is None or is_approved else difference(approved, current.pin)
         if found:
             begins = f"`{found[0]}` is a program of the activated environment {current.name}"
         else:
             begins = f"the programs of the activated environment {current.name} come first on its PATH"
-        if is_agreed:
-            since = "whose libraries calls can write, and a rule would give it more than calls have"
-        elif agreed is None:
-            since = "and nobody has agreed to these yet"
+        if is_approved:
+            since = "whose libraries calls can write, and a rule would grant it more than calls have"
+        elif approved is None:
+            since = "and nobody has approved them yet"
         else:
-            since = "which has changed since somebody agreed to it"
-        return Held(current.state, f"{begins}, {since}{self._shadowing(current)}", changed, current.pin)
+            since = "which has changed since you approved it"
+        return EnvironmentCheck(current.state, f"{begins}, {since}{self._shadowing(current)}", changed, current.pin)
 
-    def _shadowing(self, current: Activated) -> str:
-        """Those that stand before others of their name, but for Python itself."""
+    def _shadowing(self, current: ActivatedEnvironment) -> str:
+        """A text that names the environment's programs that hide others of the same name, except Python itself."""
         import shutil
 
         path = self._path()
         found = [name for name in current.programs if not name.startswith(_PYTHONS) and shutil.which(name, path=path)]
         more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
         named = ", ".join(f"`{name}`" for name in found[:_MOST_NAMED])
-        return f"; there are others of these names on this machine: {named}{more}" if found else ""
+        return f"; they hide other programs of this machine with the same names: {named}{more}" if found else ""
 
-    def _without(self, agreed: Pin | None, ruled: set[str]) -> Held:
-        """Where no environment is activated: a name that was agreed to as a program of one is another program now."""
-        if agreed is None:
-            return Held()
-        programs = os.path.join(agreed.definition["place"], "bin")
+    def _without(self, approved: Pin | None, ruled: set[str]) -> EnvironmentCheck:
+        """The decision if no environment is activated: the name of an approved program then means another program."""
+        if approved is None:
+            return EnvironmentCheck()
+        programs = os.path.join(approved.definition["place"], "bin")
         known = {
-            os.path.basename(path): path for path in agreed.definition["files"] if os.path.dirname(path) == programs
+            os.path.basename(path): path for path in approved.definition["files"] if os.path.dirname(path) == programs
         }
         import shutil
 
-        outside = dict(agreed.definition.get("outside", {}))
+        outside = dict(approved.definition.get("outside", {}))
         for name in sorted(ruled & set(known)):
             now = shutil.which(name, path=self._path())
             if now is not None and outside.get(name) != now:
                 shown = os.path.relpath(known[name], self._workspace)
-                reason = f"`{name}` was agreed to as {shown}, whose environment is not activated: it is {now} now"
-                definition = {**agreed.definition, "outside": {**outside, name: now}}
-                return Held(None, reason, None, Pin(agreed.digest, definition))
-        return Held()
+                reason = f"`{name}` was approved as {shown}, but that environment is not activated, so it is {now} now"
+                definition = {**approved.definition, "outside": {**outside, name: now}}
+                return EnvironmentCheck(None, reason, None, Pin(approved.digest, definition))
+        return EnvironmentCheck()
 
     def _path(self) -> str:
         return self._safe_path(self._host.get("PATH", ""), self._workspace)

@@ -1,4 +1,4 @@
-"""Rules that people made by an answer: for a thread, or for good, in one workspace."""
+"""Rules that people made by an answer: for one thread, or permanently, in one workspace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from haft.values import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """One such rule."""
+    """One remembered rule."""
 
     number: int
     rule: Rule
@@ -30,15 +30,15 @@ class Memory:
         self._workspace = workspace
 
     def remember(self, rule: Mapping[str, Any], *, pin: str | None, thread: str | None, who: str) -> None:
-        """From now on. Remembering the same again changes nothing."""
+        """Remember a rule from now on. Remembering the same rule again changes nothing."""
         self._store.remember(self._workspace, KeptRule(0, thread, dict(rule), pin, who, time.time()))
 
     def all(self) -> list[Remembered]:
-        """The latest first."""
+        """All remembered rules, the latest first."""
         return [Remembered(kept.number, _rule(kept), kept.who, kept.at) for kept in self._store.all(self._workspace)]
 
     def forget(self, number: int) -> bool:
-        """False where there was none of that number."""
+        """Forget a rule; False if no rule has this number."""
         return self._store.forget(self._workspace, number)
 
 

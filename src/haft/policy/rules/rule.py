@@ -65,14 +65,14 @@ class Rule:
         """The rule in a few words, for reasons and the audit log."""
         if self.exactly is not None:
             return f"{self.action} {self.tool} with exactly {json.dumps(dict(self.exactly), ensure_ascii=False)}"
-        told = [f"{name} {_told(value)}" for name, value in self.matches.items()]
+        told = [f"{name} {_as_text(value)}" for name, value in self.matches.items()]
         if self.rejects_dangers:
-            told.append(f"danger {_told(self.dangers if len(self.dangers) > 1 else self.dangers[0])}")
+            told.append(f"danger {_as_text(self.dangers if len(self.dangers) > 1 else self.dangers[0])}")
         where = f" where {' and '.join(told)}" if told else ""
         return f"{self.action} {self.tool}{where}"
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"is one of {', '.join(map(str, value))}"
     return f"is {value}"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from haft.policy.approval.sourced import loaded_by
+from haft.policy.approval.loaded_code import loaded_by
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_file_is_held_whose_own_loading_is_not_looked_for_and_that_is_said(box
     for name in ("make -f", "perl", "ruby -w"):
         found = loaded_by([tool(box, f'#!/bin/sh\n{name} "${{0%/*}}/lib/m"\n')])
         assert names(box, found) == ["lib/m"]
-        assert "what is loaded is not looked for in" in found.unresolved[0]
+        assert "haft cannot tell what is loaded in" in found.unresolved[0]
 
 
 def test_code_that_python_is_handed_by_a_shell_script_is_read_too(box):
@@ -228,7 +228,7 @@ def test_what_a_javascript_file_loads_from_elsewhere_is_said(box):
 def test_scripts_of_other_languages_are_said_and_programs_are_not_looked_into(box):
     path = tool(box, "#!/usr/bin/perl\nrequire './x.pl';\n")
     (said,) = loaded_by([path]).unresolved
-    assert said == f"{path}:1: what is loaded is not looked for in a script of /usr/bin/perl"
+    assert said == f"{path}:1: haft cannot tell which files a script of /usr/bin/perl loads"
     (box / "binary").write_bytes(b"\x7fELF\0\0source x\n")
     assert loaded_by([str(box / "binary")]) == loaded_by([])
 

@@ -1,4 +1,4 @@
-"""What a JavaScript or TypeScript file loads: modules that are named relative to it, or from `__dirname`."""
+"""What a JavaScript or TypeScript file loads: modules named relative to the file, or from `__dirname`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from haft.policy.approval.sourced.reference import Reference, Said, Script
+from haft.policy.approval.loaded_code.reference import Reference, References, Script
 
 _STRING: Final = r"""(?:"([^"\n]*)"|'([^'\n]*)'|`([^`$]*)`)"""
 _IMPORT: Final = re.compile(rf"\b(?:from|import)\s*{_STRING}")
@@ -21,7 +21,7 @@ _COMMENT: Final = re.compile(r"(?<![:\w\"'`])//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ENDINGS: Final = ("", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx", ".json", ".node")
 
 
-def said_by(script: Script) -> Said:
+def references_of(script: Script) -> References:
     """What a script loads."""
     text = _COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), script.text)
     here = os.path.dirname(script.real_path)
@@ -34,19 +34,19 @@ def said_by(script: Script) -> Said:
             unresolved.append(f"{_line(text, at)}: the package {package}")
 
     for found in _IMPORT.finditer(text):
-        take(_said(found), found.start())
+        take(_string_of(found), found.start())
     for found in _CALL.finditer(text):
         if (literal := _LITERAL.match(text, found.end())) is not None:
-            take(_said(literal), found.start())
+            take(_string_of(literal), found.start())
         elif (relative := _FROM_HERE.match(text, found.end())) is not None:
-            take(f"./{_said(relative)}", found.start())
+            take(f"./{_string_of(relative)}", found.start())
         else:
             words = text[found.start() : found.start() + 80].split("\n")[0]
             unresolved.append(f"{_line(text, found.start())}: {words}")
-    return Said(tuple(dict.fromkeys(references)), tuple(dict.fromkeys(unresolved)))
+    return References(tuple(dict.fromkeys(references)), tuple(dict.fromkeys(unresolved)))
 
 
-def _said(found: re.Match[str]) -> str:
+def _string_of(found: re.Match[str]) -> str:
     return next((group for group in found.groups() if group is not None), "")
 
 
@@ -55,7 +55,7 @@ def _line(text: str, at: int) -> int:
 
 
 def _package(name: str, here: str) -> str | None:
-    """Where a package lies that is loaded by its name, if it is one that was installed beside the tool."""
+    """The directory of a package that is loaded by its name, if it is installed beside the tool."""
     if not name or name.startswith(("node:", "bun:", "npm:", "jsr:", "http:", "https:", "data:")):
         return None
     word = "/".join(name.split("/")[: 2 if name.startswith("@") else 1])
@@ -68,9 +68,9 @@ def _package(name: str, here: str) -> str | None:
 
 
 def files_of(module: str) -> Iterator[str]:
-    """The files that a module may be."""
+    """Yield the files that a module's name may mean."""
     yield from (f"{module}{ending}" for ending in _ENDINGS)
     yield from (os.path.join(module, f"index{ending}") for ending in _ENDINGS[1:])
     yield os.path.join(module, "package.json")
     if module.endswith((".js", ".mjs", ".cjs")):
-        yield re.sub(r"js$", "ts", module)  # As TypeScript names what it will become.
+        yield re.sub(r"js$", "ts", module)  # TypeScript imports a file by the name of its compiled form.

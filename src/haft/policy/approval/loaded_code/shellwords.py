@@ -1,4 +1,4 @@
-"""A shell script's text, what its variables are set to, and what a word stands for where that can be told."""
+"""The text of a shell script, the values of its variables, and the value of a word if haft can tell it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import tree_sitter
 import tree_sitter_bash
 
-from haft.policy.approval.sourced.reference import Script
+from haft.policy.approval.loaded_code.reference import Script
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -26,11 +26,11 @@ _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _EXPANSION: Final = re.compile(r"\$\{(\w+)(?:\[(?:0|@|\*)\])?(?::([Aah])(?::(h))?|(%/\*)|(##\*/)|:?-[^}]*)?\}")
 
 Values = tuple[str, ...] | None
-"""What a word may stand for; None where that cannot be told."""
+"""The possible values of a word; None if haft cannot tell."""
 
 
 class Words:
-    """The words of one text, and what its variables are set to."""
+    """The words of one text, and the values of its variables."""
 
     def __init__(self, script: Script, values: dict[str, Values], end: float = 0) -> None:
         self._script = script
@@ -50,7 +50,7 @@ class Words:
         return None if is_late or tree is None else tree.root_node
 
     def _learn(self, tree: Node) -> None:
-        """What variables are set to, anywhere: functions stand before that."""
+        """Note the values of variables, anywhere in the text, because functions may run before the assignment."""
         for node in descendants(tree):
             if node.type == "variable_assignment":
                 self._assign(node)
@@ -73,7 +73,7 @@ class Words:
         self._values[name] = None if unclear else tuple(dict.fromkeys((*known, *values)))[:MOST_VALUES]  # type: ignore[misc]  # neither is None
 
     def _plain(self, word: Node) -> str:
-        """What a word stands for, or how it is written where that cannot be told."""
+        """The value of a word, or its spelling if haft cannot tell the value."""
         values = self._value(word)
         return values[0] if values else self._text(word).lstrip("\"'")
 
@@ -106,7 +106,7 @@ class Words:
                 return None
 
     def _joined(self, node: Node, start: int, end: int) -> Values:
-        """The pieces of a word one behind the other, with what the parser leaves out between them."""
+        """The pieces of a word joined, with the text between them that the parser omits."""
         pieces: list[Values] = []
         for child in node.named_children:
             pieces.append((self._data[start : child.start_byte].decode("utf-8", "surrogateescape"),))
@@ -131,7 +131,7 @@ class Words:
         return tuple(map(os.path.basename, values)) if last is not None else values
 
     def _substituted(self, node: Node) -> Values:
-        """What the commands print that scripts find their own place with."""
+        """The output of the commands with which scripts find their own directory."""
         here: Values = None
         printed: Values = None
         for command in _commands(node):
@@ -157,7 +157,7 @@ class Words:
 
 
 def descendants(node: Node) -> Iterator[Node]:
-    """All of them, as they are written."""
+    """Yield all nodes below a node, in the order of the text."""
     stack = [node]
     while stack:
         one = stack.pop()
@@ -166,7 +166,8 @@ def descendants(node: Node) -> Iterator[Node]:
 
 
 def _commands(node: Node) -> Iterator[Node]:
-    """The simple commands of a substitution, not of those in it."""
+    """Yield the simple commands of a substitution, without those of nested substitutions."""
+
     for child in node.named_children:
         if child.type == "command":
             yield child

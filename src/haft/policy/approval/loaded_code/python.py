@@ -1,5 +1,5 @@
-"""What a Python script loads: modules that lie beside the script that was started, or in a folder that it puts on
-`sys.path`, and modules that are named relative to a file."""
+"""What a Python script loads: modules beside the started script or in a folder that it adds to `sys.path`, and modules
+that are named relative to a file."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from haft.policy.approval.sourced.reference import Reference, Said, Script
+from haft.policy.approval.loaded_code.reference import Reference, References, Script
 
 _SAME: Final = frozenset(("abspath", "absolute", "str", "fspath", "Path", "normpath", "expanduser"))
 _REAL: Final = frozenset(("realpath", "resolve"))
 _LOADING: Final = {
     "import_module": 0, "__import__": 0, "run_path": 0, "spec_from_file_location": 1, "SourceFileLoader": 1
 }  # fmt: skip
-"""Calls that load code, and which argument names it."""
+"""Calls that load code, with the position of the argument that names it."""
 _CHANGED: Final = re.compile(r"sys\.path(?: \+=|\.extend\()")
 
 
-def said_by(script: Script) -> Said:
+def references_of(script: Script) -> References:
     """What a script loads."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(script.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return Said((), (f"{getattr(error, 'lineno', None) or 1}: it cannot be parsed",))
+        return References((), (f"{getattr(error, 'lineno', None) or 1}: it cannot be parsed",))
     reader = _Reader(script)
     for node in ast.walk(tree):
         reader.take_path(node)
     for node in ast.walk(tree):
         reader.take_import(node)
-    return Said(
+    return References(
         tuple(dict.fromkeys(reader.references)), tuple(f"{line}: {words}" for line, words in sorted(reader.unresolved))
     )
 
@@ -48,21 +48,21 @@ class _Reader:
         self.unresolved: set[tuple[int, str]] = set()
 
     def take_path(self, node: ast.AST) -> None:
-        """A name for a path, or a folder that modules are looked for in."""
+        """Note a variable that holds a path, or a folder that is searched for modules."""
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             name, value = node.targets[0].id, self._value(node.value)
             self._values[name] = value if self._values.get(name, value) == value else None
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("sys.path.insert", "sys.path.append"):
             place = self._value(node.args[-1]) if node.args else None
             if place is None or not os.path.isabs(place):
-                self._say(node)
+                self._report_unresolved(node)
             else:
                 self._places.append(os.path.normpath(place))
         elif isinstance(node, ast.AugAssign | ast.Call) and _CHANGED.match(ast.unparse(node)):
-            self._say(node)
+            self._report_unresolved(node)
 
     def take_import(self, node: ast.AST) -> None:
-        """Something that is loaded."""
+        """Note something that is loaded."""
         if isinstance(node, ast.Import):
             for name in node.names:
                 self._modules(self._places, name.name.split("."))
@@ -79,22 +79,22 @@ class _Reader:
             if called in _LOADING and len(node.args) > _LOADING[called]:
                 self._load(node, called, self._value(node.args[_LOADING[called]]))
             elif ast.unparse(node.func) in ("exec", "eval") and not isinstance((*node.args, None)[0], ast.Constant):
-                self._say(node)
+                self._report_unresolved(node)
 
     def _load(self, node: ast.Call, name: str, value: str | None) -> None:
-        """A file or module that is loaded by a call."""
+        """Note a file or module that a call loads."""
         if value is not None and name in ("import_module", "__import__") and not value.startswith("."):
             self._modules(self._places, value.split("."))
         elif value is not None and os.path.isabs(value):
             self.references.append(Reference(os.path.normpath(value), "python", is_started=name == "run_path"))
         else:
-            self._say(node)
+            self._report_unresolved(node)
 
-    def _say(self, node: ast.Call | ast.AugAssign) -> None:
+    def _report_unresolved(self, node: ast.Call | ast.AugAssign) -> None:
         self.unresolved.add((node.lineno, ast.unparse(node)[:200]))
 
     def _modules(self, places: Sequence[str], words: Sequence[str]) -> None:
-        """A module and all packages that it is in. What is not there counts for nothing, until it is there."""
+        """Note a module and all packages that contain it. Files that do not exist are ignored until they exist."""
         for place in places:
             path = place
             for word in words:
@@ -102,7 +102,7 @@ class _Reader:
                 self.references.append(Reference(path, "python", is_module=True))
 
     def _value(self, node: ast.expr) -> str | None:
-        """The path that an expression stands for, as scripts find their own place."""
+        """The path that an expression stands for, in the usual ways in which scripts find their own directory."""
         match node:
             case ast.Constant(value=str(text)):
                 return text
@@ -142,7 +142,7 @@ class _Reader:
 
 
 def files_of(module: str) -> Iterator[str]:
-    """The files that a module may be: source, built, or the beginning of a package."""
+    """Yield the files that a module's name may mean: source, compiled, or the first file of a package."""
     yield f"{module}.py"
     yield os.path.join(module, "__init__.py")
     folder, name = os.path.split(module)

@@ -1,7 +1,7 @@
-"""What a tool's files load, and what that loads in turn, within bounds.
+"""Finds what a tool's files load, and what those files load in turn, within limits.
 
-Which files there are is looked up each time; what a text says is remembered by the text. Files that are not there count
-too where a script names them: when one appears, the tool is another.
+haft checks each time which files exist; the references in a text are cached by the text. A file that does not exist
+also counts if a script names it: when it appears, the tool has changed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from haft.lazy import regex
-from haft.policy.approval.sourced.reference import Language, Reference, Said, Script
+from haft.policy.approval.loaded_code.reference import Language, Reference, References, Script
 from haft.values import dataclass
 
 MOST_FILES: Final = 300
 LARGEST: Final = 1_000_000
-"""Bytes of one file that is looked into."""
+"""The size in bytes up to which a file is read."""
 MOST_KNOWN: Final = 2_000
-_KNOWN: Final[dict[bytes, Said]] = {}
+_KNOWN: Final[dict[bytes, References]] = {}
 _ENDINGS: Final[dict[str, Language]] = {
     **dict.fromkeys((".sh", ".bash", ".zsh", ".ksh"), "shell"),
     **dict.fromkeys((".py", ".pyw"), "python"),
@@ -36,15 +36,15 @@ _INTERPRETERS: Final[tuple[tuple[re.Pattern[str], Language], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """The files, and where something is loaded that cannot be told: `FILE:LINE: WORDS`."""
+class LoadedFiles:
+    """The loaded files, and the places where haft cannot tell what is loaded: `FILE:LINE: WORDS`."""
 
     files: tuple[str, ...] = ()
     unresolved: tuple[str, ...] = ()
 
 
-def loaded_by(files: Sequence[str]) -> Loaded:
-    """What these files load that is not among them, at any remove."""
+def loaded_by(files: Sequence[str]) -> LoadedFiles:
+    """The files that these files load, directly or indirectly, and that are not among them."""
     known = dict.fromkeys(files)
     unresolved: list[str] = []
     left: list[tuple[str, str, Language | None]] = [(path, path, None) for path in reversed(files)]
@@ -55,16 +55,18 @@ def loaded_by(files: Sequence[str]) -> Loaded:
             continue
         seen.add(one)
         path, main, language = one
-        for reference in _said(path, main, language, unresolved):
+        for reference in _references(path, main, language, unresolved):
             for inner in _files_of(reference):
                 if inner not in known and len(known) - len(files) >= MOST_FILES:
-                    return Loaded(tuple(known)[len(files) :], (*unresolved, f"more than {MOST_FILES} files are loaded"))
+                    return LoadedFiles(
+                        tuple(known)[len(files) :], (*unresolved, f"more than {MOST_FILES} files are loaded")
+                    )
                 known[inner] = None
                 left.append((inner, inner if reference.is_started else main, reference.language))
-    return Loaded(tuple(known)[len(dict.fromkeys(files)) :], tuple(dict.fromkeys(unresolved)))
+    return LoadedFiles(tuple(known)[len(dict.fromkeys(files)) :], tuple(dict.fromkeys(unresolved)))
 
 
-def _said(path: str, main: str, language: Language | None, unresolved: list[str]) -> Sequence[Reference]:
+def _references(path: str, main: str, language: Language | None, unresolved: list[str]) -> Sequence[Reference]:
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -78,18 +80,18 @@ def _said(path: str, main: str, language: Language | None, unresolved: list[str]
     language = language or _language(path, text, is_main=path == main)
     if language is None:
         if text.startswith("#!"):
-            unresolved.append(f"{path}:1: what is loaded is not looked for in a script of {text[2:100].split()[0]}")
+            unresolved.append(f"{path}:1: haft cannot tell which files a script of {text[2:100].split()[0]} loads")
         return ()
     if len(data) > LARGEST:
-        unresolved.append(f"{path}:1: it is too large to be looked into")
+        unresolved.append(f"{path}:1: the file is too large to search for loaded files")
         return ()
-    said = _remembered(language, Script(path, main, os.path.realpath(path), os.path.realpath(main), text))
-    unresolved += [f"{path}:{each}" for each in said.unresolved]
-    return said.references
+    found_references = _remembered(language, Script(path, main, os.path.realpath(path), os.path.realpath(main), text))
+    unresolved += [f"{path}:{each}" for each in found_references.unresolved]
+    return found_references.references
 
 
-def _remembered(language: Language, script: Script) -> Said:
-    """What a script says. Remembered by a digest of all that decides it, so that no texts are kept."""
+def _remembered(language: Language, script: Script) -> References:
+    """The references of a script, cached by a digest of everything that they depend on, so that no texts are kept."""
     every = "\0".join((language, script.path, script.main, script.real_path, script.real_main, script.text))
     digest = hashlib.sha256(every.encode("utf-8", "surrogateescape")).digest()
     if digest not in _KNOWN:
@@ -99,24 +101,24 @@ def _remembered(language: Language, script: Script) -> Said:
     return _KNOWN[digest]
 
 
-def _read(language: Language, script: Script) -> Said:
+def _read(language: Language, script: Script) -> References:
     match language:
         case "shell":
-            from haft.policy.approval.sourced import shell
+            from haft.policy.approval.loaded_code import shell
 
-            return shell.said_by(script)
+            return shell.references_of(script)
         case "python":
-            from haft.policy.approval.sourced import python
+            from haft.policy.approval.loaded_code import python
 
-            return python.said_by(script)
+            return python.references_of(script)
         case "javascript":
-            from haft.policy.approval.sourced import javascript
+            from haft.policy.approval.loaded_code import javascript
 
-            return javascript.said_by(script)
+            return javascript.references_of(script)
 
 
 def _language(path: str, text: str, *, is_main: bool) -> Language | None:
-    """In which language a file is, by its first line, else by its name. A program without either is run by sh."""
+    """The language of a file, by its first line or else by its name. A program without either is run by sh."""
     if text.startswith("#!"):
         words = [os.path.basename(word) for word in text[2:300].split("\n", 1)[0].split()]
         for word in words:
@@ -131,12 +133,12 @@ def _language(path: str, text: str, *, is_main: bool) -> Language | None:
 
 
 def _files_of(reference: Reference) -> Iterator[str]:
-    """The files that are meant."""
+    """The files that a reference means."""
     if reference.is_module:
         if reference.language == "python":
-            from haft.policy.approval.sourced.python import files_of
+            from haft.policy.approval.loaded_code.python import files_of
         else:
-            from haft.policy.approval.sourced.javascript import files_of
+            from haft.policy.approval.loaded_code.javascript import files_of
         yield from filter(os.path.isfile, files_of(reference.path))
     elif glob.has_magic(reference.path):
         yield from sorted(path for path in glob.iglob(reference.path) if not os.path.isdir(path))

@@ -1,4 +1,4 @@
-"""What one file says that it loads."""
+"""The files that one script loads."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Language = Literal["shell", "python", "javascript"]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A file, and all that decides what it says."""
+    """A file, and everything that its references depend on."""
 
     path: str
     main: str
-    """The file that was started, which loads this one or is it."""
+    """The file that was started: this one, or one that loads it."""
     real_path: str
     real_main: str
     text: str
 
     def real(self, path: str) -> str:
-        """Where a path leads, links followed. Of others than these two the path itself will do: it leads to the same
-        file, and is followed when that is read."""
+        """The target of a path after links are followed. Only these two paths need this: any other path leads to the
+        same file, and its links are followed when that file is read."""
         return {self.path: self.real_path, self.main: self.real_main}.get(path, path)
 
 
@@ -32,26 +32,26 @@ class Reference:
     """A file that is loaded."""
 
     path: str
-    """Absolute. With `*`, `?` or `[`, all files that fit."""
+    """An absolute path. With `*`, `?` or `[`, all files that match."""
     language: Language | None = None
-    """In which it is read, where whoever loads it decides that."""
+    """The language in which it is read, if the loading script determines that."""
     is_started: bool = False
-    """Whether it is a program of its own; else it runs in the one that loads it."""
+    """Whether it runs as a program of its own, and not inside the program that loads it."""
     is_module: bool = False
-    """Whether it lacks its ending, or is a folder, as modules are named: it counts where there is such a file."""
+    """Whether it is a module's name: without a file ending, or a folder. It counts only if such a file exists."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """All that a file says."""
+class References:
+    """Everything that a file loads."""
 
     references: tuple[Reference, ...] = ()
     unresolved: tuple[str, ...] = ()
-    """Where something is loaded that cannot be told: `LINE: WORDS`."""
+    """The places where haft cannot tell what is loaded: `LINE: WORDS`."""
 
 
 def absolute(path: str, base: str | None) -> str | None:
-    """A path as seen from `base`; None where that is not known, and needed."""
+    """A path relative to `base`; None if `base` is needed and not known."""
     if os.path.isabs(path):
         return os.path.normpath(path)
     return None if base is None else os.path.normpath(os.path.join(base, path))

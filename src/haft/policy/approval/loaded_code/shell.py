@@ -1,9 +1,8 @@
-"""What a shell script loads: `source`, `.`, what an interpreter is handed as a file, a text or its input, and programs
-by their path.
+"""What a shell script loads: with `source` or `.`, files, texts and input for an interpreter, and programs by path.
 
-Paths are literal, or made from the script's own place in the ways that scripts do that: `dirname "$0"`,
-`${BASH_SOURCE[0]%/*}`, `cd … && pwd`, and variables that were set to such a path. Every value that a variable is set to
-counts, so too much is found rather than too little. Code that comes from anywhere else is said to be unresolved.
+Paths are literal, or built from the script's own directory in the usual ways: `dirname "$0"`, `${BASH_SOURCE[0]%/*}`,
+`cd … && pwd`, and variables that were set to such a path. Every value that a variable is set to counts, so haft finds
+too many files rather than too few. Code from anywhere else is reported as unresolved.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ from typing import TYPE_CHECKING, Final
 
 from haft.policy.analysis.command.wrapping import behind, starts_commands
 from haft.policy.analysis.program import Argument
-from haft.policy.approval.sourced import handed
-from haft.policy.approval.sourced.reference import Language, Reference, Said, Script, absolute
-from haft.policy.approval.sourced.shellwords import Values, Words, descendants
+from haft.policy.approval.loaded_code import interpreters
+from haft.policy.approval.loaded_code.reference import Language, Reference, References, Script, absolute
+from haft.policy.approval.loaded_code.shellwords import Values, Words, descendants
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 MOST_DEEP: Final = 5
-"""Texts within texts that are looked into."""
+"""The maximum depth of texts within texts that are read."""
 _VERBS: Final = frozenset(("run", "tool"))
-"""Of `bun run`, `deno run`, `uv run`."""
-_VERBED: Final = frozenset(("uv", "coproc"))
+"""The subcommands of `bun run`, `deno run`, `uv run`."""
+_WITH_VERB: Final = frozenset(("uv", "coproc"))
 _SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/")
 _INPUT: Final = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 _AROUND: Final = "redirected_statement"
 _ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)=")
 
 
-def said_by(script: Script) -> Said:
+def references_of(script: Script) -> References:
     """What a script loads."""
     values: dict[str, Values] = {"0": (script.main,), "BASH_SOURCE": (script.path,), "PATH": ("/usr/bin",)}
     return _Reader(script, {**values, "BASH": ("bash",), "SHELL": ("sh",)}).read()
@@ -48,15 +47,15 @@ class _Reader(Words):
     ) -> None:
         super().__init__(script, values, end)
         self._here = here
-        """The working directory, where the script went to one; before that it is the call's."""
+        """The working directory, after the script changed it; None while it is the directory of the call."""
         self._depth = depth
         self._references: list[Reference] = []
         self._unresolved: list[str] = []
 
-    def read(self) -> Said:
+    def read(self) -> References:
         tree = self._parsed()
         if tree is None:
-            return Said((), ("1: it takes too long to parse",))
+            return References((), ("1: it takes too long to parse",))
         self._learn(tree)
         for node in descendants(tree):
             if time.thread_time() > self._end:
@@ -67,19 +66,19 @@ class _Reader(Words):
             elif node.type == "variable_assignment":
                 name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
                 if name is not None and value is not None:
-                    self._surround(self._text(name), self._value(value), node)
-        return Said(tuple(dict.fromkeys(self._references)), tuple(dict.fromkeys(self._unresolved)))
+                    self._note_variable(self._text(name), self._value(value), node)
+        return References(tuple(dict.fromkeys(self._references)), tuple(dict.fromkeys(self._unresolved)))
 
     # Statements.
 
-    def _surround(self, name: str, values: Values, node: Node) -> None:
-        """A variable by which programs find code."""
-        if name in handed.READ_FIRST:
+    def _note_variable(self, name: str, values: Values, node: Node) -> None:
+        """Note a variable by which programs find code."""
+        if name in interpreters.READ_FIRST:
             self._take(values, "shell", node)
-        elif name in handed.SEARCHED:
+        elif name in interpreters.SEARCHED:
             places = None if values is None else {place for each in values if each for place in each.split(":")}
             if places is None or not all(f"{os.path.normpath(place)}/".startswith(_SYSTEM) for place in places):
-                self._say(node)
+                self._report_unresolved(node)
 
     def _command(self, node: Node) -> None:
         name = node.child_by_field_name("name")
@@ -88,21 +87,21 @@ class _Reader(Words):
             self._start([first, *node.children_by_field_name("argument")], node)
 
     def _start(self, words: Sequence[Node], node: Node) -> None:
-        """A command, also behind others that start it."""
+        """Note a command, also behind programs that start it."""
         before = ""
-        while (called := _called(self._value(words[0]))) in _VERBED or starts_commands(called):
+        while (called := _called(self._value(words[0]))) in _WITH_VERB or starts_commands(called):
             if called == "env" and any(self._plain(word).startswith(("-S", "--split")) for word in words):
-                self._say(node)
+                self._report_unresolved(node)
             if not (rest := self._behind(called, words)):
                 return
             before, words = called, rest
         is_spaced = re.search(r"\s", self._plain(words[0])) is not None
         if is_spaced and words[0].type in ("simple_expansion", "expansion"):
             self._eval(words, node)
-        elif is_spaced and before in handed.TAKES_TEXT:
+        elif is_spaced and before in interpreters.TAKES_TEXT:
             self._code(words[0], "shell", node)
-        elif before == "xargs" and len(words) == 1 and handed.language_of(called) is not None:
-            self._say(node)
+        elif before == "xargs" and len(words) == 1 and interpreters.language_of(called) is not None:
+            self._report_unresolved(node)
         else:
             self._run(called, words, node)
 
@@ -110,7 +109,7 @@ class _Reader(Words):
         texts = [self._plain(word) for word in words[1:]]
         if called == "command" and texts and re.fullmatch("-[pvV]*[vV]", texts[0]):
             return ()
-        if called in _VERBED:
+        if called in _WITH_VERB:
             at = 1
             while at < len(words) and (self._is_option(words[at]) or self._is_verb(words[at:])):
                 at += 1
@@ -121,7 +120,7 @@ class _Reader(Words):
             if (found := _ASSIGNED.match(self._text(word).lstrip("\"'"))) is not None:
                 values = self._value(word)
                 cut = None if values is None else tuple(each.partition("=")[2] for each in values)
-                self._surround(found[1], cut, word)
+                self._note_variable(found[1], cut, word)
         return words[at:]
 
     def _run(self, called: str, words: Sequence[Node], node: Node) -> None:
@@ -132,11 +131,11 @@ class _Reader(Words):
                 self._here = absolute(found[0], self._here) if found is not None and len(found) == 1 else None
         elif called in ("source", "."):
             self._load(operands[:1], "shell", node, is_started=False)
-        elif called in handed.CODE_FILE:
+        elif called in interpreters.CODE_FILE:
             self._code_files(called, words[1:], node)
-        elif (language := handed.language_of(called)) is not None:
+        elif (language := interpreters.language_of(called)) is not None:
             self._interpret(called, language, words[1:], node)
-        elif called in handed.RUNS_TEXT:
+        elif called in interpreters.RUNS_TEXT:
             self._run_text(called, words, operands, node)
         else:
             self._begin(words[0], node)
@@ -161,26 +160,26 @@ class _Reader(Words):
                     self._code(text, "shell", node)
 
     def _begin(self, word: Node, node: Node) -> None:
-        """A program by its path. One of the system is not the tool's."""
+        """Note a program that is started by its path. A program of the system does not belong to the tool."""
         program = self._value(word)
         if program is None:
-            self._say(node)
+            self._report_unresolved(node)
         for each in program or ():
             path = absolute(each, self._here) if "/" in each else ""
-            if path is None or (len(program or ()) > 1 and handed.is_known(os.path.basename(each))):
-                self._say(node)
+            if path is None or (len(program or ()) > 1 and interpreters.is_known(os.path.basename(each))):
+                self._report_unresolved(node)
             elif path and not path.startswith(_SYSTEM):
                 self._references.append(Reference(path, None, True))
 
-    # Code that a program is handed.
+    # Code that a program receives.
 
-    def _interpret(self, called: str, language: handed.Spoken, words: Sequence[Node], node: Node) -> None:
+    def _interpret(self, called: str, language: interpreters.CodeLanguage, words: Sequence[Node], node: Node) -> None:
         known = None if language == "other" else language
         if self._is_verb(words):
             words = words[1:]
         options, files = self._options(language, words)
         texts = [text for text, _value in options]
-        form = handed.FORMS[language]
+        form = interpreters.INTERPRETERS[language]
         is_done = False
         for text, value in options:
             if value is not None and form.text.fullmatch(text):
@@ -192,7 +191,7 @@ class _Reader(Words):
                 is_done = True
                 self._module(value, node)
             elif "/" in text or "$" in text:
-                self._say(node)
+                self._report_unresolved(node)
         if is_done or "--version" in texts or "--help" in texts or (texts in (["-v"], ["-V"]) and language != "shell"):
             return
         if files and any(map(form.text_follows.fullmatch, texts)):
@@ -205,25 +204,25 @@ class _Reader(Words):
                 self._unresolved.append(f"{_line(node)}: what is loaded is not looked for in a script of {called}")
 
     def _options(
-        self, language: handed.Spoken, words: Sequence[Node]
+        self, language: interpreters.CodeLanguage, words: Sequence[Node]
     ) -> tuple[list[tuple[str, Node | None]], Sequence[Node]]:
-        """The options before the first operand, with the word that is their value; and the operands."""
+        """The options before the first operand, each with its value; and the operands."""
         options: list[tuple[str, Node | None]] = []
         at = 0
-        while at < len(words) and handed.OPTION.match(text := self._plain(words[at])):
+        while at < len(words) and interpreters.OPTION.match(text := self._plain(words[at])):
             at += 1
             if text == "--":
                 break
-            has_value = at < len(words) and handed.FORMS[language].with_value.fullmatch(text) is not None
+            has_value = at < len(words) and interpreters.INTERPRETERS[language].with_value.fullmatch(text) is not None
             options.append((text, words[at] if has_value else None))
             at += has_value
         return options, words[at:]
 
     def _module(self, word: Node, node: Node) -> None:
-        """`python -m`. In the call's directory, modules are the workspace's."""
+        """Note `python -m`. Modules in the directory of the call belong to the workspace."""
         names = self._value(word)
         if names is None:
-            self._say(node)
+            self._report_unresolved(node)
         for name in names or () if self._here is not None else ():
             path = os.path.join(self._here or "", *name.split("."))
             self._references += [
@@ -233,7 +232,7 @@ class _Reader(Words):
     def _code_files(self, called: str, words: Sequence[Node], node: Node) -> None:
         for at, word in enumerate(words):
             text = self._plain(word)
-            if (found := handed.CODE_FILE[called].match(text)) is None:
+            if (found := interpreters.CODE_FILE[called].match(text)) is None:
                 continue
             if text[found.end() :]:
                 values = self._value(word)
@@ -241,7 +240,7 @@ class _Reader(Words):
             else:
                 self._load(words[at + 1 : at + 2], None, node, is_started=False)
         if called in ("make", "gmake"):
-            self._say(node, "what is loaded is not looked for in")
+            self._report_unresolved(node, "haft cannot tell what is loaded in")
 
     def _eval(self, words: Sequence[Node], node: Node) -> None:
         if len(words) == 1:
@@ -252,7 +251,7 @@ class _Reader(Words):
             self._texts((" ".join(known),) if len(known) == len(words) else None, "shell", node)
 
     def _code(self, word: Node, language: Language | None, node: Node, arguments: Sequence[Node] | None = None) -> None:
-        """Text that is run, with the arguments that a shell of its own gets."""
+        """Note text that is run, with the arguments of the shell that runs it."""
         inner = word.named_children[0] if word.type == "string" and len(word.named_children) == 1 else word
         if inner.type in ("command_substitution", "process_substitution"):
             whole = self._text(word).strip('"')
@@ -268,23 +267,23 @@ class _Reader(Words):
         self, texts: Values, language: Language | None, node: Node, values: dict[str, Values] | None = None
     ) -> None:
         if texts is None or self._depth >= MOST_DEEP or time.thread_time() > self._end:
-            self._say(node)
+            self._report_unresolved(node)
             return
         for text in texts:
             script = dataclasses.replace(self._script, text=text)
             if language == "shell":
                 known = dict(self._values if values is None else values)
-                said = _Reader(script, known, self._here, self._end, self._depth + 1).read()
+                found_references = _Reader(script, known, self._here, self._end, self._depth + 1).read()
             elif language is not None:
-                said = handed.said_by(script, language)
+                found_references = interpreters.references_of(script, language)
             else:
-                said = Said((), ("",) if handed.LOADS.search(text) else ())
-            self._references += said.references
-            if said.unresolved:
-                self._say(node)
+                found_references = References((), ("",) if interpreters.LOADS.search(text) else ())
+            self._references += found_references.references
+            if found_references.unresolved:
+                self._report_unresolved(node)
 
     def _input(self, node: Node, language: Language | None) -> None:
-        """Code that a program reads from its input: a file, a text, or what another command prints."""
+        """Note code that a program reads from its input: a file, a text, or the output of another command."""
         one = node
         if self._is_redirected(one, language, node):
             return
@@ -292,20 +291,20 @@ class _Reader(Words):
             if above.type == "pipeline":
                 at = above.named_children.index(one)
                 around = above.parent if above.parent is not None and above.parent.type == _AROUND else None
-                # The redirections of the last command stand around all of them.
+                # The redirections of the last command are attached to the whole pipeline.
                 is_last = around is not None and one == above.named_children[-1]
                 if is_last and self._is_redirected(around or above, language, node):
                     return
                 if at:
                     if not self._printed(above.named_children[at - 1], language, node):
-                        self._say(above)
+                        self._report_unresolved(above)
                     return
                 one = around or above
             elif self._is_redirected(above, language, node):
                 return
             else:
                 one = above
-        self._say(node)
+        self._report_unresolved(node)
 
     def _is_redirected(self, around: Node, language: Language | None, node: Node) -> bool:
         redirects = reversed(around.children_by_field_name("redirect"))
@@ -327,7 +326,7 @@ class _Reader(Words):
         return False
 
     def _printed(self, node: Node, language: Language | None, to: Node) -> bool:
-        """Takes the files that `cat` prints, or `$(< FILE)`, and says whether it is such a command."""
+        """Note the files that `cat` or `$(< FILE)` prints. Returns whether it is such a command."""
         if node.type in ("command_substitution", "process_substitution"):
             if self._text(node).startswith(">") or len(node.named_children) != 1:
                 return False
@@ -348,7 +347,7 @@ class _Reader(Words):
                 self._input(node, language)
             elif word.type == "process_substitution":
                 if not self._printed(word, language, node):
-                    self._say(node)
+                    self._report_unresolved(node)
             elif text != "/dev/null":
                 self._take(self._value(word), language, node, is_started=is_started)
 
@@ -357,9 +356,9 @@ class _Reader(Words):
         paths = [None if path is None or path.startswith(("/dev/", "/proc/")) else path for path in paths]
         self._references += [Reference(path, language, is_started) for path in paths if path is not None]
         if None in paths:
-            self._say(node)
+            self._report_unresolved(node)
 
-    def _say(self, node: Node, why: str = "") -> None:
+    def _report_unresolved(self, node: Node, why: str = "") -> None:
         words = " ".join(self._text(node).split())[:200]
         self._unresolved.append(f"{_line(node)}: {why}{why and ' '}{words}")
 
