@@ -160,17 +160,17 @@ def _one_trial():
             found.add(basis)
         return problem
 
-    _really_tried, EngineSelector._find_out = EngineSelector._find_out, tried
-    EngineSelector._really_find_out = _really_tried
+    _really_tried, EngineSelector._try_overlay = EngineSelector._try_overlay, tried
+    EngineSelector._really_try_overlay = _really_tried
     yield
-    EngineSelector._find_out = _really_tried
+    EngineSelector._try_overlay = _really_tried
 
 
 @pytest.fixture
 def own_trial(monkeypatch):
     from haft.changes.engine_selector import EngineSelector
 
-    monkeypatch.setattr(EngineSelector, "_find_out", EngineSelector._really_find_out)
+    monkeypatch.setattr(EngineSelector, "_try_overlay", EngineSelector._really_try_overlay)
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from haft.changes import recovering, tools
-from haft.changes.committing import area, commit, places
-from haft.changes.engines import declared, overlay, snapshotting
+from haft.changes import recovery, tools
+from haft.changes.commit import area, journal, tree
+from haft.changes.engines import declared, overlay, snapshot
 from haft.contracts import StorageFailed
 from haft.service import ToolService, recover_dead_hosts
 from haft.service import changes as service_changes
@@ -102,16 +102,16 @@ class Meter:
     def install(self) -> None:
         for name in (*DONE_TO_THE_DISK, "open"):
             setattr(os, name, self.step(name, getattr(os, name)))
-        call = places._renameat2()
+        call = tree._renameat2()
         if call is not None:
-            places._found[0] = self.step("renameat2", call)
+            tree._found[0] = self.step("renameat2", call)
         for method in ("put", "set_state"):
             setattr(SqliteLedger, method, self.step(f"ledger.{method}", getattr(SqliteLedger, method)))
-        for kind in (overlay.OverlayTransaction, declared.DeclaredTransaction, snapshotting.SnapshotTransaction):
+        for kind in (overlay.OverlayTransaction, declared.DeclaredTransaction, snapshot.SnapshotTransaction):
             kind.finish = self.around(kind.finish)  # type: ignore[method-assign]
         for name in ("reverse", "apply", "drop"):
             setattr(tools, name, self.around(getattr(tools, name)))
-        recovering.recover = self.around(recovering.recover)
+        recovery.recover = self.around(recovery.recover)
         service_changes.recover_changes = self.around(service_changes.recover_changes)
 
 
@@ -132,7 +132,7 @@ async def yes(_request: Any) -> bool:
 async def live(order: dict[str, Any]) -> dict[str, Any]:
     """Do what is to be done first, and then, under the meter, what the host may die of."""
     if order.get("copies"):
-        area.reaches = lambda *_places: False  # type: ignore[assignment]
+        area.can_rename_between = lambda *_places: False  # type: ignore[assignment]
     meter = Meter(order["at"], order.get("how", "kill"))
     runs: list[str] = []
     if order["do"][0] == "recover":
@@ -183,7 +183,7 @@ async def live(order: dict[str, Any]) -> dict[str, Any]:
 async def swept(service: ToolService) -> None:
     """All that was put off until now is done."""
     done = threading.Event()
-    service._transactions.later(done.set)
+    service._transactions.run_later(done.set)
     await asyncio.to_thread(done.wait)
 
 
@@ -205,7 +205,7 @@ async def warm_up() -> None:
 
 def main() -> None:
     os.fsync = lambda _descriptor: None  # type: ignore[assignment]  # What counts is that it was asked for.
-    commit.sync_filesystem = lambda _descriptor: None
+    journal.sync_filesystem = lambda _descriptor: None
     asyncio.run(warm_up())
     for line in sys.stdin:
         order = json.loads(line)

@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from haft import ToolService
-from haft.changes.committing.area import remove
-from haft.changes.committing.places import Tree
+from haft.changes.commit.area import remove
+from haft.changes.commit.tree import Tree
 from haft.contracts import ApprovalAnswer, Principal
 
 every_user = pytest.mark.every_user
@@ -357,7 +357,7 @@ def test_many_directories_of_hard_links_are_copied(tmp_path):
             os.link(tmp_path / "from" / "0" / "f", tmp_path / "from" / str(number) / "f")
         else:
             (tmp_path / "from" / "0" / "f").write_text("one")
-    from haft.changes.committing.copying import copy
+    from haft.changes.commit.exact_copy import copy
 
     (tmp_path / "to").mkdir()
     with Tree(str(tmp_path)) as tree, Tree(str(tmp_path / "to")) as target:
@@ -383,12 +383,12 @@ def test_a_damaged_journal_loses_nothing_and_stops_nobody(opened, place, tmp_pat
     program = """
 import asyncio, os, signal, sys
 from haft import ToolService
-from haft.changes.committing import steps
-first = steps.Ground.advance
-def advance(self, step):
+from haft.changes.commit import steps
+first = steps.StepRunner.apply
+def apply(self, step):
     first(self, step)
     os.kill(os.getpid(), signal.SIGKILL)
-steps.Ground.advance = advance
+steps.StepRunner.apply = apply
 async def main():
     async with ToolService.open(sys.argv[1], home=sys.argv[2], approver=lambda r: True, installed=False) as service:
         await service.call("shell", {"command": "echo new > a; echo new > b"})

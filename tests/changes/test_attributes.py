@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from haft.changes.committing.attributes import attributes_of, can_be_set, differing, set_attributes
-from haft.changes.committing.looking import look
-from haft.changes.committing.manifest import Altered
-from haft.changes.committing.places import Tree
+from haft.changes.commit.attributes import attributes_of, can_be_set, differing_names, set_attributes
+from haft.changes.commit.manifest import PathChange
+from haft.changes.commit.read_entry import read_entry
+from haft.changes.commit.tree import Tree
 from haft.changes.diff.difference import difference
 from haft.service import ToolService
 
@@ -103,11 +103,11 @@ def test_a_change_of_the_workspace_directory_itself_is_not_passed_over(workspace
 
 def test_a_diff_names_the_attributes_that_came_and_went(workspace):
     with Tree(str(workspace)) as tree:
-        before = look(tree, "a")
+        before = read_entry(tree, "a")
         os.setxattr(workspace / "a", "user.new", b"3")
         os.setxattr(workspace / "a", "user.kept", b"other")
         os.removexattr(workspace / "a", "user.gone")
-        told = difference([Altered("a", before, look(tree, "a"))], lambda _each, _side: None)
+        told = difference([PathChange("a", before, read_entry(tree, "a"))], lambda _each, _side: None)
     assert told[0].note == "attribute user.gone removed, attribute user.kept changed, attribute user.new set"
 
 
@@ -149,7 +149,7 @@ def test_a_file_that_would_run_with_capabilities_is_held(workspace):
 
 
 def test_values_that_are_too_large_to_be_kept_are_told_apart_and_not_set(tmp_path, monkeypatch):
-    monkeypatch.setattr("haft.changes.committing.attributes._MOST_BYTES", 100)
+    monkeypatch.setattr("haft.changes.commit.attributes._MOST_BYTES", 100)
     path = tmp_path / "x"
     path.touch()
     try:
@@ -158,7 +158,7 @@ def test_values_that_are_too_large_to_be_kept_are_told_apart_and_not_set(tmp_pat
         pytest.skip(f"this filesystem has none: {error}")
     one = attributes_of(str(path))
     os.setxattr(path, "user.large", b"b" * 200)
-    assert differing(one, attributes_of(str(path))) == ("user.large",)
+    assert differing_names(one, attributes_of(str(path))) == ("user.large",)
     assert not can_be_set(one)
     assert set_attributes(str(path), one) == ["user.large"]
     assert os.getxattr(path, "user.large") == b"b" * 200

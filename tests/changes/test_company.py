@@ -152,7 +152,7 @@ def test_force_takes_it_back_and_keeps_what_it_replaces(place, eventually):
 
     async def go(service, workspace):
         b = await shell(service, "echo B >> b; echo x > mine")
-        service._transactions.later(lambda: kept_small.append(True))
+        service._transactions.run_later(lambda: kept_small.append(True))
         await asyncio.to_thread(eventually, lambda: kept_small)
         (workspace / "b").write_text("a person's\n")
         replaced = seen(workspace)
@@ -578,12 +578,12 @@ def test_others_list_undo_and_settle_at_every_step_of_a_commit(place, others):
     ahead.close()
 
     async def go(service, workspace):
-        from haft.changes.committing.steps import Ground
+        from haft.changes.commit.steps import StepRunner
 
-        steps, real = [], Ground.advance
+        steps, real = [], StepRunner.apply
 
-        def advance(ground, step):
-            real(ground, step)
+        def apply(runner, step):
+            real(runner, step)
             steps.append(step.path)
             if len(steps) == 1:
                 other.ask("undo", early)
@@ -592,11 +592,11 @@ def test_others_list_undo_and_settle_at_every_step_of_a_commit(place, others):
             assert found == {early: "committed"}
             assert (workspace / "early").exists()
 
-        Ground.advance = advance
+        StepRunner.apply = apply
         try:
             outcome = await shell(service, "for n in $(seq 30); do echo $n > f$n; done; rm -r d; echo more >> a")
         finally:
-            Ground.advance = real
+            StepRunner.apply = real
         assert outcome.changes.state == "committed", outcome.error
         assert len(steps) >= 32
         assert other.answer()[1] == "done"
@@ -616,14 +616,14 @@ def test_a_commit_that_a_dead_host_left_is_seen_to_before_anyone_else_changes_th
     script = textwrap.dedent(
         """
         import os, signal, sys
-        from haft.changes.committing.steps import Ground
-        real, steps = Ground.advance, []
-        def advance(ground, step):
-            real(ground, step)
+        from haft.changes.commit.steps import StepRunner
+        real, steps = StepRunner.apply, []
+        def apply(runner, step):
+            real(runner, step)
             steps.append(step)
             if len(steps) == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
-        Ground.advance = advance
+        StepRunner.apply = apply
         """
     )
     dying = subprocess.run(

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from haft.changes.committing.entry import UNREADABLE, Entry
-from haft.changes.committing.manifest import Altered
+from haft.changes.commit.entry import UNREADABLE, Entry
+from haft.changes.commit.manifest import PathChange
 from haft.changes.diff.difference import FileDifference, difference, differences
 
 
@@ -51,7 +51,7 @@ def entry(node: Node | None) -> Entry | None:
 
 def shown(before: Tree, after: Tree) -> tuple[FileDifference, ...]:
     entries = [
-        Altered(path, entry(before.get(path)), entry(after.get(path)))
+        PathChange(path, entry(before.get(path)), entry(after.get(path)))
         for path in sorted({*before, *after})
         if before.get(path) != after.get(path)
     ]
@@ -352,17 +352,17 @@ def test_a_moved_block_among_many_lines_is_no_large_change():
 
 def test_a_file_of_which_only_the_time_changed():
     before = entry(Node(b"a\n"))
-    (found,) = difference([Altered("x", before, Entry("file", 0o644, 0, 0, 2, 99, before.content))], lambda *_: None)
+    (found,) = difference([PathChange("x", before, Entry("file", 0o644, 0, 0, 2, 99, before.content))], lambda *_: None)
     assert (found.text, found.note) == (None, "only its time changed")
 
 
 def test_content_that_is_gone_is_said_to_be():
-    each = Altered("x", entry(Node(b"a\n")), entry(Node(b"b\n")))
+    each = PathChange("x", entry(Node(b"a\n")), entry(Node(b"b\n")))
     (found,) = difference([each], lambda _, side: None if side == "before" else io.BytesIO(b"b\n"))
     assert (found.text, found.note) == (None, "content before is no longer kept")
     (found,) = difference([each], lambda *_: None)
     assert found.note == "content before and after is no longer kept"
-    unreadable = Altered("x", entry(Node(b"a\n")), Entry("file", 0, 0, 0, 9, 9, UNREADABLE))
+    unreadable = PathChange("x", entry(Node(b"a\n")), Entry("file", 0, 0, 0, 9, 9, UNREADABLE))
     assert (
         difference([unreadable], lambda *_: io.BytesIO(b"a\n"))[0].note == "content may not be read; mode 0644 → 0000"
     )
@@ -370,10 +370,10 @@ def test_content_that_is_gone_is_said_to_be():
 
 def test_owners_and_bits_that_git_does_not_know_are_noted_beside_the_text():
     new = Entry("file", 0o4755, 0, 0, 2, 1, "d")
-    (found,) = difference([Altered("x", None, new)], lambda *_: io.BytesIO(b"a\n"))
+    (found,) = difference([PathChange("x", None, new)], lambda *_: io.BytesIO(b"a\n"))
     assert found.text is not None
     assert found.note == "mode 4755"
-    (found,) = difference([Altered("x", new, Entry("file", 0o4755, 7, 8, 2, 1, "d"))], lambda *_: None)
+    (found,) = difference([PathChange("x", new, Entry("file", 0o4755, 7, 8, 2, 1, "d"))], lambda *_: None)
     assert found.note == "owner 0:0 → 7:8"
 
 
@@ -390,7 +390,7 @@ def test_special_files_are_named(mode, number, word):
     special = Entry("other", mode, 0, 0, content=str(number))
     file = entry(Node(b"a\n"))
     pairs = [(None, special), (special, None), (file, special), (special, file)]
-    found = [difference([Altered("x", *pair)], lambda *_: io.BytesIO(b"a\n"))[0] for pair in pairs]
+    found = [difference([PathChange("x", *pair)], lambda *_: io.BytesIO(b"a\n"))[0] for pair in pairs]
     assert [each.text for each in found] == [None] * 4
     assert [each.note for each in found] == [
         f"{word} created", f"{word} deleted", f"file replaced by {word}", f"{word} replaced by file"
@@ -412,7 +412,7 @@ def test_every_stream_is_closed_and_large_files_are_not_read_whole():
         opened.append(Watched(b"x" * 3_000_000))
         return opened[-1]
 
-    entries = [Altered("x", Entry("file", 0o644, 0, 0, 3_000_000, 1, "a"), Entry("file", 0o644, 0, 0, 5, 1, "b"))]
+    entries = [PathChange("x", Entry("file", 0o644, 0, 0, 3_000_000, 1, "a"), Entry("file", 0o644, 0, 0, 5, 1, "b"))]
     assert difference(entries, read)[0].note == "large file (3.0 MB → 0.0 MB): not shown line by line"
     assert [stream.closed for stream in opened] == [True, True]
     assert opened[0].most <= 8192
@@ -425,7 +425,7 @@ def test_differences_are_made_one_by_one():
         asked.append(each.path)
         return io.BytesIO(b"a\n")
 
-    entries = [Altered(path, Entry("file", 0o644, 0, 0, 9, 1, "0"), entry(Node(b"a\n"))) for path in "xyz"]
+    entries = [PathChange(path, Entry("file", 0o644, 0, 0, 9, 1, "0"), entry(Node(b"a\n"))) for path in "xyz"]
     stream = differences(entries, read)
     next(stream)
     assert set(asked) == {"x"}

@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
-from haft.changes.committing.entry import Entry
-from haft.changes.committing.manifest import Altered
+from haft.changes.commit.entry import Entry
+from haft.changes.commit.manifest import PathChange
 from haft.changes.diff.difference import FileDifference, difference
 from haft.changes.diff.diffstat import renamed, stat_lines
 from haft.contracts import Change
@@ -26,7 +26,7 @@ def entry(content: bytes | None) -> Entry | None:
 
 def ours(before: Tree, after: Tree, width: int) -> list[str]:
     entries = [
-        Altered(path, entry(before.get(path)), entry(after.get(path)))
+        PathChange(path, entry(before.get(path)), entry(after.get(path)))
         for path in sorted({*before, *after}, key=os.fsencode)
         if before.get(path) != after.get(path)
     ]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from haft.changes.committing.entry import Entry, entry_from
-from haft.changes.committing.manifest import Altered
-from haft.changes.guarding.guard import is_spared, offences
+from haft.changes.commit.entry import Entry, entry_from
+from haft.changes.commit.manifest import PathChange
+from haft.changes.guard.guard import is_granted, offences
 from haft.files.protected import NAMES, elsewhere
 
 HOOK = "#!/bin/sh\necho evil\n"
@@ -47,20 +47,20 @@ class Between:
         self.before = tree(root)
         self.after: dict[str, tuple[Entry, bytes]] = {}
 
-    def entries(self) -> list[Altered]:
+    def entries(self) -> list[PathChange]:
         self.after = tree(self.root)
         found = []
         for path in sorted(self.before | self.after):
             before, after = (each[path][0] if path in each else None for each in (self.before, self.after))
             if before is None or not before.is_like(after):
-                found.append(Altered(path, before, after))
+                found.append(PathChange(path, before, after))
         return found
 
-    def read(self, entry: Altered, when: str) -> io.BytesIO:
+    def read(self, entry: PathChange, when: str) -> io.BytesIO:
         return io.BytesIO((self.before if when == "before" else self.after)[entry.path][1])
 
-    def offences(self, spared=(), own=()):
-        return offences(self.entries(), self.read, workspace=str(self.root), spared=spared, own=own)
+    def offences(self, granted_paths=(), own=()):
+        return offences(self.entries(), self.read, workspace=str(self.root), granted_paths=granted_paths, own=own)
 
     def paths(self, **more) -> list[str]:
         return [each.path for each in self.offences(**more)]
@@ -411,7 +411,7 @@ def test_empty_directories_are_let_pass(tmp_path):
 def test_a_tree_deeper_than_the_stack_is_judged():
     deep = "/".join(["d"] * 1900)
     after = Entry("file", 0o644, 0, 0, content="1")
-    entries = [Altered(f"{deep}/x", None, after), Altered(f"{deep}/.envrc", None, after)]
+    entries = [PathChange(f"{deep}/x", None, after), PathChange(f"{deep}/.envrc", None, after)]
     found = offences(entries, lambda entry, when: None, workspace="/nowhere")
     assert [each.path for each in found] == [f"{deep}/.envrc"]
 
@@ -440,7 +440,7 @@ def test_what_is_planted_is_found(path, tmp_path):
     (found,) = between.offences()
     assert found.path == path
     assert found.why
-    assert between.offences(spared=[found.grant]) == []
+    assert between.offences(granted_paths=[found.grant]) == []
 
 
 SETTINGS = [
@@ -473,7 +473,7 @@ def test_a_setting_that_makes_git_run_something_is_found(setting, ws, git, place
             bare(ws, "docs", config.read_text())
         (found,) = between.offences()
         assert key.lower().split(".")[-1] in found.why
-        assert between.offences(spared=["docs/**", ".git/config"]) == []
+        assert between.offences(granted_paths=["docs/**", ".git/config"]) == []
 
 
 def test_settings_that_were_there_may_stay_or_go_and_not_come_back(ws, git):
@@ -617,7 +617,7 @@ def test_a_repository_that_is_made_in_two_calls_is_found(lying, where, tmp_path)
     put(tmp_path, f"{where}/HEAD", "ref: refs/heads/main\n")
     (found,) = second.offences()
     assert (found.path, f"{where}/{lying}" in found.why) == (f"{where}/HEAD", True)
-    assert found.enlivens
+    assert found.activates
 
 
 def test_a_repository_around_the_workspace_opens_nothing(tmp_path):
@@ -667,7 +667,7 @@ def test_a_repository_that_is_made_in_two_calls_and_harmless_is_let_pass(tmp_pat
 
 
 def test_what_lies_where_a_repository_is_made_is_not_judged_by_halves(tmp_path, monkeypatch):
-    monkeypatch.setattr("haft.changes.guarding.grounds.MOST_LYING", 10)
+    monkeypatch.setattr("haft.changes.guard.directory_roles.MOST_EXISTING", 10)
     for number in range(20):
         put(tmp_path, f"docs/{number}")
     between = Between(tmp_path)
@@ -823,7 +823,7 @@ def test_what_haft_keeps_beside_a_workspace_is_closed_to_every_grant(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / area.upper()).symlink_to("/nowhere")
     (tmp_path / f"other-{area}").mkdir()
-    assert {each.grant for each in between.offences(spared=["**", area, "deep/**"])} == {None}
+    assert {each.grant for each in between.offences(granted_paths=["**", area, "deep/**"])} == {None}
     files = {each for each in between.paths() if not (tmp_path / each).is_dir()}
     assert files == {
         f"{area}/kept/r_1/manifest", f"{area}/lock", f"deep/er/{area}/kept/r_2/out/1", f"sub/{area.upper()}"
@@ -834,7 +834,7 @@ def test_what_haft_keeps_beside_a_workspace_is_closed_to_every_grant(tmp_path):
 
 
 def judged(before: Entry | None, after: Entry | None, path="tool", **more):
-    return offences([Altered(path, before, after)], lambda entry, when: None, workspace="/nowhere", **more)
+    return offences([PathChange(path, before, after)], lambda entry, when: None, workspace="/nowhere", **more)
 
 
 def file(mode=0o755, content="1", uid=7, mtime=0):
@@ -855,7 +855,7 @@ def file(mode=0o755, content="1", uid=7, mtime=0):
 def test_new_rights_of_the_owner_are_found(before, after):
     (found,) = judged(before, after)
     assert "rights of its owner" in found.why
-    assert judged(before, after, spared=["tool"]) == []
+    assert judged(before, after, granted_paths=["tool"]) == []
 
 
 def test_old_rights_of_the_owner_may_stay():
@@ -866,7 +866,7 @@ def test_old_rights_of_the_owner_may_stay():
 
 @pytest.mark.parametrize("kind", [stat.S_IFBLK, stat.S_IFCHR])
 def test_no_grant_opens_a_device(kind):
-    (found,) = judged(None, Entry("other", kind | 0o600, 0, 0, content="7"), spared=["tool", "**"])
+    (found,) = judged(None, Entry("other", kind | 0o600, 0, 0, content="7"), granted_paths=["tool", "**"])
     assert found.grant is None
 
 
@@ -919,7 +919,7 @@ GRANTS = {
 
 @pytest.mark.parametrize(("path", "grant", "opens"), [(path, *each) for path, some in GRANTS.items() for each in some])
 def test_a_grant_opens_what_it_says(path, grant, opens):
-    assert is_spared(path, [grant]) is opens
+    assert is_granted(path, [grant]) is opens
 
 
 def test_what_is_ones_own_is_protected_too(tmp_path):
@@ -936,7 +936,7 @@ def test_what_is_ones_own_is_protected_too(tmp_path):
     (tmp_path / "deep").symlink_to("tools")
     expected = ["TOOLS/Box/x.py", "deep", "tools/box/sub/new.py", "tools/box/tool.py", "tools/single.py"]
     assert between.paths(own=own) == expected
-    assert between.paths(own=own, spared=["tools/box"]) == ["TOOLS/Box/x.py", "deep", "tools/single.py"]
+    assert between.paths(own=own, granted_paths=["tools/box"]) == ["TOOLS/Box/x.py", "deep", "tools/single.py"]
 
 
 @pytest.mark.parametrize("key", ["filter.f.clean", "diff.d.textconv", "core.fsmonitor", "gpg.program", "alias.x"])
@@ -953,7 +953,7 @@ def test_a_script_that_the_configuration_names_is_protected(key, ws, git):
     put(ws, "scripts/free.sh", HOOK, 0o755)
     assert between.paths() == ["scripts/new.sh", "scripts/old.sh"]
     assert key in between.offences()[0].why
-    assert between.paths(spared=["scripts"]) == []
+    assert between.paths(granted_paths=["scripts"]) == []
 
 
 def test_a_script_that_is_named_may_go_and_a_link_may_not_take_the_place_of_its_directory(ws, git):

@@ -19,9 +19,9 @@ import pytest
 
 from haft.audit import verify
 from haft.changes import transactions
-from haft.changes.committing import commit
+from haft.changes.commit import journal
 from haft.changes.store.bounds import Bounds
-from haft.changes.store.keeping import Store
+from haft.changes.store.store import Store
 from haft.contracts import TERMINAL
 from haft.runs import Filter, History
 from haft.service import ToolService, open_changes, recover_dead_hosts
@@ -123,7 +123,7 @@ def forge():
 def lives(forge, tmp_path, monkeypatch):
     """One life after the other, each with a workspace and a state home of its own."""
     monkeypatch.setattr(os, "fsync", lambda _descriptor: None)  # No power fails here but where a test says so.
-    monkeypatch.setattr(commit, "sync_filesystem", lambda _descriptor: None)
+    monkeypatch.setattr(journal, "sync_filesystem", lambda _descriptor: None)
     made = []
 
     def live(case, at=0, **more):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from haft.changes.committing import area
+from haft.changes.commit import area
 from haft.service import ToolService
 
 pytestmark = [
@@ -71,7 +71,7 @@ def tree(workspace):
 @pytest.mark.parametrize("what", DOES)
 def test_names_that_were_one_file_are_one_again_after_an_undo(what, copies, workspace, monkeypatch):
     if copies:
-        monkeypatch.setattr(area, "reaches", lambda *_places: False)
+        monkeypatch.setattr(area, "can_rename_between", lambda *_places: False)
 
     async def go(service):
         before = tree(workspace)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
-from haft.changes.committing.manifest import Manifest
+from haft.changes.commit.manifest import Manifest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fingerprint import difference, fingerprint

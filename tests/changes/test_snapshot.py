@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from haft.changes.committing.attributes import attributes_of
+from haft.changes.commit.attributes import attributes_of
 from sampling import IS_AGAIN, IS_WHOLE, MORE, SELDOM
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty
 from fingerprint import fingerprint
 
-from haft.changes.committing.entry import UNREADABLE
+from haft.changes.commit.entry import UNREADABLE
 from haft.changes.snapshots.descent import Descent, Swapped
 from haft.changes.snapshots.index import Index
-from haft.changes.snapshots.scanning import is_racy, now, scan
+from haft.changes.snapshots.scan import is_racy, now, scan
 from haft.changes.snapshots.snapshot import OverBudget, Snapshots
 from haft.changes.store.blobs import Blobs
 from haft.contracts import ToolFailed

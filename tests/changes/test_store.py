@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
-from haft.changes.store import measuring, remembered
+from haft.changes.store import measurement_cache, usage
 from haft.changes.store.bounds import Bounds, is_due
-from haft.changes.store.keeping import Store
+from haft.changes.store.store import Store
 from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
 from haft.service import load_config
 from haft.service.housekeeping import Housekeeping, bounds_of
@@ -180,7 +180,7 @@ def test_every_run_that_is_promised_can_be_undone_and_every_other_says_why_not(b
 
 
 def is_free(row):
-    from haft.changes.committing.manifest import Manifest
+    from haft.changes.commit.manifest import Manifest
     from haft.changes.store.needs import needs_nothing
 
     return needs_nothing(row, Manifest.read(os.path.join(row.area, row.directory)))
@@ -416,7 +416,7 @@ def test_snapshots_find_their_memory_again_or_do_without_it(base):
 KILLED = """
 import os, signal, sys
 from haft.changes.store import bounds
-from haft.changes.store import keeping as store
+from haft.changes.store import store
 from haft.storage import StateHome, open_stores
 from haft.storage.sqlite.change_sets import SqliteLedger
 home, at, budget = StateHome(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -607,9 +607,9 @@ def test_old_outputs_go_and_new_ones_stay(base):
 
 def test_a_large_store_is_measured_once_and_then_only_what_came_since(tmp_path, monkeypatch):
     walked = []
-    taken = measuring.taken
-    monkeypatch.setattr(measuring, "taken", lambda path: walked.append(path) or taken(path))
-    monkeypatch.setattr(remembered, "LARGE", 3)
+    taken = usage.disk_usage
+    monkeypatch.setattr(usage, "disk_usage", lambda path: walked.append(path) or taken(path))
+    monkeypatch.setattr(measurement_cache, "LARGE", 3)
     workspace = tmp_path / "ws"
     workspace.mkdir()
 
@@ -655,17 +655,17 @@ def test_a_large_store_is_measured_once_and_then_only_what_came_since(tmp_path, 
 )
 def test_a_size_that_cannot_be_so_is_not_remembered(tmp_path, words):
     (tmp_path / "measured").write_bytes(words)
-    assert remembered.recall(str(tmp_path)) is None
+    assert measurement_cache.load(str(tmp_path)) is None
 
 
 def test_a_size_that_finds_no_room_leaves_nothing_behind(tmp_path, monkeypatch):
     def full(_one, _other):
         raise OSError(28, "No space left on device")
 
-    found = remembered.Measured(1, {"/area": (1, 2)})
+    found = measurement_cache.Measurement(1, {"/area": (1, 2)})
     monkeypatch.setattr(os, "rename", full)
-    remembered.remember(str(tmp_path), found)
+    measurement_cache.save(str(tmp_path), found)
     monkeypatch.undo()
     assert os.listdir(tmp_path) == []
-    remembered.remember(str(tmp_path), found)
-    assert remembered.recall(str(tmp_path)) == found
+    measurement_cache.save(str(tmp_path), found)
+    assert measurement_cache.load(str(tmp_path)) == found

@@ -102,8 +102,8 @@ def test_others_come_and_go_and_the_run_goes_on_until_one_cancels_it(host, other
     said = [visitor.communicate()[0].strip() for visitor in visitors]
     assert said == ["done in-progress 1", "0 in-progress 1", "0 in-progress 1"]
 
-    watching, to_the_end = other("watches"), other("watches to the end")
-    assert watching.stdout.readline() == to_the_end.stdout.readline() == "watching\n"
+    watching, run_uncancellable = other("watches"), other("watches to the end")
+    assert watching.stdout.readline() == run_uncancellable.stdout.readline() == "watching\n"
     # Written in place: the call sees the workspace as it was, and of what is new there only what its files hold.
     (tmp_path / "workspace" / "go").write_text("now")
     assert watching.communicate()[0] == "saw it in-progress\n"
@@ -116,6 +116,6 @@ def test_others_come_and_go_and_the_run_goes_on_until_one_cancels_it(host, other
 
     assert other("cancels").communicate()[0] == "True\n"
     assert host.stdout.readline() == "cancelled\n"
-    assert to_the_end.communicate()[0] == "outcome cancelled\n"
+    assert run_uncancellable.communicate()[0] == "outcome cancelled\n"
     assert host.wait() == 0
     assert other("cancels").communicate()[0] == "False\n"

@@ -31,8 +31,8 @@ READS = {
     "runs": ("haft.runs.history.History.runs", lambda service, run: service.runs.find()),
     "run": ("haft.runs.history.History.find", lambda service, run: service.runs.get(run)),
     "approvals": ("haft.service.inbox.InboxFacade.waiting", lambda service, run: service.approvals.waiting()),
-    "diff": ("haft.changes.reading.KeptChanges.find", lambda service, run: service.changes.diff(run)),
-    "plan": ("haft.service.facades.changes.look_ahead", lambda service, run: service.changes.plan("undo", run)),
+    "diff": ("haft.changes.kept_changes.KeptChanges.find", lambda service, run: service.changes.diff(run)),
+    "plan": ("haft.service.facades.changes.preview_reversal", lambda service, run: service.changes.plan("undo", run)),
     "audit": ("haft.service.record.last_entries", lambda service, run: service.audit.last(1)),
 }
 

@@ -9,59 +9,59 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.changes.between import listed
-    from haft.changes.committing.area import Area, filesystem, mounts_inside, remove, workspace_key
-    from haft.changes.committing.images import Side
-    from haft.changes.committing.looking import Stopped
-    from haft.changes.committing.manifest import Altered, Manifest
+    from haft.changes.between_calls import describe_paths
+    from haft.changes.commit.area import Area, filesystem, mounts_inside, remove, workspace_key
+    from haft.changes.commit.images import Side
+    from haft.changes.commit.manifest import Manifest, PathChange
+    from haft.changes.commit.read_entry import CallStopped
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
     from haft.changes.engine_selector import EngineSelector, Transaction
     from haft.changes.engines.scope import Scope
-    from haft.changes.engines.session import SessionTransaction, WrittenBetween
-    from haft.changes.guarding.guard import offences
-    from haft.changes.joining import Lock, sharing
+    from haft.changes.engines.session import SessionTransaction, WritesBetweenCalls
+    from haft.changes.guard.guard import offences
+    from haft.changes.held_changes import apply, drop
+    from haft.changes.kept_changes import ChangeSet, KeptChanges
     from haft.changes.ledger import Ledger, Row
-    from haft.changes.reading import ChangeSet, KeptChanges
-    from haft.changes.recovering import recover, recover_left
-    from haft.changes.reversing import Reversed, look_ahead, reverse
-    from haft.changes.settling import apply, drop
+    from haft.changes.nested_calls import Lock, share_lock
+    from haft.changes.recovery import recover, recover_left_commits
+    from haft.changes.reversal import ReversalResult, preview_reversal, reverse
+    from haft.changes.reversal_plan import Direction
     from haft.changes.store.blobs import Blobs
     from haft.changes.store.bounds import Bounds, is_due
-    from haft.changes.store.keeping import Pruned, Store
-    from haft.changes.store.measuring import Held, Usage, in_words
-    from haft.changes.threads import to_the_end
+    from haft.changes.store.store import PruneResult, Store
+    from haft.changes.store.usage import HeldChangeSet, Usage, format_bytes
     from haft.changes.tools import ChangesTool, Verb
-    from haft.changes.transactions import Fate, Guard, Owner, Settled, Transactions
-    from haft.changes.undoing import Direction
+    from haft.changes.transactions import EndAction, Guard, Owner, TransactionResult, Transactions
+    from haft.changes.uncancellable import run_uncancellable
 
 __getattr__ = face(
     __name__,
     {
-        "between": "listed",
-        "committing.area": "Area filesystem mounts_inside remove workspace_key",
-        "committing.images": "Side",
-        "committing.looking": "Stopped",
-        "committing.manifest": "Altered Manifest",
+        "between_calls": "describe_paths",
+        "commit.area": "Area filesystem mounts_inside remove workspace_key",
+        "commit.images": "Side",
+        "commit.read_entry": "CallStopped",
+        "commit.manifest": "PathChange Manifest",
         "engine_selector": "EngineSelector Transaction",
         "diff.difference": "FileDifference difference differences",
         "diff.diffstat": "stat_lines",
         "engines.scope": "Scope",
-        "engines.session": "SessionTransaction WrittenBetween",
-        "guarding.guard": "offences",
-        "joining": "Lock sharing",
+        "engines.session": "SessionTransaction WritesBetweenCalls",
+        "guard.guard": "offences",
+        "nested_calls": "Lock share_lock",
         "ledger": "Ledger Row",
-        "reading": "ChangeSet KeptChanges",
-        "recovering": "recover recover_left",
-        "reversing": "Reversed look_ahead reverse",
-        "settling": "apply drop",
+        "kept_changes": "ChangeSet KeptChanges",
+        "recovery": "recover recover_left_commits",
+        "reversal": "ReversalResult preview_reversal reverse",
+        "held_changes": "apply drop",
         "store.blobs": "Blobs",
         "store.bounds": "Bounds is_due",
-        "store.keeping": "Pruned Store",
-        "store.measuring": "Held Usage in_words",
-        "threads": "to_the_end",
+        "store.store": "PruneResult Store",
+        "store.usage": "HeldChangeSet Usage format_bytes",
+        "uncancellable": "run_uncancellable",
         "tools": "ChangesTool Verb",
-        "transactions": "Fate Guard Owner Settled Transactions",
-        "undoing": "Direction",
+        "transactions": "EndAction Guard Owner TransactionResult Transactions",
+        "reversal_plan": "Direction",
     },
 )

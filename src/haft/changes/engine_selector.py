@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from haft import changes
 from haft.changes import engines
-from haft.changes.between import Left, Watched, unaccounted
-from haft.changes.committing.area import UNFIT, filesystem, identity, mounts_inside
-from haft.changes.committing.looking import Stopped
-from haft.changes.joining import Lock, committed_below
-from haft.changes.threads import to_the_end
-from haft.changes.transactions import Fate, Owner, Settled, Transactions, boot
+from haft.changes.between_calls import WatchedSession, WorkspaceAfterCall, unexplained_paths
+from haft.changes.commit.area import UNFIT_FOR_LAYERS, filesystem, identity, mounts_inside
+from haft.changes.commit.read_entry import CallStopped
+from haft.changes.nested_calls import Lock, committed_by_nested_calls
+from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions, boot_id
+from haft.changes.uncancellable import run_uncancellable
 from haft.contracts import (
     BadConfig,
     CallError,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from haft.changes.diff.difference import FileDifference
     from haft.changes.engines import SessionCalls
     from haft.changes.engines.scope import Scope
-    from haft.changes.engines.session import SessionTransaction, WrittenBetween
+    from haft.changes.engines.session import SessionTransaction, WritesBetweenCalls
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
 
@@ -60,7 +60,7 @@ class LayerTrial(Protocol):
 
 MOST_SHOWN = 1_000_000
 """Letters of a diff that a person is shown to decide by."""
-SESSION = "its process outlives its calls"
+OUTLIVES_CALLS = "its process outlives its calls"
 OFF = Changes(complete=False, reason="`changes.engine` is `off`")
 IN_PROCESS = Changes(complete=False, reason="it runs in this process, where nothing watches what it changes")
 
@@ -86,7 +86,7 @@ class Transaction(Protocol):
         """Whether ending it costs nothing."""
         ...
 
-    def pause(self, spared: Sequence[str]) -> HaftError | None:
+    def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
         """The call makes another one, which is to see what it has changed so far. Why that cannot be, if it cannot."""
         ...
 
@@ -96,14 +96,14 @@ class Transaction(Protocol):
 
     def finish(
         self,
-        fate: Fate,
+        action: EndAction,
         *,
-        spared: Sequence[str],
+        granted_paths: Sequence[str],
         why: str | None,
         stopped: Callable[[], bool],
         doubt: str | None = None,
-        is_held: Callable[[], bool] = lambda: False,
-    ) -> Settled:
+        is_layer_open: Callable[[], bool] = lambda: False,
+    ) -> TransactionResult:
         """See it to its end. With a `doubt`, something may have changed that the engine could not see. `is_held` says
         whether someone may still have something open in the layer."""
         ...
@@ -128,10 +128,10 @@ class EngineSelector:
         self._trial = trial
         self._overlay: str | Literal[False] | None = False
         """Why there is none; None where there is, False where nobody asked yet."""
-        self._asking = asyncio.Lock()
+        self._overlay_lock = asyncio.Lock()
         self._calls: dict[Session, SessionCalls] = {}
         """Those of processes that work above a layer."""
-        self._left: dict[Session, Left] = {}
+        self._left: dict[Session, WorkspaceAfterCall] = {}
         """The workspace as the last call of each process left it that outlives its calls."""
 
     def place_of_layers(self) -> str | None:
@@ -140,13 +140,13 @@ class EngineSelector:
             return None
         return self.transactions.live
 
-    async def can_try(self, spec: ToolSpec) -> str | None:
+    async def why_no_trial(self, spec: ToolSpec) -> str | None:
         """Why a call of this tool cannot be tried, if it cannot."""
         if spec.hosting == "in-process":
             return None if spec.provenance == "builtin" else "it runs in this process"
         if spec.hosting == "remote":
             return "it runs elsewhere"
-        return SESSION if spec.hosting == "session" else await self._no_layer()
+        return OUTLIVES_CALLS if spec.hosting == "session" else await self._why_no_layer()
 
     async def begin(
         self,
@@ -169,26 +169,26 @@ class EngineSelector:
             is_complete = spec.provenance == "builtin"
             return engines.DeclaredTransaction(transactions, owner, seen, complete=is_complete, scope=within)
         if within is not None and spec.hosting == "session":
-            raise self._not_within(spec.name, within, session())
-        if started is not None and (layered := await self._of_session(started, owner)) is not None:
+            raise self._cannot_call_within(spec.name, within, session())
+        if started is not None and (layered := await self._session_transaction(started, owner)) is not None:
             return layered
-        why = SESSION if spec.hosting == "session" else await self._no_layer()
+        why = OUTLIVES_CALLS if spec.hosting == "session" else await self._why_no_layer()
         if why is None:
             makes_calls = spec.kind != "agent-studio"  # What is kept loaded hands over no view.
             if within is None:
                 return engines.OverlayTransaction(transactions, owner, makes_calls=makes_calls)
             # It copies what its caller has changed.
             overlay = engines.OverlayTransaction
-            return await to_the_end(lambda: overlay(transactions, owner, within, makes_calls=makes_calls))
+            return await run_uncancellable(lambda: overlay(transactions, owner, within, makes_calls=makes_calls))
         if self._setting == "overlay" and spec.hosting != "session":
             raise BadConfig(f"`changes.engine` is `overlay`, and it cannot be had: {why}", hint="set it to `auto`")
-        watched = Watched(session, self._left) if spec.hosting == "session" else None
+        watched = WatchedSession(session, self._left) if spec.hosting == "session" else None
         why = why if self._setting == "auto" else None
         transaction = engines.SnapshotTransaction(transactions, owner, self._budget, why, watched)
         stop: list[bool] = []
         try:
-            await to_the_end(lambda: transaction.begin(lambda: bool(stop), tell), lambda: stop.append(True))
-        except Stopped:
+            await run_uncancellable(lambda: transaction.begin(lambda: bool(stop), tell), lambda: stop.append(True))
+        except CallStopped:
             raise asyncio.CancelledError from None
         if stop:
             transaction.abandon()
@@ -196,18 +196,18 @@ class EngineSelector:
         return transaction
 
     @contextlib.asynccontextmanager
-    async def reading(self, run: str, scope: Scope) -> AsyncIterator[Layer]:
+    async def readonly_layer(self, run: str, scope: Scope) -> AsyncIterator[Layer]:
         """What a call that only reads is mounted over, to see what the call that makes it has changed."""
         name = f"{run}.layer"
         place = os.path.join(self.transactions.live, name)
         os.mkdir(place, 0o700)
         try:
-            lowers = await to_the_end(lambda: scope.finished(place, name))
+            lowers = await run_uncancellable(lambda: scope.finished_layers(place, name))
             yield Layer(name, engines.layer_options(), (0, 0), lowers, is_readonly=True)
         finally:
-            self.transactions.sweep(place)
+            self.transactions.remove_later(place)
 
-    def _not_within(self, tool: str, within: Scope, session: Session | None) -> CallError:
+    def _cannot_call_within(self, tool: str, within: Scope, session: Session | None) -> CallError:
         """Why the process of a plugin is not called by a call that works above a layer."""
         calls = None if session is None else self._calls.get(session)
         if calls is not None and calls.at_work == within.run:
@@ -222,36 +222,40 @@ class EngineSelector:
             " that may not write",
         )
 
-    async def _of_session(self, started: Callable[[], Awaitable[Session]], owner: Owner) -> SessionTransaction | None:
+    async def _session_transaction(
+        self, started: Callable[[], Awaitable[Session]], owner: Owner
+    ) -> SessionTransaction | None:
         """The transaction of a call whose process works above a layer."""
         while (calls := self._calls.get(session := await started())) is not None:
             try:
                 return await calls.begin(owner)
-            except engines.SessionOver:
+            except engines.SessionEnded:
                 await asyncio.gather(session.ended(), return_exceptions=True)
         return None
 
-    async def session_calls(self, spared: Sequence[str], told: Callable[[WrittenBetween], None]) -> SessionCalls | None:
-        """The layers of a process that is about to start, and may write what is `spared`; None where it works in the
-        workspace itself."""
-        if self._setting == "off" or await self._no_layer() is not None:
+    async def new_session_calls(
+        self, granted_paths: Sequence[str], report: Callable[[WritesBetweenCalls], None]
+    ) -> SessionCalls | None:
+        """The layers of a process that is about to start and may write `granted_paths`; None if the process works in
+        the workspace itself."""
+        if self._setting == "off" or await self._why_no_layer() is not None:
             return None
-        return engines.SessionCalls(self.transactions, spared, told)
+        return engines.SessionCalls(self.transactions, granted_paths, report)
 
-    def begun(self, calls: SessionCalls, session: LayeredSession, key: Session) -> None:
+    def session_started(self, calls: SessionCalls, session: LayeredSession, key: Session) -> None:
         """The process was started; `key` is how tools know it."""
         calls.session = session
         self._calls[key] = calls
 
-    async def ended(self, key: Session) -> None:
+    async def session_ended(self, key: Session) -> None:
         """The process has ended: what it wrote after its last call is taken in."""
         calls = self._calls.pop(key, None)
         if calls is not None:
-            await calls.take_in()
+            await calls.collect_writes()
 
     def changed_since(self, session: Session, stopped: Callable[[], bool]) -> tuple[str, list[str]]:
-        """The last run of a process that has ended, and the paths that changed since, protected ones first. `Stopped`
-        where nobody wants to wait any longer for whoever has the workspace."""
+        """The last run of a process that has ended, and the paths that changed since, protected paths first. Raises
+        `CallStopped` if `stopped` says so while another process holds the workspace."""
         left = self._left.pop(session, None)
         if left is None:
             return "", []
@@ -259,29 +263,30 @@ class EngineSelector:
             found = engines.snapshots_of(self.transactions).examine(
                 left.snapshot, self.transactions.workspace, 0, lambda: False
             )
-            return left.run, unaccounted(self.transactions, left, found.altered)
+            return left.run, unexplained_paths(self.transactions, left, found.changes)
 
-    async def _no_layer(self) -> str | None:
+    async def _why_no_layer(self) -> str | None:
         """Why the next call cannot work above the workspace, if it cannot."""
         if self._setting in ("snapshot", "off"):
             return f"`changes.engine` is `{self._setting}`"
-        why = await self.no_overlay()
+        why = await self.why_no_overlay()
         if why is None and (inside := mounts_inside(self.transactions.workspace)):
             return f"other filesystems are mounted in the workspace ({', '.join(inside[:3])})"
         return why
 
-    def apply(self, run: str, spared: Sequence[str]) -> Settled:
-        """Commit what a run of this host holds, unless it may not be committed unasked but for what is `spared`."""
-        return changes.apply(self.transactions, run, spared=spared)
+    def apply(self, run: str, granted_paths: Sequence[str]) -> TransactionResult:
+        """Commit the held changes of a run of this host, unless they touch something that needs approval and is not in
+        `granted_paths`."""
+        return changes.apply(self.transactions, run, granted_paths=granted_paths)
 
     def drop(self, run: str) -> Changes:
         """Throw it away."""
         return changes.drop(self.transactions, run)
 
-    def take_back(self, caller: Owner, made: Sequence[str]) -> tuple[list[str], str | None]:
+    def undo_nested(self, caller: Owner, made: Sequence[str]) -> tuple[list[str], str | None]:
         """Undo what a call that was cancelled had committed by the calls that it `made`: these, or why that could not
         be."""
-        rows = committed_below(self.transactions.ledger, caller.run, made)
+        rows = committed_by_nested_calls(self.transactions.ledger, caller.run, made)
         if not rows:
             return [], None
         try:
@@ -313,27 +318,27 @@ class EngineSelector:
         finally:
             kept.close()
 
-    async def no_overlay(self) -> str | None:
+    async def why_no_overlay(self) -> str | None:
         """Why calls cannot work above the workspace; None where they can. Found out by trying, and remembered for as
         long as the machine is what it was."""
-        async with self._asking:
+        async with self._overlay_lock:
             if self._overlay is False:
-                self._overlay = await self._find_out()
+                self._overlay = await self._try_overlay()
             return self._overlay
 
-    async def _find_out(self) -> str | None:
+    async def _try_overlay(self) -> str | None:
         if sys.platform != "linux":
             return "only Linux has overlays"
         transactions = self.transactions
         kind = filesystem(transactions.area.path)
-        if kind in UNFIT:
+        if kind in UNFIT_FOR_LAYERS:
             return f"a layer cannot lie on {kind}"
         area, workspace = transactions.area, transactions.workspace
         facts = {
-            "kernel": os.uname().release, "boot": boot(), "process": _confinement(),
+            "kernel": os.uname().release, "boot": boot_id(), "process": _confinement(),
             "filesystems": [kind, filesystem(workspace)],
             "places": [area.path, *identity(area.path), *identity(workspace)],
-            "moves": area.moves, "options": engines.layer_options(), "sandbox": await self._trial.layer_basis(),
+            "moves": area.can_move, "options": engines.layer_options(), "sandbox": await self._trial.layer_basis(),
         }  # fmt: skip
         noted = os.path.join(os.path.dirname(area.lock), "overlay")
         try:
@@ -365,13 +370,13 @@ class EngineSelector:
 def _confinement() -> list[str]:
     """Who this process is to the kernel, and what was taken from it: a container may be started again with less."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-        found = [" ".join(line.split()) for line in file if line.startswith(_OF_CONFINEMENT)]
+        found = [" ".join(line.split()) for line in file if line.startswith(_CONFINEMENT_FIELDS)]
     with contextlib.suppress(OSError), open("/proc/self/attr/current", encoding="utf-8", errors="replace") as file:
         found.append(file.read().strip("\0\n"))
     return found
 
 
-_OF_CONFINEMENT = ("Uid:", "Gid:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:")
+_CONFINEMENT_FIELDS = ("Uid:", "Gid:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:")
 
 
 def _shown(each: FileDifference) -> str:

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from haft.changes.committing.looking import Stopped
-from haft.changes.reversing import HalfDone, InTheWay, Reversed, reverse
-from haft.changes.settling import apply, drop
-from haft.changes.threads import to_the_end
-from haft.changes.transactions import Owner, Settled, Transactions
+from haft.changes.commit.read_entry import CallStopped
+from haft.changes.held_changes import apply, drop
+from haft.changes.reversal import ReversalConflict, ReversalResult, ReversalUnfinished, reverse
+from haft.changes.transactions import Owner, TransactionResult, Transactions
+from haft.changes.uncancellable import run_uncancellable
 from haft.contracts import Answer, Changes, Effects, HaftError, ToolContext, ToolName, ToolSpec
 
 Verb = Literal["undo", "redo", "apply", "drop"]
 
-_ABOUT = {
+_DESCRIPTIONS = {
     "undo": "Take back what runs changed.",
     "redo": "Bring back what was undone.",
     "apply": "Commit what a run holds.",
@@ -45,7 +45,7 @@ class ChangesTool:
         self.spec = ToolSpec(
             ToolName(verb),
             "builtin",
-            _ABOUT[verb],
+            _DESCRIPTIONS[verb],
             _SCHEMA,
             effects=Effects(),
             provenance="builtin",
@@ -57,17 +57,17 @@ class ChangesTool:
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         try:
-            return await self._settle(arguments, context)
-        except InTheWay as error:
+            return await self._run(arguments, context)
+        except ReversalConflict as error:
             found = error.found
             changes = Changes(conflicts=found.conflicts)
             return Answer(failure=error.failure(), result=found.to_json(None), changes=changes)
-        except HalfDone as error:
+        except ReversalUnfinished as error:
             return Answer(failure=error.failure(), changes=error.changes)
         except HaftError as error:
             return Answer(failure=error.failure(), changes=Changes())  # Nothing was touched.
 
-    async def _settle(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+    async def _run(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         runs: Sequence[str] = arguments["runs"]
         owner = Owner(context.run, context.who, context.thread)
         transactions = self._transactions
@@ -77,7 +77,7 @@ class ChangesTool:
             stop: list[bool] = []
             force = bool(arguments.get("force"))
             try:
-                done = await to_the_end(
+                done = await run_uncancellable(
                     lambda: reverse(
                         transactions,
                         direction,
@@ -89,30 +89,30 @@ class ChangesTool:
                     ),
                     lambda: stop.append(True),
                 )
-            except Stopped:
+            except CallStopped:
                 raise asyncio.CancelledError from None
-            return Answer(text=_told(self._verb, done), result=done.to_json(context.run), changes=done.changes)
+            return Answer(text=_reversal_text(self._verb, done), result=done.to_json(context.run), changes=done.changes)
         run = transactions.ledger.find(runs[0]).run
         if self._verb == "drop":
-            changes = await to_the_end(lambda: drop(transactions, run))
+            changes = await run_uncancellable(lambda: drop(transactions, run))
             return Answer(
                 text=f"{run}: {_count(len(changes.files))} dropped",
                 result={"run": run, "state": "discarded"},
                 changes=Changes(),
             )
-        settled: Settled = await to_the_end(lambda: apply(transactions, run))
+        settled: TransactionResult = await run_uncancellable(lambda: apply(transactions, run))
         if settled.error is not None:
             failure = settled.error.failure()
             return Answer(
                 failure=failure,
                 result={"run": run, "state": settled.changes.state},
-                changes=_of_apply(settled.changes),
+                changes=_changes_of_failed_apply(settled.changes),
             )
         text = f"{run}: {_count(len(settled.changes.files))} committed"
         return Answer(text=text, result={"run": run, "state": "committed"}, changes=Changes())
 
 
-def _of_apply(changes: Changes) -> Changes:
+def _changes_of_failed_apply(changes: Changes) -> Changes:
     """What the run of a failed apply says of its own changes. The files are told by the run that held them; but a
     commit that stopped half way will be finished, and so has changed the workspace."""
     if changes.state == "committed":
@@ -120,7 +120,7 @@ def _of_apply(changes: Changes) -> Changes:
     return Changes(conflicts=changes.conflicts)
 
 
-def _told(verb: str, done: Reversed) -> str:
+def _reversal_text(verb: str, done: ReversalResult) -> str:
     past = "undone" if verb == "undo" else "redone"
     lines = [f"{', '.join(done.runs)} {past}: {_count(len(done.changes.files))}"]
     lines += [f"  {step['action']} {step['path']}" for step in done.plan[:50]]

@@ -18,27 +18,27 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Literal
 
 from haft.changes.candidates import last_changes
-from haft.changes.committing.area import Area, find_area, mounts_inside, remove
-from haft.changes.committing.commit import (
+from haft.changes.commit.area import Area, find_area, mounts_inside, remove
+from haft.changes.commit.exact_copy import copy, link
+from haft.changes.commit.images import Originals
+from haft.changes.commit.journal import (
     OUT,
-    Refused,
-    Unfinished,
+    CommitRefused,
+    CommitUnfinished,
     commit,
-    is_left,
+    has_journal,
     remove_inside,
     sync,
     write_journal,
 )
-from haft.changes.committing.copying import copy, link
-from haft.changes.committing.images import Originals
-from haft.changes.committing.looking import Stopped
-from haft.changes.committing.manifest import Altered, Manifest
-from haft.changes.committing.opened import OPENED, Opened
-from haft.changes.committing.places import Tree
-from haft.changes.committing.plan import Sources, steps_for
-from haft.changes.committing.steps import INSIDE, as_latin
-from haft.changes.joining import shared_lock
+from haft.changes.commit.manifest import Manifest, PathChange
+from haft.changes.commit.plan import Sources, steps_for
+from haft.changes.commit.read_entry import CallStopped
+from haft.changes.commit.steps import INSIDE, as_latin
+from haft.changes.commit.tree import Tree
+from haft.changes.commit.widened_modes import NOTE_SUFFIX, WidenedModes
 from haft.changes.ledger import Row, Verb
+from haft.changes.nested_calls import shared_lock
 from haft.changes.store.blobs import Blobs
 from haft.contracts import (
     Changes,
@@ -55,7 +55,7 @@ from haft.files import shown
 from haft.storage import Lease, Stores
 from haft.values import dataclass, replace
 
-Fate = Literal["commit", "hold", "discard"]
+EndAction = Literal["commit", "hold", "discard"]
 
 _SHORTEST, _LONGEST = 0.001, 0.1
 UNSYNCED: Final = ".unsynced"
@@ -81,7 +81,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class TransactionResult:
     """How a transaction ended."""
 
     changes: Changes
@@ -109,8 +109,8 @@ class Transactions:
         self._lease = lease
         self._synced = synced
         self._unsynced: list[str] = []
-        self._made_of = (home, stores, blobs)
-        self.mend: Callable[[Transactions], None] = lambda _left: None
+        self._storage_arguments = (home, stores, blobs)
+        self.recover_commits: Callable[[Transactions], None] = lambda _left: None
         """Sees to commits that were left half done. Called under the lock, with whoever's they are."""
         self.workspace = workspace
         self.blobs = Blobs(blobs)
@@ -120,20 +120,20 @@ class Transactions:
         self._host = host
         self.guard = guard
         self._area: Area | None = None
-        self._sweeper: ThreadPoolExecutor | None = None
-        self._making = threading.Lock()
-        self.committed: Callable[[], None] = lambda: None
+        self._background: ThreadPoolExecutor | None = None
+        self._state_lock = threading.Lock()
+        self.on_commit: Callable[[], None] = lambda: None
         """Called after every commit, by whoever committed: it must not take long."""
         self._mounts: list[str] = []
         """Where in the workspace other filesystems are mounted, as it was when the lock was taken."""
         self._copied: dict[tuple[str, int], str] = {}
-        """By station and inode: where files were copied to. What waits under several names comes in as one file."""
+        """By staging and inode: where files were copied to. What waits under several names comes in as one file."""
         self._uncleared: set[str] = set()
         """Runs of which something of ours could not be taken out of the workspace yet."""
 
     @property
     def area(self) -> Area:
-        with self._making:
+        with self._state_lock:
             if self._area is None:
                 area = find_area(self._home, self.workspace)
                 os.makedirs(os.path.join(area.live, self._host), mode=0o700, exist_ok=True)
@@ -146,40 +146,40 @@ class Transactions:
         return os.path.join(self.area.live, self._host)
 
     @property
-    def place(self) -> str:
+    def live_in_area(self) -> str:
         """The same, below the area."""
         return f"live/{self._host}"
 
     def tree(self) -> Tree:
         """The workspace, to be looked at even where its modes forbid it."""
-        return Tree(self.workspace, forced=True, opened=Opened(self.live))
+        return Tree(self.workspace, forced=True, notes=WidenedModes(self.live))
 
     def close(self) -> None:
         """Finish what is swept up behind the scenes."""
-        if self._sweeper is not None:
-            self._sweeper.shutdown(wait=True)
-            self._sweeper = None
+        if self._background is not None:
+            self._background.shutdown(wait=True)
+            self._background = None
         if self._area is not None:
             _quietly(self._sync)
-            if self._uncleared or self._host in self._left():
+            if self._uncleared or self._host in self._hosts_with_journals():
                 _quietly(lambda: os.close(self.take_lock()))
-            if self._is_owing():
-                _quietly(self._mend_own)
-            if self._host not in self._left() and not self._is_owing():
+            if self._has_unrestored_modes():
+                _quietly(self._recover_own)
+            if self._host not in self._hosts_with_journals() and not self._has_unrestored_modes():
                 remove(self.live)
         self.ledger.close()
 
-    def _is_owing(self) -> bool:
+    def _has_unrestored_modes(self) -> bool:
         """Whether a mode could not be given back while the disk failed. Only to be asked when no call runs any more."""
         with contextlib.suppress(OSError):
-            return any(name.endswith(OPENED) for name in os.listdir(self.live))
+            return any(name.endswith(NOTE_SUFFIX) for name in os.listdir(self.live))
         return False
 
-    def _mend_own(self) -> None:
+    def _recover_own(self) -> None:
         with self.locked():
-            self.mend(self)
+            self.recover_commits(self)
             for name in os.listdir(self.live):
-                if name.endswith(OPENED):
+                if name.endswith(NOTE_SUFFIX):
                     os.unlink(os.path.join(self.live, name))
 
     # The lock.
@@ -196,7 +196,7 @@ class Transactions:
     def take_lock(self, stopped: Callable[[], bool] = lambda: False) -> int:
         """The lock, as a descriptor: closing it lets go. Within a call whose caller has it, that is the caller's."""
         if (shared := shared_lock()) is not None:
-            self._mend_left()
+            self._recover_left_commits()
             return shared
         descriptor = os.open(self.area.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         pause = _SHORTEST
@@ -207,92 +207,98 @@ class Transactions:
                     if self._lease is not None:
                         self._lease.check()  # With the lock in hand: who takes over needs it too.
                     self._mounts = [os.path.relpath(path, self.workspace) for path in mounts_inside(self.workspace)]
-                    self._mend_left()
+                    self._recover_left_commits()
                     return descriptor
                 except BlockingIOError:
                     if stopped():
-                        raise Stopped from None
+                        raise CallStopped from None
                 time.sleep(pause)
                 pause = min(pause * 2, _LONGEST)
         except BaseException:
             os.close(descriptor)
             raise
 
-    def _mend_left(self) -> None:
+    def _recover_left_commits(self) -> None:
         """Nobody builds upon half of a commit. Whoever has the lock is the only one who commits: what others seem to be
         committing was left, by a host that was killed or by one that found the disk full."""
         with contextlib.suppress(OSError):
-            self._uncleared = {run for run in self._uncleared if not self.clear_stations(run)}
-        for host in self._left():
+            self._uncleared = {run for run in self._uncleared if not self.clear_staging(run)}
+        for host in self._hosts_with_journals():
             with contextlib.suppress(OSError, StorageFailed):  # Who recovers that host will say.
                 if host == self._host:
-                    self.mend(self)
+                    self.recover_commits(self)
                     continue
-                dead = Transactions(*self._made_of, self.workspace, host, self.limits, self.guard, lease=self._lease)
+                dead = Transactions(
+                    *self._storage_arguments, self.workspace, host, self.limits, self.guard, lease=self._lease
+                )
                 dead._mounts = self._mounts
                 try:
-                    self.mend(dead)
+                    self.recover_commits(dead)
                 finally:
                     dead.close()
 
-    def _left(self) -> list[str]:
+    def _hosts_with_journals(self) -> list[str]:
         """The hosts that have a journal where commits are under way."""
         found = []
         with os.scandir(self.area.live) as hosts:
             for host in hosts:
                 with contextlib.suppress(OSError), os.scandir(host.path) as runs:
-                    if any(is_left(run.path) for run in runs if not run.name.endswith((".layer", UNSYNCED, OPENED))):
+                    if any(
+                        has_journal(run.path)
+                        for run in runs
+                        if not run.name.endswith((".layer", UNSYNCED, NOTE_SUFFIX))
+                    ):
                         found.append(host.name)
         return found
 
-    def is_left(self, run: str) -> bool:
+    def has_journal(self, run: str) -> bool:
         """Whether a change set of this host has not come to its end, and waits to be mended."""
-        return is_left(os.path.join(self.live, run))
+        return has_journal(os.path.join(self.live, run))
 
     # How change sets end.
 
-    def settle(
+    def end_change_set(
         self,
         owner: Owner,
         manifest: Manifest,
         upper: str,
-        fate: Fate,
+        action: EndAction,
         *,
         conflicts: Sequence[str] = (),
-        spared: Sequence[str] = (),
-        passed_over: Collection[str] = (),
+        granted_paths: Sequence[str] = (),
+        judged_paths: Collection[str] = (),
         why: str | None = None,
         error: HaftError | None = None,
         stopped: Callable[[], bool] = lambda: False,
-    ) -> Settled:
+    ) -> TransactionResult:
         """End a change set whose new things wait in `upper`, a place below the area. Call it under the lock. With an
-        `error` it is held, whatever else may be said of it. `passed_over` are paths that were judged already."""
+        `error` it is held, whatever else may be said of it. `judged_paths` are paths that were judged already."""
         if not manifest.entries:
-            return Settled(manifest.changes("none"))
-        is_accepted = len(spared) > 1 or bool(passed_over)
+            return TransactionResult(manifest.changes("none"))
+        is_accepted = len(granted_paths) > 1 or bool(judged_paths)
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": is_accepted}
         manifest = replace(manifest, notes=notes)
-        if error is None and fate == "commit":
-            error = self.objection(manifest, upper, conflicts, spared, passed_over)
+        if error is None and action == "commit":
+            error = self.objection(manifest, upper, conflicts, granted_paths, judged_paths)
         against: tuple[Conflicting, ...] = ()
         if conflicts:
             manifest = replace(manifest, notes={**manifest.notes, "conflicts": [as_latin(path) for path in conflicts]})
             against = tuple(Conflicting(path, self.who_changed(path, manifest)) for path in conflicts)
-        if error is not None or fate == "hold":
+        if error is not None or action == "hold":
             reason = why if error is None else error.message
-            return self.settle_held(owner, manifest, upper, reason, against, error)
+            return self.end_held(owner, manifest, upper, reason, against, error)
         if stopped():
-            raise Stopped
+            raise CallStopped
         try:
-            manifest = self.commit(owner.run, manifest, Mirror(upper, self, owner.run))
-        except Unfinished as left:
-            return unfinished(manifest, left)
-        except Refused as refusal:
+            manifest = self.commit(owner.run, manifest, LayerSources(upper, self, owner.run))
+        except CommitUnfinished as left:
+            return unfinished_result(manifest, left)
+        except CommitRefused as refusal:
             found = (Conflicting(refusal.path, self.who_changed(refusal.path, manifest)),)
             reason = f"{shown(refusal.path)}: {refusal.why}"
-            return self.settle_held(owner, manifest, upper, reason, found, conflict([refusal.path], refusal.why))
+            return self.end_held(owner, manifest, upper, reason, found, conflict_error([refusal.path], refusal.why))
         self.finish(manifest)
-        return Settled(manifest.changes("committed"))
+        return TransactionResult(manifest.changes("committed"))
 
     def commit_part(self, owner: Owner, manifest: Manifest, upper: str, *, accepted: bool) -> HaftError | None:
         """Commit what a call has changed so far, before it makes another one. Where that cannot be, it lies where it
@@ -300,17 +306,17 @@ class Transactions:
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": accepted}
         manifest = replace(manifest, notes=notes)
         try:
-            manifest = self.commit(owner.run, manifest, Mirror(upper, self, owner.run))
-        except Unfinished as left:
-            return unfinished(manifest, left).error
-        except Refused as refusal:
-            self.discard_out(owner.run)
+            manifest = self.commit(owner.run, manifest, LayerSources(upper, self, owner.run))
+        except CommitUnfinished as left:
+            return unfinished_result(manifest, left).error
+        except CommitRefused as refusal:
+            self.clear_displaced(owner.run)
             remove(os.path.join(self.live, owner.run))
-            return conflict([refusal.path], refusal.why)
+            return conflict_error([refusal.path], refusal.why)
         self.finish(manifest)
         return None
 
-    def settle_held(
+    def end_held(
         self,
         owner: Owner,
         manifest: Manifest,
@@ -318,55 +324,59 @@ class Transactions:
         reason: str | None,
         against: tuple[Conflicting, ...] = (),
         error: HaftError | None = None,
-    ) -> Settled:
+    ) -> TransactionResult:
         """Hold a change set, and say what became of it also where the disk fails: what lies there decides, since that
         is all that whoever takes the lock next will find."""
         try:
             self.hold(owner, manifest, upper, reason)
         except (OSError, StorageFailed) as failure:
-            return self.failed(manifest, failure)
-        return Settled(manifest.changes("held", against, reason), error)
+            return self.disk_failure(manifest, failure)
+        return TransactionResult(manifest.changes("held", against, reason), error)
 
-    def failed(self, manifest: Manifest, failure: Exception) -> Settled:
+    def disk_failure(self, manifest: Manifest, failure: Exception) -> TransactionResult:
         """What is true of a change set of which nothing is in the workspace, when the disk failed before its end."""
         if self._is_journalled(manifest.run):
             error = ToolFailed(
                 f"its changes are held, and not in the workspace: the disk failed ({failure})",
                 hint=f"{_AGAIN}: `haft changes apply RUN`, `haft changes drop RUN`",
             )
-            return Settled(manifest.changes("held", reason=error.message), error)
+            return TransactionResult(manifest.changes("held", reason=error.message), error)
         error = ToolFailed(f"its changes could not be kept, and are not in the workspace: the disk failed ({failure})")
-        return Settled(manifest.changes("discarded", reason=error.message), error)
+        return TransactionResult(manifest.changes("discarded", reason=error.message), error)
 
     def _is_journalled(self, run: str) -> bool:
         try:
             return Manifest.read(os.path.join(self.live, run)) is not None
         except OSError:
-            return self.is_left(run)
+            return self.has_journal(run)
 
     def objection(
         self,
         manifest: Manifest,
         upper: str | None,
         conflicts: Sequence[str],
-        spared: Sequence[str],
-        passed_over: Collection[str] = (),
+        granted_paths: Sequence[str],
+        judged_paths: Collection[str] = (),
     ) -> HaftError | None:
         """Why a change set may not be committed unasked."""
         if conflicts:
-            return conflict(conflicts, "someone else changed it while the call ran")
+            return conflict_error(conflicts, "someone else changed it while the call ran")
         most = self.limits.max_changed_files
         if most and len(manifest.entries) > most:
             return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
-        return self.guarded(manifest.entries, upper, spared, passed_over)
+        return self.guard_objection(manifest.entries, upper, granted_paths, judged_paths)
 
-    def guarded(
-        self, entries: Sequence[Altered], upper: str | None, spared: Sequence[str], passed_over: Collection[str] = ()
+    def guard_objection(
+        self,
+        entries: Sequence[PathChange],
+        upper: str | None,
+        granted_paths: Sequence[str],
+        judged_paths: Collection[str] = (),
     ) -> HaftError | None:
         """What of these would run later on the host; new things wait in `upper`, or are in the workspace."""
         with Tree(self.area.path, forced=True) as ours, Tree(self.workspace) as workspace:
 
-            def read(each: Altered, side: str) -> Any:
+            def read(each: PathChange, side: str) -> Any:
                 if upper is None and side == "before":
                     return self._blob(each)  # The workspace has what came after.
                 waits = upper is not None and side == "after"
@@ -376,10 +386,10 @@ class Transactions:
                 except OSError:
                     return None
 
-            return self.guard(entries, read, spared, passed_over)
+            return self.guard(entries, read, granted_paths, judged_paths)
 
     def objection_within(
-        self, manifest: Manifest, view: Tree, new: Tree, spared: Sequence[str], passed_over: Collection[str]
+        self, manifest: Manifest, view: Tree, new: Tree, granted_paths: Sequence[str], judged_paths: Collection[str]
     ) -> HaftError | None:
         """The same for a change set that is to become part of another call's: it lies in `new`, and that call sees
         `view`."""
@@ -387,15 +397,15 @@ class Transactions:
         if most and len(manifest.entries) > most:
             return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
 
-        def read(each: Altered, side: str) -> Any:
+        def read(each: PathChange, side: str) -> Any:
             try:
                 return os.fdopen((new if side == "after" else view).read(each.path), "rb")
             except OSError:
                 return None
 
-        return self.guard(manifest.entries, read, spared, passed_over)
+        return self.guard(manifest.entries, read, granted_paths, judged_paths)
 
-    def _blob(self, each: Altered) -> Any:
+    def _blob(self, each: PathChange) -> Any:
         before = each.before
         if before is None or before.kind != "file" or not before.content or not self.blobs.has(before.content):
             return None
@@ -418,30 +428,30 @@ class Transactions:
         try:
             return self._commit(run, manifest, sources, mirror)
         except OSError as error:  # Before the first step: nothing was touched.
-            if not self.clear_stations(run):
+            if not self.clear_staging(run):
                 self._uncleared.add(run)
-            raise Refused(manifest.entries[0].path, error.strerror or str(error)) from error
+            raise CommitRefused(manifest.entries[0].path, error.strerror or str(error)) from error
 
     def _commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None) -> Manifest:
         self._copied.clear()
-        directory = f"{self.place}/{run}"
+        directory = f"{self.live_in_area}/{run}"
         os.makedirs(os.path.join(self.area.path, directory), mode=0o700, exist_ok=True)
-        moves = self.area.moves
-        station = f".haft-{run[2:]}"
+        moves = self.area.can_move
+        staging = f".haft-{run[2:]}"
 
         def out(path: str, number: int) -> str:
             if mirror is not None:
                 self._make_below(mirror, os.path.dirname(path))
-            if moves and not self._elsewhere(path):
+            if moves and not self._mount_of(path):
                 return f"{mirror}/{path}" if mirror is not None else f"{directory}/out/{number}"
-            return f"{INSIDE}{self._station(path, station)}/{number}.out"
+            return f"{INSIDE}{self._staging_for(path, staging)}/{number}.out"
 
         self._note_unsynced(run)
         steps = steps_for(manifest.entries, sources, out)
         for step in steps:
             for where in (step.out, step.put):
                 if where is not None and where.startswith(INSIDE):
-                    self._make_station(os.path.dirname(where[len(INSIDE) :]))
+                    self._make_staging(os.path.dirname(where[len(INSIDE) :]))
         return commit(self.area, directory, manifest, steps, sources.made)
 
     def _make_below(self, place: str, path: str) -> None:
@@ -458,21 +468,21 @@ class Transactions:
         again, and the list knows it already."""
         run = manifest.run
         with contextlib.suppress(OSError, StorageFailed):  # Whoever takes the lock next finds it, and does it again.
-            self.enlist(manifest)
+            self.add_to_ledger(manifest)
             os.rename(os.path.join(self.live, run), os.path.join(self.area.kept, run))
         if self._synced:
             self._sync()
         else:
-            self.later(self._sync)
-        self.later(lambda: self._keep_small(manifest))
-        self.later(lambda: self._keep_linked(manifest))
-        self.committed()
+            self.run_later(self._sync)
+        self.run_later(lambda: self._keep_small(manifest))
+        self.run_later(lambda: self._keep_linked(manifest))
+        self.on_commit()
 
-    def enlist(self, manifest: Manifest) -> None:
+    def add_to_ledger(self, manifest: Manifest) -> None:
         """Put a change set that is committed into the list, if it is not there; before it those of the calls that its
         own made, which it contains."""
         for contained in manifest.notes.get("contains", ()):
-            self._enlist_contained(manifest.run, contained)
+            self._add_contained(manifest.run, contained)
         owner = manifest.notes["owner"]
         run = manifest.run
         verb: Verb = manifest.notes["verb"]
@@ -485,7 +495,7 @@ class Transactions:
         states = [state for each in reverses for state in self._states(verb, each)]
         self.ledger.put(row, states, [each.path for each in manifest.entries])
 
-    def _enlist_contained(self, run: str, contained: str) -> None:
+    def _add_contained(self, run: str, contained: str) -> None:
         place = os.path.join(self.live, run, CONTAINED, contained)
         found = Manifest.read(place)
         if found is not None:
@@ -494,9 +504,9 @@ class Transactions:
         else:
             found = Manifest.read(os.path.join(self.area.kept, contained))
         if found is not None:
-            self.enlist(found)
+            self.add_to_ledger(found)
 
-    def note_discarded(self, manifest: Manifest) -> None:
+    def record_discarded(self, manifest: Manifest) -> None:
         """Say of a change set that was part of another one that it was thrown away with it."""
         row = self.held_row(manifest, None)
         with contextlib.suppress(StorageFailed):
@@ -515,13 +525,13 @@ class Transactions:
         """Until it is on the disk, a commit could be lost with the power: recovery has to look at it then."""
         place = os.path.join(self.live, f"{run}{UNSYNCED}")
         with open(place, "w") as file:
-            file.write(boot())
-        with self._making:
+            file.write(boot_id())
+        with self._state_lock:
             self._unsynced.append(place)
 
     def _sync(self) -> None:
         """A commit that is under way while an earlier one is synced keeps its note: its own turn comes."""
-        with self._making:
+        with self._state_lock:
             under_way = [place for place in self._unsynced if os.path.isdir(place.removesuffix(UNSYNCED))]
             over = [place for place in self._unsynced if place not in under_way]
             self._unsynced = under_way
@@ -541,7 +551,7 @@ class Transactions:
         place = os.path.join(self.area.path, upper)
         if place != os.path.join(full, "upper"):
             os.rename(place, os.path.join(full, "upper"))
-        self.discard_out(run)
+        self.clear_displaced(run)
         self.ledger.put(self.held_row(manifest, reason))
         os.rename(full, os.path.join(self.area.held, run))
 
@@ -555,18 +565,18 @@ class Transactions:
 
     # Places.
 
-    def _elsewhere(self, path: str) -> str:
+    def _mount_of(self, path: str) -> str:
         """The mount inside of the workspace that a path lies on, if it does."""
         for mount in self._mounts:
             if path == mount or path.startswith(mount + "/"):
                 return mount
         return ""
 
-    def _station(self, path: str, name: str) -> str:
-        mount = self._elsewhere(path)
+    def _staging_for(self, path: str, name: str) -> str:
+        mount = self._mount_of(path)
         return f"{mount}/{name}" if mount else name
 
-    def clear_stations(self, run: str) -> bool:
+    def clear_staging(self, run: str) -> bool:
         """Those of a commit that was called off before its first step: only copies are in them. Whether all are
         gone."""
         is_clear = True
@@ -578,7 +588,7 @@ class Transactions:
                     is_clear = False
         return is_clear
 
-    def discard_out(self, run: str) -> None:
+    def clear_displaced(self, run: str) -> None:
         """Where a commit displaces things to: empty once it was taken back. What could not be put back is saved."""
         out = os.path.join(self.live, run, OUT)
         with contextlib.suppress(OSError):
@@ -587,47 +597,47 @@ class Transactions:
             os.makedirs(self.area.saved, mode=0o700, exist_ok=True)
             os.rename(out, os.path.join(self.area.saved, run))
 
-    def _make_station(self, place: str) -> None:
+    def _make_staging(self, place: str) -> None:
         with Tree(self.workspace) as workspace, contextlib.suppress(FileExistsError):
             where, name = workspace.at(place)
             os.mkdir(name, 0o700, dir_fd=where)
 
-    def reachable(self, run: str, place: str, path: str) -> str:
+    def make_renamable(self, run: str, place: str, path: str) -> str:
         """Where something below the area can be renamed from into `path`: there, or where it is copied to."""
-        if self.area.moves and not self._elsewhere(path):
+        if self.area.can_move and not self._mount_of(path):
             return place
-        station = self._station(path, f".haft-{run[2:]}")
-        self._make_station(station)
+        staging = self._staging_for(path, f".haft-{run[2:]}")
+        self._make_staging(staging)
         with Tree(self.workspace) as workspace, Tree(self.area.path, forced=True) as ours:
-            put = f"{station}/{len(workspace.names(station))}.put"
+            put = f"{staging}/{len(workspace.children(staging))}.put"
             status = ours.status(place)
             inode = status.st_ino if status is not None and stat.S_ISREG(status.st_mode) else 0
-            known = self._copied.get((station, inode))
+            known = self._copied.get((staging, inode))
             if known is not None:
                 link(workspace, known, workspace, put)
             else:
                 copy(ours, place, workspace, put)
                 if inode:
-                    self._copied[station, inode] = put
+                    self._copied[staging, inode] = put
         return f"{INSIDE}{put}"
 
-    def another_name(self, run: str, known: str, path: str) -> str | None:
+    def make_hard_link(self, run: str, known: str, path: str) -> str | None:
         """Another name of a file in the workspace, where it can be renamed from into `path`; None where there can be
         none: on another filesystem, or of a file that is not ours."""
-        mount = self._elsewhere(path)
-        if self._elsewhere(known) != mount:
+        mount = self._mount_of(path)
+        if self._mount_of(known) != mount:
             return None
         try:
             with Tree(self.workspace) as workspace, Tree(self.area.path, forced=True) as ours:
-                if self.area.moves and not mount:
-                    layer = f"{self.place}/{run}.layer"
+                if self.area.can_move and not mount:
+                    layer = f"{self.live_in_area}/{run}.layer"
                     os.makedirs(os.path.join(self.area.path, layer), mode=0o700, exist_ok=True)
                     place = f"{layer}/{os.urandom(8).hex()}.name"
                     link(workspace, known, ours, place)
                     return place
-                station = self._station(path, f".haft-{run[2:]}")
-                self._make_station(station)
-                place = f"{station}/{len(workspace.names(station))}.put"
+                staging = self._staging_for(path, f".haft-{run[2:]}")
+                self._make_staging(staging)
+                place = f"{staging}/{len(workspace.children(staging))}.put"
                 link(workspace, known, workspace, place)
                 return f"{INSIDE}{place}"
         except PermissionError:
@@ -635,24 +645,24 @@ class Transactions:
 
     # Behind the scenes.
 
-    def later(self, work: Callable[[], None]) -> None:
+    def run_later(self, work: Callable[[], None]) -> None:
         """Do something when nobody waits for it."""
-        with self._making:
-            if self._sweeper is None:
-                self._sweeper = ThreadPoolExecutor(1, "haft-sweeper")
-            sweeper = self._sweeper
+        with self._state_lock:
+            if self._background is None:
+                self._background = ThreadPoolExecutor(1, "haft-background")
+            background = self._background
         with contextlib.suppress(RuntimeError):
-            sweeper.submit(_quietly, work)
+            background.submit(_quietly, work)
 
-    def sweep_up(self, path: str) -> None:
+    def detach_and_remove(self, path: str) -> None:
         """Take something out of its place at once, and remove it later."""
         rubbish = os.path.join(self.live, f"{os.urandom(8).hex()}.layer")
         os.rename(path, rubbish)
-        self.sweep(rubbish)
+        self.remove_later(rubbish)
 
-    def sweep(self, path: str) -> None:
+    def remove_later(self, path: str) -> None:
         """Remove something of ours, later."""
-        self.later(lambda: remove(path))
+        self.run_later(lambda: remove(path))
 
     def _keep_linked(self, manifest: Manifest) -> None:
         """What was displaced and has other names still can be changed through these: its content is kept apart."""
@@ -696,12 +706,14 @@ class Transactions:
                         os.close(descriptor)
 
 
-Guard = Callable[[Sequence[Altered], Callable[[Altered, str], Any], Sequence[str], Collection[str]], "HaftError | None"]
+Guard = Callable[
+    [Sequence[PathChange], Callable[[PathChange, str], Any], Sequence[str], Collection[str]], "HaftError | None"
+]
 """Whether a change set touches what would run later on the host: the error that says so. The last are paths of which
 nothing is said."""
 
 
-class Mirror:
+class LayerSources:
     """The `Sources` of a change set whose new things lie in a tree just as they will lie in the workspace."""
 
     def __init__(self, upper: str, transactions: Transactions, run: str) -> None:
@@ -710,17 +722,17 @@ class Mirror:
         self._transactions = transactions
         self._run = run
 
-    def waiting(self, each: Altered) -> str | None:
-        return self._transactions.reachable(self._run, f"{self._upper}/{each.path}", each.path)
+    def place_of(self, each: PathChange) -> str | None:
+        return self._transactions.make_renamable(self._run, f"{self._upper}/{each.path}", each.path)
 
-    def leaves_whole(self, _path: str) -> bool:
+    def can_move_whole(self, _path: str) -> bool:
         return True
 
 
 _AGAIN: Final = "it can be settled once the disk works again"
 
 
-def unfinished(manifest: Manifest, left: Unfinished) -> Settled:
+def unfinished_result(manifest: Manifest, left: CommitUnfinished) -> TransactionResult:
     """What is said of a commit that the disk stopped. It will hold: the next one who takes the lock sees to it."""
     where = f"the disk failed in the middle of the commit ({shown(left.path)}: {left.why})"
     if left.becomes == "committed":
@@ -734,10 +746,10 @@ def unfinished(manifest: Manifest, left: Unfinished) -> Settled:
             hint=f"{_AGAIN}: `haft changes apply RUN`, `haft changes drop RUN`",
         )
     state: ChangesState = "committed" if left.becomes == "committed" else "held"
-    return Settled(replace(manifest, complete=False).changes(state, reason=error.message), error)
+    return TransactionResult(replace(manifest, complete=False).changes(state, reason=error.message), error)
 
 
-def conflict(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conflict:
+def conflict_error(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conflict:
     """The error of a change set that was not taken in."""
     named = ", ".join(f"`{shown(path)}`" for path in paths[:3]) + (
         f" and {len(paths) - 3} more" if len(paths) > 3 else ""
@@ -750,7 +762,7 @@ def conflict(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conf
     )
 
 
-def boot() -> str:
+def boot_id() -> str:
     """Which run of the machine this is: the power has not failed within one."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()

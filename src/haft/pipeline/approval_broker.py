@@ -143,7 +143,7 @@ class ApprovalBroker:
         try:
             questions = await self._shared()
             if questions is None:
-                return await asking.to_the_end()
+                return await asking.run_uncancellable()
             return await self._in_company(call, request, asking, questions)
         finally:
             await asking.stop()
@@ -236,7 +236,7 @@ class _Asking:
             raise
         return self._task.result() if done else None
 
-    async def to_the_end(self) -> Given:
+    async def run_uncancellable(self) -> Given:
         assert self._task is not None
         try:
             return await asyncio.shield(self._task)

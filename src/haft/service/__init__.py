@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.changes import Altered, FileDifference, Held, Row, Usage, in_words, stat_lines
+    from haft.changes import FileDifference, HeldChangeSet, PathChange, Row, Usage, format_bytes, stat_lines
     from haft.config import (
         SETTINGS,
         Config,
@@ -91,7 +91,7 @@ __getattr__ = face(
         "templates": "TemplateStanding really_inside template_environments template_standing",
         "tool_listing": "ListedTools approval_of withheld_from",
         "trust": "Proposal TrustChange TrustFacade",
-        "haft.changes": "Altered FileDifference Held Row Usage in_words stat_lines",
+        "haft.changes": "PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines",
         "haft.config": (
             "Config ConfigFile Ignored SETTINGS Setting Stranger check_workspace find_workspace load_config "
             "not_trusted_before"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from haft import changes
 from haft.changes import (
-    Altered,
     Blobs,
     Guard,
     Ledger,
     Manifest,
+    PathChange,
     Row,
     Side,
     Transactions,
@@ -53,7 +53,7 @@ def transactions_of(
     transactions = Transactions(
         home.changes, stores, home.blobs, workspace, host, limits, guard, lease=lease, synced=synced
     )
-    transactions.mend = lambda left: changes.recover_left(left, _tell)
+    transactions.recover_commits = lambda left: changes.recover_left_commits(left, _tell)
     return transactions
 
 
@@ -67,12 +67,12 @@ def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Gua
     own = [os.path.relpath(path, workspace) for path in OWN_PLACES if path.startswith(inside)]
 
     def guard(
-        entries: Sequence[Altered], read: Any, spared: Sequence[str], passed_over: Collection[str]
+        entries: Sequence[PathChange], read: Any, spared: Sequence[str], passed_over: Collection[str]
     ) -> HaftError | None:
         free = [path.removeprefix(inside) for path in spared if path.startswith(inside)]
         places = [*own, *closed(), *elsewhere(workspace)]
-        found = changes.offences(entries, read, workspace=workspace, spared=free, own=places)
-        found = [each for each in found if each.enlivens or each.path not in passed_over]
+        found = changes.offences(entries, read, workspace=workspace, granted_paths=free, own=places)
+        found = [each for each in found if each.activates or each.path not in passed_over]
         if not found:
             return None
         first = found[0]
@@ -111,7 +111,7 @@ class ChangesFacade:
         """By the run's name, or the beginning of it that only one has."""
         return self._kept.find(run)
 
-    def read(self, found: ChangeSet, each: Altered, side: Side) -> BinaryIO | None:
+    def read(self, found: ChangeSet, each: PathChange, side: Side) -> BinaryIO | None:
         """What a file held before or after; None where it is no longer kept."""
         return self._kept.read(found, each, side)
 

@@ -19,7 +19,7 @@ from haft.changes import (
     EngineSelector,
     Usage,
     filesystem,
-    in_words,
+    format_bytes,
     mounts_inside,
     remove,
     workspace_key,
@@ -53,7 +53,7 @@ def store_checks(home: StateHome, env: Mapping[str, str]) -> list[Check]:
 
 def _used(usage: Usage) -> Check:
     runs = "1 run" if usage.undoable == 1 else f"{usage.undoable:_} runs"
-    words = f"{in_words(usage.used)} of {in_words(usage.budget)} used; {runs} can be undone"
+    words = f"{format_bytes(usage.used)} of {format_bytes(usage.budget)} used; {runs} can be undone"
     if usage.used > usage.budget:
         hint = "`haft store prune` gives room back, and says which runs can then no longer be undone"
         return Check("store", "warn", words, f"{hint}; or raise `changes.store_bytes`")
@@ -88,7 +88,7 @@ def coverage_checks(home: StateHome, workspace: str | None, env: Mapping[str, st
             area, why = asyncio.run(_tried(place, workspace, config, env))
         except TimeoutError:
             return [Check("change tracking", "broken", f"a trial did not end within {PATIENCE_SECONDS:g} s")]
-        how, kind = "moved" if area.moves else "copied", filesystem(area.path) or "filesystem unknown"
+        how, kind = "moved" if area.can_move else "copied", filesystem(area.path) or "filesystem unknown"
         where = f"what they replace is {how} to {_shown(area, home, place)} ({kind})"
     inside = mounts_inside(workspace)
     if why is None and inside:
@@ -148,7 +148,7 @@ async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[s
     try:
         engine_selector = EngineSelector(transactions, "auto", config.store_bytes, sandbox)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            why = None if config.changes_engine == "snapshot" else await engine_selector.no_overlay()
+            why = None if config.changes_engine == "snapshot" else await engine_selector.why_no_overlay()
         return transactions.area, why
     finally:
         sandbox.close()

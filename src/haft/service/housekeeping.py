@@ -42,7 +42,7 @@ class Housekeeping:
         self._transactions = transactions
         self._commits = 0
         self._end: float | None = None
-        transactions.committed = self._committed
+        transactions.on_commit = self._committed
 
     def stop(self) -> None:
         """The host ends: so does what is under way here, soon."""
@@ -53,7 +53,7 @@ class Housekeeping:
 
     def _committed(self) -> None:
         if self._commits % EVERY_COMMITS == 0:
-            self._transactions.later(self._tidy)
+            self._transactions.run_later(self._tidy)
         self._commits += 1
 
     def _tidy(self) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import asyncio
     from types import TracebackType
 
-    from haft.changes import Direction, Reversed, Transactions
+    from haft.changes import Direction, ReversalResult, Transactions
     from haft.config import Config
     from haft.pipeline import Run
     from haft.policy import Explanation, Waiting
@@ -357,7 +357,9 @@ class ToolService:
         """Throw away what a run holds."""
         return self.changes.drop(run, who=who)
 
-    def look_ahead(self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False) -> Reversed:
+    def look_ahead(
+        self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
+    ) -> ReversalResult:
         """What an undo or redo would do."""
         return self.changes.look_ahead(direction, *runs, thread=thread, force=force)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.changes import Bounds, Pruned, Store, Usage
+from haft.changes import Bounds, PruneResult, Store, Usage
 from haft.runs import Outputs, outputs_in, remove_outputs
 from haft.sandbox import IDLE_SECONDS, Removed, remove_scratch, scratch_in, scratch_root
 from haft.storage import StateHome, open_stores
@@ -23,7 +23,7 @@ DAY: Final = 86_400.0
 class Tidied:
     """What pruning did, or would do."""
 
-    pruned: Pruned
+    pruned: PruneResult
     outputs: Outputs
     scratch: Removed
     """What threads kept in their `/tmp`."""
@@ -72,7 +72,7 @@ class StoreFacade:
             self.measure()  # Of a large store it is remembered, so that nobody has to wait for it.
         return done
 
-    def _tidied(self, done: Pruned) -> Tidied:
+    def _tidied(self, done: PruneResult) -> Tidied:
         outputs = remove_outputs(self._home.outputs, self._oldest())
         return Tidied(done, outputs, remove_scratch(self._scratch, self._idle_since()))
 

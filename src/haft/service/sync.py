@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from haft.changes import Direction, Reversed
+from haft.changes import Direction, ReversalResult
 from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
 from haft.pipeline import Run
 from haft.policy import Explanation, Waiting
@@ -44,7 +44,7 @@ class Service(Protocol):
     @property
     def drop(self) -> Callable[..., Run]: ...
     @property
-    def look_ahead(self) -> Callable[..., Reversed]: ...
+    def look_ahead(self) -> Callable[..., ReversalResult]: ...
     @property
     def permissions_test(self) -> Callable[..., Coroutine[Any, Any, Explanation]]: ...
     @property
@@ -201,7 +201,9 @@ class SyncToolService:
         """Throw away what a run holds."""
         return self._started(lambda: self._service.drop(run, who=who))
 
-    def look_ahead(self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False) -> Reversed:
+    def look_ahead(
+        self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
+    ) -> ReversalResult:
         """What an undo or redo would do."""
         return self._service.look_ahead(direction, *runs, thread=thread, force=force)
 

@@ -72,7 +72,7 @@ class Tracking:
         """Remove what threads left in `/tmp` long ago, where nobody has looked for it for a while."""
         scratch = self._sandbox().scratch
         if scratch is not None and scratch.is_sweep_due():
-            self.engine_selector().transactions.later(lambda: sweep(scratch.root))
+            self.engine_selector().transactions.run_later(lambda: sweep(scratch.root))
 
     def stop(self) -> None:
         """The host ends: so does what is under way here, soon."""

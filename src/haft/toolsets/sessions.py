@@ -29,7 +29,7 @@ from haft.sandbox import Sandbox
 from haft.sources import Owned
 
 if TYPE_CHECKING:
-    from haft.changes import EngineSelector, WrittenBetween
+    from haft.changes import EngineSelector, WritesBetweenCalls
 
 PATIENCE_SECONDS: Final = 10.0
 """How long the end waits for whoever else has the workspace."""
@@ -58,25 +58,25 @@ class Sessions:
         confinement = await sandbox.confine_session(grants)
         calls = None
         if "namespaces" in confinement.layers and sandbox.may_write_inside(confinement):
-            calls = await engine_selector.session_calls(confinement.writable, self._tell)
+            calls = await engine_selector.new_session_calls(confinement.writable, self._tell)
         try:
             session = await sandbox.start_session(command, sink, grants, None if calls is None else calls.first)
         except BaseException:
             if calls is not None:
-                await calls.take_in()
+                await calls.collect_writes()
             raise
         if calls is not None:
-            engine_selector.begun(calls, cast(LayeredSession, session), kept)
+            engine_selector.session_started(calls, cast(LayeredSession, session), kept)
         try:
             yield session
         finally:
             await session.end()
-            await engine_selector.ended(kept)
+            await engine_selector.session_ended(kept)
             await self._look_after(kept)
 
-    def _tell(self, written: WrittenBetween) -> None:
+    def _tell(self, written: WritesBetweenCalls) -> None:
         """Say what a process wrote while no call of it ran."""
-        _log.warning("%s", written.words())
+        _log.warning("%s", written.sentence())
         self._trail().tell_between(written.run, (*written.dropped, *written.held))
 
     async def _look_after(self, session: Session) -> None:
@@ -88,9 +88,11 @@ class Sessions:
             )
             if not paths:
                 return
-            _log.warning("after %s, the last call of a plugin's process, changed: %s", run, changes.listed(paths))
+            _log.warning(
+                "after %s, the last call of a plugin's process, changed: %s", run, changes.describe_paths(paths)
+            )
             self._trail().tell_between(run, paths)
-        except (changes.Stopped, HaftError, OSError) as error:
+        except (changes.CallStopped, HaftError, OSError) as error:
             _log.warning("what changed after the last call of a plugin's process is not known: %r", error)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from haft.changes import differences
-from haft.changes.committing.entry import Entry
-from haft.changes.committing.manifest import Altered
+from haft.changes.commit.entry import Entry
+from haft.changes.commit.manifest import PathChange
 from haft.contracts import Conflicting
 from haft.surfaces.cli.commands.diff import print_changes
 from haft.surfaces.cli.globals import Globals
@@ -38,12 +38,12 @@ class Kept:
     complete: bool = True
     reason: str | None = None
     conflicts: tuple[Conflicting, ...] = ()
-    more: tuple[Altered, ...] = ()
+    more: tuple[PathChange, ...] = ()
 
     @property
-    def entries(self) -> tuple[Altered, ...]:
+    def entries(self) -> tuple[PathChange, ...]:
         made = (
-            Altered(path, *(None if content is None else file(content) for content in both))
+            PathChange(path, *(None if content is None else file(content) for content in both))
             for path, both in self.contents.items()
         )
         return (*made, *self.more)
@@ -52,7 +52,7 @@ class Kept:
         assert self.run.startswith(run)
         return self
 
-    def read(self, change_set: Any, altered: Altered, side: str) -> io.BytesIO | None:
+    def read(self, change_set: Any, altered: PathChange, side: str) -> io.BytesIO | None:
         content = self.contents[altered.path][side == "after"]
         return None if content is None else io.BytesIO(content)
 
@@ -69,7 +69,7 @@ def be_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_pipe_gets_the_patch_to_the_byte_and_git_takes_it_back(capfdbinary, tmp_path):
     contents = {"a é.txt": (b"one\ntwo\r\n", "ein\x1b[2Jß\ntwo\n".encode()), "new": (None, b"x")}
-    dangling = Altered("link", None, Entry("link", 0o777, 0, 0, content=os.fsdecode(b"to\xff")))
+    dangling = PathChange("link", None, Entry("link", 0o777, 0, 0, content=os.fsdecode(b"to\xff")))
     print_changes(Kept(contents, more=(dangling,)), RUN[:6], Globals(), "patch")
     patch, talk = capfdbinary.readouterr()
     assert talk == b""

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, BinaryIO, Literal
 
-from haft.changes.committing.entry import Entry
-from haft.changes.committing.manifest import Altered, renames
-from haft.changes.diff.alike import edited_renames
-from haft.changes.diff.comparing import Compared, Side, compare
+from haft.changes.commit.entry import Entry
+from haft.changes.commit.manifest import PathChange, renames
+from haft.changes.diff.compare import PathComparison, Side, compare
+from haft.changes.diff.similar_files import edited_renames
 from haft.contracts import Change
 from haft.files import shown
 from haft.values import dataclass
 
-Read = Callable[[Altered, Literal["before", "after"]], BinaryIO | None]
+Read = Callable[[PathChange, Literal["before", "after"]], BinaryIO | None]
 """Content of a file, before or after; None: no longer kept."""
 
 
@@ -48,12 +48,12 @@ class FileDifference:
         return {**self.change.to_json(), **told}
 
 
-def difference(entries: Sequence[Altered], read: Read) -> tuple[FileDifference, ...]:
+def difference(entries: Sequence[PathChange], read: Read) -> tuple[FileDifference, ...]:
     """Each entry, in the order given."""
     return tuple(differences(entries, read))
 
 
-def differences(entries: Sequence[Altered], read: Read) -> Iterator[FileDifference]:
+def differences(entries: Sequence[PathChange], read: Read) -> Iterator[FileDifference]:
     """The same, each made when it is asked for."""
     sources = _sources(entries, read)
     by_path = {each.path: each for each in entries}
@@ -62,34 +62,34 @@ def differences(entries: Sequence[Altered], read: Read) -> Iterator[FileDifferen
         if each.path in goals:
             yield _moved_away(each, goals[each.path])
         elif each.path in sources:
-            source, alike = sources[each.path]
-            yield _told(each, by_path[source], read, alike)
+            source, similarity = sources[each.path]
+            yield _file_difference(each, by_path[source], read, similarity)
         else:
-            yield _told(each, each, read)
+            yield _file_difference(each, each, read)
 
 
-def _sources(entries: Sequence[Altered], read: Read) -> dict[str, tuple[str, int]]:
+def _sources(entries: Sequence[PathChange], read: Read) -> dict[str, tuple[str, int]]:
     """By created path: the deleted one it was, and how many percent of it stayed."""
     found = {path: (source, 100) for path, source in renames(entries).items()}
     taken = {source for source, _ in found.values()}
     gone = [each for each in entries if each.after is None and each.path not in taken]
     came = [each for each in entries if each.before is None and each.path not in found]
 
-    def opened(each: Altered) -> Callable[[], BinaryIO | None]:
+    def opened(each: PathChange) -> Callable[[], BinaryIO | None]:
         return partial(read, each, "before" if each.after is None else "after")
 
     return found | edited_renames(gone, came, opened)
 
 
-def _told(each: Altered, source: Altered, read: Read, alike: int = 100) -> FileDifference:
+def _file_difference(each: PathChange, source: PathChange, read: Read, similarity: int = 100) -> FileDifference:
     before, after = source.before, each.after
     old = None if before is None else Side(source.path, before, partial(read, source, "before"))
     new = None if after is None else Side(each.path, after, partial(read, each, "after"))
-    compared = compare(old, new, alike)
+    compared = compare(old, new, similarity)
     return _made(each, source.path if source is not each else None, compared, before)
 
 
-def _made(each: Altered, renamed_from: str | None, compared: Compared, before: Entry | None) -> FileDifference:
+def _made(each: PathChange, renamed_from: str | None, compared: PathComparison, before: Entry | None) -> FileDifference:
     return FileDifference(
         change=each.to_change(renamed_from),
         added=compared.added,
@@ -102,7 +102,7 @@ def _made(each: Altered, renamed_from: str | None, compared: Compared, before: E
     )
 
 
-def _moved_away(each: Altered, goal: str) -> FileDifference:
+def _moved_away(each: PathChange, goal: str) -> FileDifference:
     size = 0 if each.before is None else each.before.size
     note = f"renamed to {shown(goal)}"
     return FileDifference(each.to_change(), 0, 0, None, note, size_before=size, renamed_to=goal)

@@ -23,16 +23,16 @@ Difference = tuple[int, int, int, int]
 """Lines from:to of the old text, replaced by from:to of the new."""
 
 
-def differing(old: Sequence[str], new: Sequence[str], effort: int = EFFORT) -> list[Difference] | None:
+def differing_ranges(old: Sequence[str], new: Sequence[str], effort: int = EFFORT) -> list[Difference] | None:
     """The stretches that differ, in order; None where finding them would take too long."""
     budget = _Budget(effort)
-    found = _differing(old, new, budget)
+    found = _differing_ranges(old, new, budget)
     if found is not None:
         return found
     budget = _Budget(effort)
     pieces: list[Difference] = []
     for old_at, old_end, new_at, new_end in _between(_anchors(old, new), 0, len(old), len(new)):
-        piece = _differing(old[old_at:old_end], new[new_at:new_end], budget)
+        piece = _differing_ranges(old[old_at:old_end], new[new_at:new_end], budget)
         if piece is None:
             return None
         pieces += [(old_at + i, old_at + i_end, new_at + j, new_at + j_end) for i, i_end, j, j_end in piece]
@@ -48,7 +48,7 @@ class _Budget:
         self.left = left
 
 
-def _differing(old: Sequence[str], new: Sequence[str], budget: _Budget) -> list[Difference] | None:
+def _differing_ranges(old: Sequence[str], new: Sequence[str], budget: _Budget) -> list[Difference] | None:
     start, old_end, new_end = differing_middle(old, new)
     old_lines, new_lines = set(old[start:old_end]), set(new[start:new_end])
     old_left = [at for at in range(start, old_end) if old[at] in new_lines]

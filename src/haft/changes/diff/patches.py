@@ -11,8 +11,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from haft.changes.committing.entry import Entry
-from haft.changes.diff.line_matching import Difference, differing, differing_middle
+from haft.changes.commit.entry import Entry
+from haft.changes.diff.line_matching import Difference, differing_middle, differing_ranges
 from haft.lazy import regex
 from haft.values import dataclass
 
@@ -42,7 +42,7 @@ def lines_of(text: str) -> list[str]:
 
 def hunks(old: Sequence[str], new: Sequence[str]) -> Hunks:
     """From the lines of one text to those of the other, in unified form."""
-    found = differing(old, new)
+    found = differing_ranges(old, new)
     if found is None:
         return replaced(old, new)
     text = "".join(line for group in _grouped(found) for line in _hunk(group, old, new))
@@ -112,7 +112,9 @@ def git_mode(entry: Entry) -> int:
     return 0o100755 if entry.mode & stat.S_IXUSR else 0o100644
 
 
-def patch(old: tuple[str, Entry] | None, new: tuple[str, Entry] | None, body: str, alike: int | None = None) -> str:
+def patch(
+    old: tuple[str, Entry] | None, new: tuple[str, Entry] | None, body: str, similarity: int | None = None
+) -> str:
     """A file or link, with its hunks in `body`. Two paths that differ are a rename, `alike` in so many percent."""
     named = old or new
     assert named is not None
@@ -125,7 +127,7 @@ def patch(old: tuple[str, Entry] | None, new: tuple[str, Entry] | None, body: st
     elif old is not None and new is not None and git_mode(old[1]) != git_mode(new[1]):
         head += [f"old mode {git_mode(old[1]):06o}", f"new mode {git_mode(new[1]):06o}"]
     if old_path != new_path:
-        head += [f"similarity index {alike}%", f"rename from {quoted(old_path)}", f"rename to {quoted(new_path)}"]
+        head += [f"similarity index {similarity}%", f"rename from {quoted(old_path)}", f"rename to {quoted(new_path)}"]
     if body:
         head.append("--- " + ("/dev/null" if old is None else _labelled("a/" + old_path)))
         head.append("+++ " + ("/dev/null" if new is None else _labelled("b/" + new_path)))

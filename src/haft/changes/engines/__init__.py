@@ -8,16 +8,16 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.changes.engines.declared import DeclaredTransaction
     from haft.changes.engines.overlay import OverlayTransaction, layer_options
-    from haft.changes.engines.session import SessionCalls, SessionOver
-    from haft.changes.engines.snapshotting import SnapshotTransaction, snapshots_of
+    from haft.changes.engines.session import SessionCalls, SessionEnded
+    from haft.changes.engines.snapshot import SnapshotTransaction, snapshots_of
 
 __getattr__ = face(
     __name__,
     {
         "declared": "DeclaredTransaction",
         "overlay": "OverlayTransaction layer_options",
-        "session": "SessionCalls SessionOver",
-        "snapshotting": "SnapshotTransaction snapshots_of",
+        "session": "SessionCalls SessionEnded",
+        "snapshot": "SnapshotTransaction snapshots_of",
     },
 )
 
@@ -25,7 +25,7 @@ __all__ = [
     "DeclaredTransaction",
     "OverlayTransaction",
     "SessionCalls",
-    "SessionOver",
+    "SessionEnded",
     "SnapshotTransaction",
     "layer_options",
     "snapshots_of",

@@ -12,22 +12,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Final
 
-from haft.changes.committing.area import identity, remove
-from haft.changes.committing.attributes import CAPABILITIES, set_attributes, without
-from haft.changes.committing.looking import look
-from haft.changes.committing.manifest import Altered, Manifest
-from haft.changes.committing.places import Tree
-from haft.changes.engines.ending import EndsByItself
-from haft.changes.engines.scope import Scope, stopped_within
-from haft.changes.joining import Parts
-from haft.changes.transactions import Fate, Owner, Settled, Transactions
+from haft.changes.commit.area import identity, remove
+from haft.changes.commit.attributes import CAPABILITIES, set_attributes, without_names
+from haft.changes.commit.manifest import Manifest, PathChange
+from haft.changes.commit.read_entry import read_entry
+from haft.changes.commit.tree import Tree
+from haft.changes.engines.defaults import TransactionDefaults
+from haft.changes.engines.scope import Scope, stopped_result
+from haft.changes.nested_calls import CallerParts
+from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, Replaced, StorageFailed, Workspace
 from haft.values import replace
 
 NOT_ALL: Final = "it runs in this process, and may have changed other files by itself"
 
 
-class DeclaredTransaction(EndsByItself):
+class DeclaredTransaction(TransactionDefaults):
     """The `Workspace` of one call that changes files through it."""
 
     layer = None
@@ -50,8 +50,8 @@ class DeclaredTransaction(EndsByItself):
         self._owner = owner
         self._inner = workspace
         self._complete = complete
-        self.parts = Parts()
-        self._written: dict[str, Altered] = {}
+        self.parts = CallerParts()
+        self._written: dict[str, PathChange] = {}
         self._expected: dict[str, Any] = {}
         self._place: str | None = None
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class DeclaredTransaction(EndsByItself):
         target = os.path.join(upper, where)
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
         with Tree(self._base) as workspace, Tree(upper) as ours:
-            before = look(workspace, where)
+            before = read_entry(workspace, where)
             descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
                 view = memoryview(content)
@@ -113,7 +113,7 @@ class DeclaredTransaction(EndsByItself):
                 if before is not None:
                     if (before.uid, before.gid) != (os.geteuid(), os.getegid()) and os.geteuid() == 0:
                         os.fchown(descriptor, before.uid, before.gid)
-                    set_attributes(descriptor, without(before.attributes, CAPABILITIES))
+                    set_attributes(descriptor, without_names(before.attributes, CAPABILITIES))
                     # Set-user-id on new content would be a privilege nobody granted; writing in place drops it too.
                     os.fchmod(descriptor, before.mode & ~(stat.S_ISUID | stat.S_ISGID))
                 else:
@@ -123,8 +123,8 @@ class DeclaredTransaction(EndsByItself):
             for made in prepared.directories:
                 os.chmod(os.path.join(upper, made), 0o777 & ~_umask())
                 if made not in self._written:
-                    self._written[made] = Altered(made, None, look(ours, made))
-            self._written[where] = Altered(where, before, look(ours, where))
+                    self._written[made] = PathChange(made, None, read_entry(ours, made))
+            self._written[where] = PathChange(where, before, read_entry(ours, where))
             self._expected.setdefault(where, expect if expect is not None else self._inner.identity(path))
         return prepared
 
@@ -143,7 +143,7 @@ class DeclaredTransaction(EndsByItself):
     def is_untouched(self) -> bool:
         return not self._written
 
-    def pause(self, spared: Sequence[str]) -> HaftError | None:
+    def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
         """The call makes another one: what it has written so far becomes a part, which that one sees. Why that cannot
         be, if it cannot; what was written then waits as before."""
         with self._lock:
@@ -152,15 +152,15 @@ class DeclaredTransaction(EndsByItself):
             owner = replace(self._owner, run=self.parts.new_name(), parent=self._owner.run)
             manifest = replace(self._manifest(), run=owner.run)
             if self.scope is not None:
-                settled = self.scope.take_in(owner, manifest, self._upper(), self._moved(), spared)
+                settled = self.scope.merge(owner, manifest, self._upper(), self._moved(), granted_paths)
                 if settled.error is None:
                     self._begin_anew(manifest)
                 return settled.error
             with self._transactions.locked():
                 moved = self._moved()
                 upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
-                error = self._transactions.objection(manifest, upper, moved, spared)
-                error = error or self._transactions.commit_part(owner, manifest, upper, accepted=len(spared) > 1)
+                error = self._transactions.objection(manifest, upper, moved, granted_paths)
+                error = error or self._transactions.commit_part(owner, manifest, upper, accepted=len(granted_paths) > 1)
             if error is None:
                 self._begin_anew(manifest)
             return error
@@ -190,52 +190,54 @@ class DeclaredTransaction(EndsByItself):
 
     def finish(
         self,
-        fate: Fate,
+        action: EndAction,
         *,
-        spared: Sequence[str] = (),
+        granted_paths: Sequence[str] = (),
         why: str | None = None,
         stopped: Callable[[], bool],
         doubt: str | None = None,
-        is_held: Callable[[], bool] = lambda: False,
-    ) -> Settled:
+        is_layer_open: Callable[[], bool] = lambda: False,
+    ) -> TransactionResult:
         """Commit what was written, or not."""
-        settled = self._ended(fate, spared, why, stopped)
-        return replace(settled, changes=self.parts.of(settled.changes))
+        settled = self._ended(action, granted_paths, why, stopped)
+        return replace(settled, changes=self.parts.with_parts(settled.changes))
 
-    def _ended(self, fate: Fate, spared: Sequence[str], why: str | None, stopped: Callable[[], bool]) -> Settled:
+    def _ended(
+        self, action: EndAction, granted_paths: Sequence[str], why: str | None, stopped: Callable[[], bool]
+    ) -> TransactionResult:
         if not self._written or self._place is None:
             engine = "declared" if self._complete else "none"
             reason = None if self._complete else NOT_ALL
-            return Settled(Changes(engine, complete=self._complete, reason=reason))  # type: ignore[arg-type]
+            return TransactionResult(Changes(engine, complete=self._complete, reason=reason))  # type: ignore[arg-type]
         transactions, manifest = self._transactions, self._manifest()
         try:
-            if fate == "discard":
-                return Settled(manifest.changes("discarded"))
+            if action == "discard":
+                return TransactionResult(manifest.changes("discarded"))
             if self.scope is not None:
-                if fate == "hold":
-                    return stopped_within(manifest)
-                return self.scope.take_in(self._owner, manifest, self._upper(), self._moved(), spared)
+                if action == "hold":
+                    return stopped_result(manifest)
+                return self.scope.merge(self._owner, manifest, self._upper(), self._moved(), granted_paths)
             with transactions.locked(stopped):
                 if identity(transactions.workspace) != self._root:
                     error = Conflict(
                         "the workspace was replaced by another one while the call ran; nothing was written"
                     )
-                    return Settled(manifest.changes("discarded", reason=error.message), error)
+                    return TransactionResult(manifest.changes("discarded", reason=error.message), error)
                 moved = self._moved()
-                return transactions.settle(
+                return transactions.end_change_set(
                     self._owner,
                     manifest,
                     os.path.relpath(os.path.join(self._place, "upper"), transactions.area.path),
-                    fate,
+                    action,
                     conflicts=moved,
-                    spared=spared,
+                    granted_paths=granted_paths,
                     why=why,
                     stopped=stopped,
                 )
         except (OSError, StorageFailed) as failure:
-            return transactions.failed(manifest, failure)
+            return transactions.disk_failure(manifest, failure)
         finally:
-            if not transactions.is_left(self._owner.run):
+            if not transactions.has_journal(self._owner.run):
                 remove(self._place)
 
 

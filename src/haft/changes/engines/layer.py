@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from haft.changes.committing.attributes import Unread, attributes_of
-from haft.changes.committing.copying import copy
-from haft.changes.committing.entry import UNREADABLE, Entry, entry_from
-from haft.changes.committing.looking import look
-from haft.changes.committing.manifest import Altered
-from haft.changes.committing.places import Tree, set_mode
+from haft.changes.commit.attributes import UnreadableAttributes, attributes_of
+from haft.changes.commit.entry import UNREADABLE, Entry, entry_from
+from haft.changes.commit.exact_copy import copy
+from haft.changes.commit.manifest import PathChange
+from haft.changes.commit.read_entry import read_entry
+from haft.changes.commit.tree import Tree, set_mode
 from haft.values import dataclass, field
 
 LARGE: Final = 1_000_000
@@ -38,13 +38,13 @@ class TooDeep(Exception):
 
 
 @dataclass(slots=True)
-class Captured:
+class LayerContents:
     """What a layer tells."""
 
-    entries: list[Altered] = field(default_factory=list)
+    entries: list[PathChange] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
     """Paths that are not any more what the call saw."""
-    parted: list[str] = field(default_factory=list)
+    split_links: list[str] = field(default_factory=list)
     """Files that had other names too, and now have a content of their own."""
 
 
@@ -72,12 +72,12 @@ def read_large(upper: Tree, most: int, stopped: Callable[[], bool]) -> dict[int,
             left -= status.st_size
         if left is not None and left < 0:
             known[status.st_ino] = UNREADABLE
-        elif (found := look(upper, path, status, forced=True, stopped=stopped)) is not None and found.content:
+        elif (found := read_entry(upper, path, status, forced=True, stopped=stopped)) is not None and found.content:
             known[status.st_ino] = found.content
     return known
 
 
-class Capture:
+class LayerReader:
     """One reading of one layer."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Capture:
         self._workspace = workspace
         self._upper = upper
         self._stamp = stamp
-        self._found = Captured()
+        self._found = LayerContents()
         self._prefix = mark_prefix()
         self._moved_in: list[tuple[str, bytes]] = []
         self._origins: dict[str, str] = {}
@@ -106,7 +106,7 @@ class Capture:
         self._changed: dict[int, int] = {}
         """When files below changed last, by inode. Reading one that is closed moves that, under all of its names."""
 
-    def read(self) -> Captured:
+    def read(self) -> LayerContents:
         """Everything that differs. What the layer borrowed from below is copied into it, and its marks are taken off,
         so that from here on it is a plain tree of what is new."""
         waiting: list[tuple[str, str | None, bool]] = [("", "", False)]
@@ -138,7 +138,7 @@ class Capture:
         shines through."""
         deeper: list[tuple[str, str | None, bool]] = []
         seen: set[str] = set()
-        for name, status in self._upper.names(path):
+        for name, status in self._upper.children(path):
             inner = f"{path}/{name}" if path else name
             under = None if below is None else self._workspace.status(inner)
             seen.add(name)
@@ -151,7 +151,7 @@ class Capture:
             else:
                 self._file(inner, status, under)
         if covered and below is not None:
-            for name, under in self._workspace.names(path):
+            for name, under in self._workspace.children(path):
                 if name not in seen:
                     self._remove(f"{path}/{name}" if path else name, under)
         return deeper
@@ -161,65 +161,65 @@ class Capture:
     ) -> tuple[str, str | None, bool]:
         marks = self._take_marks(path, off=under is None or not stat.S_ISDIR(under.st_mode))
         if "redirect" in marks:
-            self._bring_up(path, self._redirected(path, marks["redirect"]))
+            self._copy_from_below(path, self._redirected(path, marks["redirect"]))
             covered = True
         covered = covered or "opaque" in marks
-        after = self._look(self._upper, path, status)
+        after = self._read_entry(self._upper, path, status)
         if under is None:
-            self._found.entries.append(Altered(path, None, after))
+            self._found.entries.append(PathChange(path, None, after))
             return path, None, True
         if not stat.S_ISDIR(under.st_mode):
-            before = self._look(self._workspace, path, under)
+            before = self._read_entry(self._workspace, path, under)
             self._check(path, under)
-            self._found.entries.append(Altered(path, before, after))
+            self._found.entries.append(PathChange(path, before, after))
             return path, None, True
-        before = self._look(self._workspace, path, under)
+        before = self._read_entry(self._workspace, path, under)
         if before is not None and not before.is_like(after):
             self._check(path, under)  # Whose mode it is cannot be told where others were at work in it.
-            self._found.entries.append(Altered(path, before, after))
+            self._found.entries.append(PathChange(path, before, after))
         return path, path, covered
 
     def _file(self, path: str, status: os.stat_result, under: os.stat_result | None) -> None:
         marks = self._take_marks(path)
-        after = self._look(self._upper, path, status)
+        after = self._read_entry(self._upper, path, status)
         if under is None:
             if "origin" in marks:
                 self._moved_in.append((path, marks["origin"]))
-            self._found.entries.append(Altered(path, None, after))
+            self._found.entries.append(PathChange(path, None, after))
             return
-        before = self._look(self._workspace, path, under)
+        before = self._read_entry(self._workspace, path, under)
         if before is not None and before.is_like(after):
             return
         if stat.S_ISDIR(under.st_mode):
             self._remove_below(path)
         self._check(path, under)
         if before is not None and before.kind == "file" and before.links > 1:
-            self._found.parted.append(path)
-        self._found.entries.append(Altered(path, before, after))
+            self._found.split_links.append(path)
+        self._found.entries.append(PathChange(path, before, after))
 
     def _remove(self, path: str, under: os.stat_result | None) -> None:
         if under is None:
             return
         self._check(path, under)
-        self._found.entries.append(Altered(path, self._look(self._workspace, path, under), None))
+        self._found.entries.append(PathChange(path, self._read_entry(self._workspace, path, under), None))
         if stat.S_ISDIR(under.st_mode):
             self._remove_below(path)
 
     def _remove_below(self, path: str) -> None:
         for inner, status in self._workspace.walk(path):
             self._check(inner, status)
-            self._found.entries.append(Altered(inner, self._look(self._workspace, inner, status), None))
+            self._found.entries.append(PathChange(inner, self._read_entry(self._workspace, inner, status), None))
 
-    def _look(self, tree: Tree, path: str, status: os.stat_result) -> Entry | None:
+    def _read_entry(self, tree: Tree, path: str, status: os.stat_result) -> Entry | None:
         if tree is self._workspace:
             self._changed.setdefault(status.st_ino, status.st_ctime_ns)
         if not self._digests:
             return entry_from(status)
         if tree is self._upper and status.st_ino in self._known:
-            with contextlib.suppress(Unread):
-                return entry_from(status, self._known[status.st_ino], attributes_of(self._upper.where(path)))
+            with contextlib.suppress(UnreadableAttributes):
+                return entry_from(status, self._known[status.st_ino], attributes_of(self._upper.proc_path(path)))
             return entry_from(status, self._known[status.st_ino])
-        return look(tree, path, status, forced=True, stopped=self._stopped)
+        return read_entry(tree, path, status, forced=True, stopped=self._stopped)
 
     def _check(self, path: str, under: os.stat_result) -> None:
         if self._changed.get(under.st_ino, under.st_ctime_ns) >= self._stamp:
@@ -233,7 +233,7 @@ class Capture:
 
     def _take_marks(self, path: str, *, off: bool = True) -> dict[str, bytes]:
         """What it noted of one thing; taken `off` what will come into the workspace, where it means nothing."""
-        where = self._upper.where(path)
+        where = self._upper.proc_path(path)
         try:
             noted = [mark for mark in os.listxattr(where, follow_symlinks=False) if mark.startswith(self._prefix)]
         except OSError as error:
@@ -245,10 +245,10 @@ class Capture:
             with contextlib.suppress(OSError):
                 marks[mark.split(".", 2)[2]] = os.getxattr(where, mark, follow_symlinks=False)
             if off:
-                self._take_off(path, where, mark)
+                self._remove_mark(path, where, mark)
         return marks
 
-    def _take_off(self, path: str, where: bytes, mark: str) -> None:
+    def _remove_mark(self, path: str, where: bytes, mark: str) -> None:
         try:
             os.removexattr(where, mark, follow_symlinks=False)
         except PermissionError:
@@ -276,15 +276,15 @@ class Capture:
         lower = self._lower(above)
         return f"{lower}/{name}" if lower else name
 
-    def _bring_up(self, path: str, below: str) -> None:
+    def _copy_from_below(self, path: str, below: str) -> None:
         """Copy into a renamed directory what the layer left below: there it will be gone."""
         waiting = [(path, below)]
         while waiting:
             here, under = waiting.pop()
             self._origins[here] = under
-            present = dict(self._upper.names(here))
+            present = dict(self._upper.children(here))
             try:
-                there = self._workspace.names(under)
+                there = self._workspace.children(under)
             except OSError:
                 self._found.conflicts.append(under)
                 continue

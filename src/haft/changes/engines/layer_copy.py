@@ -1,4 +1,4 @@
-"""Parts a layer from whoever may still hold something in it: a copy takes its place.
+"""CallerParts a layer from whoever may still hold something in it: a copy takes its place.
 
 What is looked at and what is committed is then the copy. Whoever has a descriptor, a mapping or a directory of the old
 layer writes where nobody looks any more. The marks of the overlay are copied too: they say what was taken away.
@@ -11,30 +11,30 @@ import os
 import stat
 from typing import Final
 
-from haft.changes.committing.copying import copy
-from haft.changes.committing.places import Tree, is_bound_by_modes, set_mode
+from haft.changes.commit.exact_copy import copy
+from haft.changes.commit.tree import Tree, is_bound_by_modes, set_mode
 from haft.changes.engines.layer import mark_prefix
 
 UPPER: Final = "upper"
 OLD: Final = "old"
 
 
-def part(place: str) -> None:
+def replace_by_copy(place: str) -> None:
     """Put a copy of the layer that lies in a directory of ours in its place; the layer itself lies beside it then."""
     os.rename(os.path.join(place, UPPER), os.path.join(place, OLD))
     with Tree(place, forced=True) as source, Tree(place, forced=True) as target:
-        closed = _opened(source)
+        closed = _make_readable(source)
         copy(source, OLD, target, UPPER)
         _copy_marks(source, target)
         for path, mode in closed.items():
             set_mode(target, UPPER + path[len(OLD) :], mode)
-        for path, (mode, _inode) in source.let_in.items():
+        for path, (mode, _inode) in source.widened.items():
             if path != OLD:
                 set_mode(target, UPPER + path[len(OLD) :], mode)
-        target.let_in.clear()
+        target.widened.clear()
 
 
-def _opened(source: Tree) -> dict[str, int]:
+def _make_readable(source: Tree) -> dict[str, int]:
     """Let ourselves read the files whose mode forbids it; the modes that they had."""
     closed: dict[str, int] = {}
     if is_bound_by_modes():
@@ -50,7 +50,7 @@ def _copy_marks(source: Tree, target: Tree) -> None:
     for path, status in source.walk(OLD):
         if stat.S_ISCHR(status.st_mode):
             continue
-        where = source.where(path)
+        where = source.proc_path(path)
         for name in _marks(where, prefix):
             _set_mark(target, UPPER + path[len(OLD) :], name, os.getxattr(where, name, follow_symlinks=False))
 
@@ -63,12 +63,12 @@ def _marks(where: bytes, prefix: str) -> list[str]:
 
 def _set_mark(tree: Tree, path: str, name: str, value: bytes) -> None:
     try:
-        os.setxattr(tree.where(path), name, value, follow_symlinks=False)
+        os.setxattr(tree.proc_path(path), name, value, follow_symlinks=False)
     except PermissionError:
         status = tree.status(path)
         assert status is not None
         set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o200)
         try:
-            os.setxattr(tree.where(path), name, value, follow_symlinks=False)
+            os.setxattr(tree.proc_path(path), name, value, follow_symlinks=False)
         finally:
             set_mode(tree, path, stat.S_IMODE(status.st_mode))

@@ -10,16 +10,16 @@ import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from haft.changes.committing.area import identity
-from haft.changes.committing.entry import UNREADABLE
-from haft.changes.committing.manifest import Manifest
-from haft.changes.committing.places import Tree
-from haft.changes.engines import top
-from haft.changes.engines.ending import EndsByItself
-from haft.changes.engines.layer import Capture, Captured, TooDeep, read_large, take_stamp
-from haft.changes.engines.layer_copy import part
-from haft.changes.engines.scope import Scope, stopped_within
-from haft.changes.transactions import Fate, Owner, Settled, Transactions
+from haft.changes.commit.area import identity
+from haft.changes.commit.entry import UNREADABLE
+from haft.changes.commit.manifest import Manifest
+from haft.changes.commit.tree import Tree
+from haft.changes.engines import workspace_root
+from haft.changes.engines.defaults import TransactionDefaults
+from haft.changes.engines.layer import LayerContents, LayerReader, TooDeep, read_large, take_stamp
+from haft.changes.engines.layer_copy import replace_by_copy
+from haft.changes.engines.scope import Scope, stopped_result
+from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.contracts import Changes, Conflict, HaftError, Layer, LimitExceeded, StorageFailed, ToolFailed
 from haft.files import shown
 
@@ -32,7 +32,7 @@ def layer_options() -> str:
     return "userxattr,volatile"
 
 
-class OverlayTransaction(EndsByItself):
+class OverlayTransaction(TransactionDefaults):
     """One call above the workspace."""
 
     workspace = None
@@ -57,13 +57,13 @@ class OverlayTransaction(EndsByItself):
         if (root.st_uid, root.st_gid) != (mine.st_uid, mine.st_gid) and os.geteuid() == 0:
             os.chown(self._upper, root.st_uid, root.st_gid)
         os.chmod(self._upper, stat.S_IMODE(root.st_mode))
-        lowers = () if above is None else above.finished(self._place, name)
+        lowers = () if above is None else above.finished_layers(self._place, name)
         self._scope = Scope(transactions, owner.run, self._upper, lowers)
         self.scope = self._scope if makes_calls else None
-        self._top = top.state_of(self._upper)
+        self._top = workspace_root.state_of(self._upper)
         self._began = time.time()
         self._stamp = take_stamp(self._place)
-        view = self._scope.shown_by if makes_calls else None
+        view = self._scope.set_view if makes_calls else None
         self.layer = Layer(name, layer_options(), (mine.st_dev, mine.st_ino), lowers, view=view)
         self._doubt: str | None = None
 
@@ -72,7 +72,7 @@ class OverlayTransaction(EndsByItself):
         with os.scandir(self._upper) as found:
             return next(found, None) is None
 
-    def pause(self, spared: Sequence[str]) -> HaftError | None:
+    def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
         """The call makes another one."""
         return None
 
@@ -81,47 +81,47 @@ class OverlayTransaction(EndsByItself):
 
     def drop(self) -> None:
         """Throw the layer away."""
-        self._transactions.sweep(self._place)
+        self._transactions.remove_later(self._place)
 
     def finish(
         self,
-        fate: Fate,
+        action: EndAction,
         *,
-        spared: Sequence[str] = (),
+        granted_paths: Sequence[str] = (),
         why: str | None = None,
         stopped: Callable[[], bool],
         doubt: str | None = None,
-        is_held: Callable[[], bool] = lambda: False,
-    ) -> Settled:
+        is_layer_open: Callable[[], bool] = lambda: False,
+    ) -> TransactionResult:
         """Look at what changed, and see it to its end. `is_held` says whether someone may still have something of the
         layer open, who could change it after it was looked at: then a copy of it is looked at and committed."""
         self._scope.close()
-        doubts = [doubt, None if top.state_of(self._upper) == self._top else top.LAYERED]
+        doubts = [doubt, None if workspace_root.state_of(self._upper) == self._top else workspace_root.LAYERED]
         self._doubt = "; ".join(filter(None, doubts)) or None
         if self.is_untouched():
             self._scope.drop()
             self.drop()
-            return Settled(Changes("overlay", complete=self._doubt is None, reason=self._doubt))
+            return TransactionResult(Changes("overlay", complete=self._doubt is None, reason=self._doubt))
         transactions = self._transactions
         try:
-            if fate == "discard":
-                changes = self._manifest(self._captured(digests=False)).changes("discarded")
+            if action == "discard":
+                changes = self._manifest(self._read_layer(digests=False)).changes("discarded")
                 self._scope.drop()
-                return Settled(changes)
-            if is_held():
-                part(self._place)
+                return TransactionResult(changes)
+            if is_layer_open():
+                replace_by_copy(self._place)
             if self._above is not None:
-                return self._within(self._above, fate, spared)
+                return self._within(self._above, action, granted_paths)
             most = transactions.limits.max_written_bytes
             with Tree(self._upper, forced=True) as upper:
                 known = read_large(upper, most, stopped)
             with transactions.locked(stopped):
                 if identity(transactions.workspace) != self._root:
                     return self._elsewhere()
-                found = self._captured(known, stopped)
-                if fate == "commit" and UNREADABLE in known.values():
+                found = self._read_layer(known, stopped)
+                if action == "commit" and UNREADABLE in known.values():
                     what = "its new files are too large together to be looked at, holes included"
-                    return transactions.settle(
+                    return transactions.end_change_set(
                         self._owner,
                         self._manifest(found),
                         os.path.relpath(self._upper, transactions.area.path),
@@ -130,14 +130,14 @@ class OverlayTransaction(EndsByItself):
                         error=LimitExceeded("max_written_bytes", most, what),
                         conflicts=found.conflicts,
                     )
-                return transactions.settle(
+                return transactions.end_change_set(
                     self._owner,
                     self._manifest(found),
                     os.path.relpath(self._upper, transactions.area.path),
-                    fate,
+                    action,
                     conflicts=found.conflicts,
-                    spared=spared,
-                    passed_over=self._scope.judged_already(found.entries),
+                    granted_paths=granted_paths,
+                    judged_paths=self._scope.granted_to_calls(found.entries),
                     why=why,
                     stopped=stopped,
                 )
@@ -149,52 +149,52 @@ class OverlayTransaction(EndsByItself):
                 transactions.limits.max_changed_files,
                 "it made directories within directories without end",
             )
-            return Settled(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
+            return TransactionResult(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
         finally:
-            if not transactions.is_left(self._owner.run):
+            if not transactions.has_journal(self._owner.run):
                 self.drop()
 
-    def _within(self, above: Scope, fate: Fate, spared: Sequence[str]) -> Settled:
+    def _within(self, above: Scope, action: EndAction, granted_paths: Sequence[str]) -> TransactionResult:
         """Bring what it changed into the layer of the call that made it."""
-        found = self._captured()
+        found = self._read_layer()
         manifest = self._manifest(found)
-        if fate == "hold":
+        if action == "hold":
             self._scope.drop()
-            return stopped_within(manifest)
-        judged = self._scope.judged_already(found.entries)
-        settled = above.take_in(self._owner, manifest, self._upper, found.conflicts, spared, judged)
+            return stopped_result(manifest)
+        judged = self._scope.granted_to_calls(found.entries)
+        settled = above.merge(self._owner, manifest, self._upper, found.conflicts, granted_paths, judged)
         if settled.changes.state == "held":
-            self._scope.pass_on(above)
+            self._scope.hand_contained_to(above)
         else:
             self._scope.drop()
         return settled
 
-    def _unread(self, failure: Exception) -> Settled:
+    def _unread(self, failure: Exception) -> TransactionResult:
         error = ToolFailed(f"its changes could not be read, and are not in the workspace: {failure}")
-        return Settled(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
+        return TransactionResult(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
 
-    def _elsewhere(self) -> Settled:
+    def _elsewhere(self) -> TransactionResult:
         error = Conflict("the workspace was replaced by another one while the call ran: its changes were thrown away")
-        return Settled(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
+        return TransactionResult(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
 
-    def _captured(
+    def _read_layer(
         self,
         known: Mapping[int, str] | None = None,
         stopped: Callable[[], bool] | None = None,
         *,
         digests: bool = True,
-    ) -> Captured:
+    ) -> LayerContents:
         seen = self._transactions.tree() if self._above is None else Tree(self._above.path, forced=True)
         with seen as workspace, Tree(self._upper, forced=True) as upper:
-            return Capture(workspace, upper, self._stamp, digests=digests, known=known, stopped=stopped).read()
+            return LayerReader(workspace, upper, self._stamp, digests=digests, known=known, stopped=stopped).read()
 
-    def _manifest(self, found: Captured) -> Manifest:
-        contained = self._scope.contained()
+    def _manifest(self, found: LayerContents) -> Manifest:
+        contained = self._scope.contained_runs()
         if self._above is None:
             self._scope.write_contained()
         reasons = [] if self._doubt is None else [self._doubt]
-        if found.parted:
-            named = ", ".join(map(shown, found.parted[:3])) + ("" if len(found.parted) <= 3 else ", …")
+        if found.split_links:
+            named = ", ".join(map(shown, found.split_links[:3])) + ("" if len(found.split_links) <= 3 else ", …")
             reasons.append(f"{named}: had other names too (hard links), which keep the old content")
         return Manifest(
             self._owner.run,

@@ -22,16 +22,16 @@ import threading
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from haft.changes.committing.area import remove
-from haft.changes.committing.attributes import Unread, attributes_of, set_attributes
-from haft.changes.committing.commit import write_journal
-from haft.changes.committing.copying import copy, link
-from haft.changes.committing.entry import UNREADABLE, Entry
-from haft.changes.committing.manifest import Altered, Manifest
-from haft.changes.committing.places import Tree, rename, set_mode, set_owner
+from haft.changes.commit.area import remove
+from haft.changes.commit.attributes import UnreadableAttributes, attributes_of, set_attributes
+from haft.changes.commit.entry import UNREADABLE, Entry
+from haft.changes.commit.exact_copy import copy, link
+from haft.changes.commit.journal import write_journal
+from haft.changes.commit.manifest import Manifest, PathChange
+from haft.changes.commit.tree import Tree, rename, set_mode, set_owner
 from haft.changes.engines.layer import mark_prefix
-from haft.changes.guarding.guard import is_spared
-from haft.changes.transactions import CONTAINED, Owner, Settled, Transactions
+from haft.changes.guard.guard import is_granted
+from haft.changes.transactions import CONTAINED, Owner, TransactionResult, Transactions
 from haft.contracts import Conflict, HaftError, ToolFailed
 from haft.files import shown
 from haft.values import dataclass, replace
@@ -40,7 +40,7 @@ Finished = tuple[str, int, int]
 """A layer that nobody works in any more: its name, and which directory it is."""
 COPY: Final = "below"
 TRIES: Final = 5
-SHOWN_SECONDS: Final = 10.0
+VIEW_SECONDS: Final = 10.0
 """How long a call waits until its caller's command has begun."""
 STOPPED: Final = (
     "it was stopped before it came to its end, and changes within those of another run cannot be held apart"
@@ -48,7 +48,7 @@ STOPPED: Final = (
 
 
 @dataclass(slots=True)
-class Taken:
+class ContainedChanges:
     """The change set of a call, within its caller's."""
 
     owner: Owner
@@ -64,26 +64,26 @@ class Scope:
         self._upper = upper
         self._lowers = lowers
         self._view = -1
-        self._shown = asyncio.Event()
+        self._view_set = asyncio.Event()
         self._is_over = False
         self._lock = threading.Lock()
-        self._taken: list[Taken] = []
+        self._contained: list[ContainedChanges] = []
         self._granted: dict[str, Entry | None] = {}
         """What calls that it made changed by a grant of theirs, and as what they left it."""
 
-    def shown_by(self, view: int) -> None:
+    def set_view(self, view: int) -> None:
         """The call has begun: a descriptor of the workspace as it sees it."""
         if self._is_over:
             os.close(view)  # It ended before anyone heard of it.
             return
         self._view = view
-        self._shown.set()
+        self._view_set.set()
 
-    async def is_shown(self) -> bool:
+    async def wait_for_view(self) -> bool:
         """Whether calls can work within it: its own command has to run. Waits for that."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SHOWN_SECONDS):
-                await self._shown.wait()
+            async with asyncio.timeout(VIEW_SECONDS):
+                await self._view_set.wait()
         return self._view >= 0
 
     @property
@@ -98,7 +98,7 @@ class Scope:
             os.close(self._view)
             self._view = -1
 
-    def finished(self, place: str, name: str) -> tuple[Finished, ...]:
+    def finished_layers(self, place: str, name: str) -> tuple[Finished, ...]:
         """The layers that a call it makes is mounted over, topmost first; `place` is where a copy of its own may lie,
         found by others as `name`."""
         with os.scandir(self._upper) as found:
@@ -107,7 +107,7 @@ class Scope:
         with self._lock:
             for attempt in range(TRIES):
                 try:
-                    copied(self._upper, os.path.join(place, COPY))
+                    copy_layer(self._upper, os.path.join(place, COPY))
                     break
                 except OSError:  # The caller goes on meanwhile, and took something away that was being copied.
                     remove(os.path.join(place, COPY))
@@ -116,42 +116,42 @@ class Scope:
         copy_of_it = os.stat(os.path.join(place, COPY))
         return ((f"{name}/{COPY}", copy_of_it.st_dev, copy_of_it.st_ino), *self._lowers)
 
-    def take_in(
+    def merge(
         self,
         owner: Owner,
         manifest: Manifest,
         upper: str,
         conflicts: Sequence[str],
-        spared: Sequence[str],
-        passed_over: Collection[str] = (),
-    ) -> Settled:
+        granted_paths: Sequence[str],
+        judged_paths: Collection[str] = (),
+    ) -> TransactionResult:
         """Bring the change set of a call that it made into the call's own layer. What may not be committed unasked, and
-        what collides with what was changed meanwhile, does not come in. `passed_over` is what was judged already."""
+        what collides with what was changed meanwhile, does not come in. `judged_paths` is what was judged already."""
         if not manifest.entries:
-            return Settled(manifest.changes("none"))
-        is_accepted = len(spared) > 1 or bool(passed_over)
+            return TransactionResult(manifest.changes("none"))
+        is_accepted = len(granted_paths) > 1 or bool(judged_paths)
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": is_accepted}
         manifest = replace(manifest, notes=notes)
         with self._lock, Tree(self.path, forced=True) as view, Tree(upper, forced=True) as new:
-            error = self._objection(manifest, view, new, conflicts, spared, passed_over)
+            error = self._objection(manifest, view, new, conflicts, granted_paths, judged_paths)
             if error is not None:
-                return Settled(manifest.changes("discarded", reason=error.message), error)
+                return TransactionResult(manifest.changes("discarded", reason=error.message), error)
             try:
                 self._keep(manifest, view, new)
-                bring_in(manifest.entries, new, view)
+                write_changes(manifest.entries, new, view)
             except OSError as failure:
                 problem = ToolFailed(
                     f"its changes could not be brought into those of {self.run}, which called it: {failure}"
                 )
-                return Settled(manifest.changes("discarded", reason=problem.message), problem)
-        self._taken.append(Taken(owner, manifest))
+                return TransactionResult(manifest.changes("discarded", reason=problem.message), problem)
+        self._contained.append(ContainedChanges(owner, manifest))
         inside = self._transactions.workspace.rstrip("/") + "/"
-        grants = [path.removeprefix(inside) for path in spared if path.startswith(inside)]
+        grants = [path.removeprefix(inside) for path in granted_paths if path.startswith(inside)]
         for each in manifest.entries:
-            if each.path in passed_over or is_spared(each.path, grants):
+            if each.path in judged_paths or is_granted(each.path, grants):
                 self._granted[each.path] = each.after
         reason = f"it is among the changes of {self.run}, which called it, and comes into the workspace with them"
-        return Settled(manifest.changes("held", reason=reason))
+        return TransactionResult(manifest.changes("held", reason=reason))
 
     def _objection(
         self,
@@ -159,15 +159,15 @@ class Scope:
         view: Tree,
         new: Tree,
         conflicts: Sequence[str],
-        spared: Sequence[str],
-        passed_over: Collection[str],
+        granted_paths: Sequence[str],
+        judged_paths: Collection[str],
     ) -> HaftError | None:
         if conflicts:
             named = ", ".join(f"`{shown(path)}`" for path in conflicts[:3])
             return Conflict(
                 f"its changes were dropped: {self.run}, which called it, or another call of that changed {named} too"
             )
-        return self._transactions.objection_within(manifest, view, new, spared, passed_over)
+        return self._transactions.objection_within(manifest, view, new, granted_paths, judged_paths)
 
     def _keep(self, manifest: Manifest, view: Tree, new: Tree) -> None:
         """What its files held before and after, so that it can be told and undone apart."""
@@ -182,50 +182,50 @@ class Scope:
 
     # When the call itself ends.
 
-    def judged_already(self, entries: Sequence[Altered]) -> frozenset[str]:
+    def granted_to_calls(self, entries: Sequence[PathChange]) -> frozenset[str]:
         """What calls that it made changed by a grant of theirs, where it still is as they left it. A grant holds for
         the call that has it: whatever else their caller did there counts as not granted."""
         return frozenset(
             each.path
             for each in entries
-            if each.path in self._granted and _is_the_same(each.after, self._granted[each.path])
+            if each.path in self._granted and _has_same_effect(each.after, self._granted[each.path])
         )
 
-    def contained(self) -> list[str]:
+    def contained_runs(self) -> list[str]:
         """The runs whose changes are among its own."""
-        return [each.owner.run for each in self._taken]
+        return [each.owner.run for each in self._contained]
 
     def write_contained(self) -> None:
         """Put the change sets of the calls that it made beside its own."""
-        for each in self._taken:
+        for each in self._contained:
             place = os.path.join(self._transactions.live, self.run, CONTAINED, each.owner.run)
             os.makedirs(place, mode=0o700, exist_ok=True)
             write_journal(place, each.manifest)
 
-    def pass_on(self, above: Scope) -> None:
+    def hand_contained_to(self, above: Scope) -> None:
         """The call is itself within another: what it took in belongs to that one too."""
-        above._taken += self._taken
+        above._contained += self._contained
 
     def drop(self) -> None:
         """The call's changes are thrown away, and those of the calls that it made with them."""
-        if not self._transactions.is_left(self.run):
+        if not self._transactions.has_journal(self.run):
             remove(os.path.join(self._transactions.live, self.run))
-        for each in self._taken:
-            self._transactions.note_discarded(each.manifest)
+        for each in self._contained:
+            self._transactions.record_discarded(each.manifest)
 
 
-def _is_the_same(now: Entry | None, then: Entry | None) -> bool:
+def _has_same_effect(now: Entry | None, then: Entry | None) -> bool:
     """Whether whoever obeys it finds the same."""
     if now is None or then is None:
         return now is then
-    return now.content != UNREADABLE and replace(now, **_of_no_matter(then)) == then
+    return now.content != UNREADABLE and replace(now, **_ignored_fields(then)) == then
 
 
-def _of_no_matter(entry: Entry) -> dict[str, Any]:
+def _ignored_fields(entry: Entry) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in ("inode", "links", "ctime_ns", "mtime_ns")}
 
 
-def copied(upper: str, place: str) -> None:
+def copy_layer(upper: str, place: str) -> None:
     """A layer as it is now, with its marks. Whoever works in it goes on."""
     os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
     prefix = mark_prefix()
@@ -242,22 +242,24 @@ def copied(upper: str, place: str) -> None:
 
 def _copy_marks(source: Tree, path: str, target: Tree, onto: str, prefix: str) -> None:
     try:
-        marks = [name for name in os.listxattr(source.where(path), follow_symlinks=False) if name.startswith(prefix)]
+        marks = [
+            name for name in os.listxattr(source.proc_path(path), follow_symlinks=False) if name.startswith(prefix)
+        ]
     except PermissionError:
         return
     for name in marks:
-        value = os.getxattr(source.where(path), name, follow_symlinks=False)
+        value = os.getxattr(source.proc_path(path), name, follow_symlinks=False)
         try:
-            os.setxattr(target.where(onto), name, value, follow_symlinks=False)
+            os.setxattr(target.proc_path(onto), name, value, follow_symlinks=False)
         except PermissionError:
             status = target.status(onto)
             assert status is not None
             set_mode(target, onto, stat.S_IMODE(status.st_mode) | 0o200)
-            os.setxattr(target.where(onto), name, value, follow_symlinks=False)
+            os.setxattr(target.proc_path(onto), name, value, follow_symlinks=False)
             set_mode(target, onto, stat.S_IMODE(status.st_mode))
 
 
-def bring_in(entries: Sequence[Altered], new: Tree, target: Tree) -> None:
+def write_changes(entries: Sequence[PathChange], new: Tree, target: Tree) -> None:
     """Make a tree what a change set says, from the new things that lie in another one. Removals come first, from
     within; then what is new, each file whole under another name before it takes its place."""
     for each in sorted(entries, key=lambda one: one.path.count("/"), reverse=True):
@@ -289,11 +291,11 @@ def bring_in(entries: Sequence[Altered], new: Tree, target: Tree) -> None:
         rename(target, temporary, target, each.path)
     for path, status in reversed(directories):
         set_owner(target, path, status.st_uid, status.st_gid)
-        with contextlib.suppress(Unread):
-            set_attributes(target.where(path), attributes_of(new.where(path)))
+        with contextlib.suppress(UnreadableAttributes):
+            set_attributes(target.proc_path(path), attributes_of(new.proc_path(path)))
         set_mode(target, path, stat.S_IMODE(status.st_mode))
 
 
-def stopped_within(manifest: Manifest) -> Settled:
+def stopped_result(manifest: Manifest) -> TransactionResult:
     """What is said of a call that was stopped in the scope of another."""
-    return Settled(replace(manifest, reason=None).changes("discarded", reason=STOPPED))
+    return TransactionResult(replace(manifest, reason=None).changes("discarded", reason=STOPPED))

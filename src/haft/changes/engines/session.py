@@ -13,13 +13,13 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from haft.changes.committing.commit import remove_inside
-from haft.changes.committing.places import Tree
-from haft.changes.engines.layer import Captured, TooDeep, read_large
-from haft.changes.engines.layer_copy import part
+from haft.changes.commit.journal import remove_inside
+from haft.changes.commit.tree import Tree
+from haft.changes.engines.layer import LayerContents, TooDeep, read_large
+from haft.changes.engines.layer_copy import replace_by_copy
 from haft.changes.engines.overlay import OverlayTransaction
-from haft.changes.threads import completed, to_the_end
-from haft.changes.transactions import Fate, Owner, Settled, Transactions
+from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
+from haft.changes.uncancellable import await_uncancellable, run_uncancellable
 from haft.contracts import HaftError, Layer, LayeredSession, StorageFailed, new_run_id
 from haft.files import shown
 from haft.values import dataclass
@@ -28,12 +28,12 @@ MOST_HOLDERS = 10
 WHY = "its process wrote it between two calls"
 
 
-class SessionOver(Exception):
+class SessionEnded(Exception):
     """The process ended before the call could begin."""
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenBetween:
+class WritesBetweenCalls:
     """What a process wrote while no call of it ran."""
 
     run: str
@@ -44,13 +44,15 @@ class WrittenBetween:
     problem: str | None = None
     """Why it could not be held, and is gone."""
 
-    def words(self) -> str:
+    def sentence(self) -> str:
         """One sentence for a person."""
         parts = []
         if self.held:
-            parts.append(f"{_listed(self.held)} (held: `haft diff {self.run}`, `haft changes apply|drop {self.run}`)")
+            parts.append(
+                f"{_list_paths(self.held)} (held: `haft diff {self.run}`, `haft changes apply|drop {self.run}`)"
+            )
         if self.dropped:
-            parts.append(f"{_listed(self.dropped)} (protected: dropped)")
+            parts.append(f"{_list_paths(self.dropped)} (protected: dropped)")
         if self.problem:
             parts.append(f"something that could not be held: {self.problem}")
         return f"between calls its process wrote {'; '.join(parts)}"
@@ -60,13 +62,13 @@ class SessionCalls:
     """The layers of one process, one after another. One call at a time."""
 
     def __init__(
-        self, transactions: Transactions, spared: Sequence[str], told: Callable[[WrittenBetween], None]
+        self, transactions: Transactions, granted_paths: Sequence[str], report: Callable[[WritesBetweenCalls], None]
     ) -> None:
-        """`spared` is what the process may write; `told` hears what it wrote between calls."""
+        """`granted_paths` is what the process may write; `report` hears what it wrote between calls."""
         self._transactions = transactions
-        self._spared = spared
-        self._between: BetweenLayer | None = BetweenLayer(transactions)
-        self._told = told
+        self._spared = granted_paths
+        self._between: BetweenCallsLayer | None = BetweenCallsLayer(transactions)
+        self._report = report
         self._turn = asyncio.Lock()
         self._last = Owner(new_run_id(), "", "")
         self.session: LayeredSession | None = None
@@ -84,19 +86,19 @@ class SessionCalls:
         return self._between.layer
 
     async def begin(self, owner: Owner) -> SessionTransaction:
-        """A transaction for one call, when it is its turn. `SessionOver` where the process has ended."""
+        """A transaction for one call, when it is its turn. `SessionEnded` where the process has ended."""
         assert self.session is not None
         await self._turn.acquire()
         try:
-            return await completed(self._begun(self.session, owner))
+            return await await_uncancellable(self._begin(self.session, owner))
         except BaseException:
             self._turn.release()
             raise
 
-    async def _begun(self, session: LayeredSession, owner: Owner) -> SessionTransaction:
+    async def _begin(self, session: LayeredSession, owner: Owner) -> SessionTransaction:
         try:
             holders = await session.stop()
-            written = await self.take_in()
+            written = await self.collect_writes()
             transaction = SessionTransaction(self._transactions, owner, self, holders, written)
             self._last = owner
             try:
@@ -105,29 +107,29 @@ class SessionCalls:
                 transaction.drop()
                 raise
         except ConnectionResetError:
-            raise SessionOver from None
+            raise SessionEnded from None
         except HaftError:
             await session.end()
             raise
         return transaction
 
-    async def take_in(self) -> WrittenBetween | None:
+    async def collect_writes(self) -> WritesBetweenCalls | None:
         """Judge what the process wrote since its last call. It must stand still, or have ended."""
         between, self._between = self._between, None
         if between is None:
             return None
-        written = await to_the_end(lambda: between.take_in(self._last, self._spared))
+        written = await run_uncancellable(lambda: between.collect_writes(self._last, self._spared))
         if written is not None:
-            self._told(written)
+            self._report(written)
         return written
 
-    async def over(self, session: LayeredSession) -> None:
+    async def after_call(self, session: LayeredSession) -> None:
         """A call is over and its changes are taken in: let the process go on."""
         try:
-            self._between = BetweenLayer(self._transactions)
+            self._between = BetweenCallsLayer(self._transactions)
             await session.go_on(self._between.layer)
         except ConnectionResetError:
-            await self.take_in()
+            await self.collect_writes()
         except (HaftError, OSError):
             await session.end()
 
@@ -135,13 +137,13 @@ class SessionCalls:
         self._turn.release()
 
 
-class BetweenLayer(OverlayTransaction):
+class BetweenCallsLayer(OverlayTransaction):
     """What lies over the workspace while no call runs."""
 
     def __init__(self, transactions: Transactions) -> None:
         super().__init__(transactions, Owner(new_run_id(), "", ""))
 
-    def take_in(self, last: Owner, spared: Sequence[str]) -> WrittenBetween | None:
+    def collect_writes(self, last: Owner, granted_paths: Sequence[str]) -> WritesBetweenCalls | None:
         """Hold what was written as a run of its own, in the name of whoever called last, but for what is protected."""
         if self.is_untouched():
             self.drop()
@@ -149,36 +151,38 @@ class BetweenLayer(OverlayTransaction):
         transactions, run = self._transactions, self._owner.run
         owner = Owner(run, last.who, last.thread)
         try:
-            part(self._place)
+            replace_by_copy(self._place)
             most = transactions.limits.max_written_bytes
             with Tree(self._upper, forced=True) as upper:
                 known = read_large(upper, most, lambda: False)
             with transactions.locked():
-                found = self._captured(known)
-                dropped = self._dropped(found, spared)
+                found = self._read_layer(known)
+                dropped = self._drop_protected(found, granted_paths)
                 if not found.entries:
-                    return WrittenBetween(run, (), dropped) if dropped else None
-                settled = transactions.settle(
+                    return WritesBetweenCalls(run, (), dropped) if dropped else None
+                settled = transactions.end_change_set(
                     owner, self._manifest(found), self._below_area(), "hold", conflicts=found.conflicts, why=WHY
                 )
             held = tuple(each.path for each in found.entries)
             is_held = settled.changes.state == "held"
             problem = None if is_held else settled.changes.reason
-            return WrittenBetween(run, held if is_held else (), dropped, problem)
+            return WritesBetweenCalls(run, held if is_held else (), dropped, problem)
         except (OSError, StorageFailed, TooDeep) as error:
-            return WrittenBetween(run, (), (), str(error) or type(error).__name__)
+            return WritesBetweenCalls(run, (), (), str(error) or type(error).__name__)
         finally:
-            if not transactions.is_left(run):
+            if not transactions.has_journal(run):
                 self.drop()
 
     def _below_area(self) -> str:
         return os.path.relpath(self._upper, self._transactions.area.path)
 
-    def _dropped(self, found: Captured, spared: Sequence[str]) -> tuple[str, ...]:
+    def _drop_protected(self, found: LayerContents, granted_paths: Sequence[str]) -> tuple[str, ...]:
         """Take out of a layer what would run later on the host, until nothing of the kind is left."""
         dropped: dict[str, None] = {}
         with Tree(self._upper, forced=True) as upper:
-            while (objection := self._transactions.guarded(found.entries, self._below_area(), spared)) is not None:
+            while (
+                objection := self._transactions.guard_objection(found.entries, self._below_area(), granted_paths)
+            ) is not None:
                 paths = [path for path in getattr(objection, "paths", ()) if path not in dropped]
                 if not paths:  # Nobody knows how to part it: none of it is kept.
                     paths = [each.path for each in found.entries]
@@ -201,7 +205,7 @@ class SessionTransaction(OverlayTransaction):
         owner: Owner,
         calls: SessionCalls,
         holders: Sequence[str],
-        written: WrittenBetween | None,
+        written: WritesBetweenCalls | None,
     ) -> None:
         super().__init__(transactions, owner, makes_calls=True)
         self._calls = calls
@@ -217,35 +221,37 @@ class SessionTransaction(OverlayTransaction):
         assert session is not None
         try:
             with contextlib.suppress(ConnectionResetError):
-                self._holders += await completed(session.stop())
+                self._holders += await await_uncancellable(session.stop())
             found = [*dict.fromkeys(self._holders)]
-            yield _held(found) if found else None
+            yield _describe_holders(found) if found else None
         finally:
             try:
                 if not session.is_over:
-                    await completed(self._calls.over(session))
+                    await await_uncancellable(self._calls.after_call(session))
             finally:
                 self._calls.release()
 
     def finish(
         self,
-        fate: Fate,
+        action: EndAction,
         *,
-        spared: Sequence[str] = (),
+        granted_paths: Sequence[str] = (),
         why: str | None = None,
         stopped: Callable[[], bool],
         doubt: str | None = None,
-        is_held: Callable[[], bool] = lambda: True,
-    ) -> Settled:
+        is_layer_open: Callable[[], bool] = lambda: True,
+    ) -> TransactionResult:
         """Always from a copy: the process is still there."""
-        return super().finish(fate, spared=spared, why=why, stopped=stopped, doubt=doubt, is_held=lambda: True)
+        return super().finish(
+            action, granted_paths=granted_paths, why=why, stopped=stopped, doubt=doubt, is_layer_open=lambda: True
+        )
 
 
-def _held(holders: Sequence[str]) -> str:
+def _describe_holders(holders: Sequence[str]) -> str:
     more = f" and {len(holders) - MOST_HOLDERS} more" if len(holders) > MOST_HOLDERS else ""
     named = ", ".join(map(shown, holders[:MOST_HOLDERS]))
     return f"its process still holds what was there before ({named}{more}): what it writes there is lost"
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _list_paths(paths: Sequence[str]) -> str:
     return ", ".join(map(shown, paths[:20])) + (f" and {len(paths) - 20:_} more" if len(paths) > 20 else "")

@@ -17,7 +17,7 @@ import stat
 from collections.abc import Callable
 from typing import Final, Self
 
-from haft.changes.committing.attributes import Unread, attributes_of
+from haft.changes.commit.attributes import UnreadableAttributes, attributes_of
 from haft.values import dataclass
 
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -54,7 +54,7 @@ class Descent:
     def __init__(self, root: str, note: Note | None = None) -> None:
         self._names: list[str] = []
         self._note = note
-        self._steps = [_Step(*_opened(root, None, _LIST, 0o500))]
+        self._steps = [_Step(*_open(root, None, _LIST, 0o500))]
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +62,7 @@ class Descent:
     def __exit__(self, *_: object) -> None:
         with contextlib.ExitStack() as stack:  # Every one, whatever happens to another; the deepest first.
             for step in self._steps:
-                stack.callback(_let_go, step)
+                stack.callback(_close_step, step)
 
     @property
     def descriptor(self) -> int:
@@ -88,12 +88,12 @@ class Descent:
             self._enter(name)
         return self.descriptor
 
-    def loosen(self) -> None:
+    def widen(self) -> None:
         """Let us at what is in this directory, where it may be listed but what is in it not looked at."""
         step = self._steps[-1]
         status = os.fstat(step.descriptor)
         mode = stat.S_IMODE(status.st_mode)
-        if step.mode is not None or mode & 0o500 == 0o500 or not _may_loosen(status):
+        if step.mode is not None or mode & 0o500 == 0o500 or not _may_widen(status):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         self._tell(self._names, status)
         os.fchmod(step.descriptor, mode | 0o500)
@@ -102,7 +102,7 @@ class Descent:
     def open_file(self, name: str) -> tuple[int, str | None]:
         """A file of this directory for reading, with the mode it had, and its extended attributes, if they may be read:
         the system looks at the mode for each. The caller closes it, and asks what it is."""
-        descriptor, mode = self._opened_here(name, _READ, 0o400)
+        descriptor, mode = self._open_here(name, _READ, 0o400)
         try:
             try:
                 attributes = readable_attributes(descriptor, mode)
@@ -114,22 +114,22 @@ class Descent:
             raise
         return descriptor, attributes
 
-    def _opened_here(self, name: str, flags: int, bits: int) -> tuple[int, int | None]:
+    def _open_here(self, name: str, flags: int, bits: int) -> tuple[int, int | None]:
         def tell(status: os.stat_result) -> None:
             self._tell([*self._names, name], status)
 
         try:
-            return _opened(name, self.descriptor, flags, bits, tell)
+            return _open(name, self.descriptor, flags, bits, tell)
         except PermissionError:
-            self.loosen()
-            return _opened(name, self.descriptor, flags, bits, tell)
+            self.widen()
+            return _open(name, self.descriptor, flags, bits, tell)
 
     def _tell(self, names: list[str], status: os.stat_result) -> None:
         if self._note is not None and names:
             self._note("/".join(names), stat.S_IMODE(status.st_mode), status.st_ino)
 
     def _enter(self, name: str) -> None:
-        self._steps.append(_Step(*self._opened_here(name, _LIST, 0o500)))
+        self._steps.append(_Step(*self._open_here(name, _LIST, 0o500)))
         self._names.append(name)
         far = self._steps[max(0, len(self._steps) - _MOST_OPEN - 1)]
         # Never one whose mode is to be given back: that must not depend on finding it again.
@@ -147,18 +147,18 @@ class Descent:
                 if _identity(parent.descriptor) != parent.identity:
                     raise Swapped
         finally:
-            _let_go(left)
+            _close_step(left)
 
 
 def readable_attributes(place: int | bytes, mode: int | None = None) -> str | None:
     """None where they may not be read. `mode` is the one that was widened for it."""
     try:
         return attributes_of(place, mode)
-    except Unread:
+    except UnreadableAttributes:
         return None
 
 
-def _let_go(step: _Step) -> None:
+def _close_step(step: _Step) -> None:
     if step.descriptor < 0:
         return
     try:
@@ -173,24 +173,22 @@ def _identity(descriptor: int) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _opened(
-    name: str, directory: int | None, flags: int, bits: int, tell: Tell | None = None
-) -> tuple[int, int | None]:
+def _open(name: str, directory: int | None, flags: int, bits: int, tell: Tell | None = None) -> tuple[int, int | None]:
     """A descriptor; and, where `bits` had to be added to the mode for it, the mode it had."""
     try:
         try:
             return os.open(name, flags, dir_fd=directory), None
         except PermissionError:
-            return _opened_by_force(name, directory, flags, bits, tell)
+            return _open_widened(name, directory, flags, bits, tell)
     except OSError as error:
         if error.errno in _SWAPPED and directory is not None:
             raise Swapped from error
         raise
 
 
-def _opened_by_force(name: str, directory: int | None, flags: int, bits: int, tell: Tell | None) -> tuple[int, int]:
+def _open_widened(name: str, directory: int | None, flags: int, bits: int, tell: Tell | None) -> tuple[int, int]:
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-    if not _may_loosen(status):
+    if not _may_widen(status):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
     mode = stat.S_IMODE(status.st_mode)
     if tell is not None:
@@ -209,7 +207,7 @@ def _opened_by_force(name: str, directory: int | None, flags: int, bits: int, te
         place = f"/proc/self/fd/{pin}"
         os.chmod(place, mode | bits)
         try:
-            # Through the pin, not by name: what is opened is what was loosened. O_NOFOLLOW would refuse the pin itself.
+            # Through the pin, not by name: what is opened is what was widened. O_NOFOLLOW would refuse the pin itself.
             return os.open(place, flags & ~os.O_NOFOLLOW), mode
         except BaseException:
             os.chmod(place, mode)
@@ -218,7 +216,7 @@ def _opened_by_force(name: str, directory: int | None, flags: int, bits: int, te
         os.close(pin)
 
 
-def _may_loosen(status: os.stat_result) -> bool:
+def _may_widen(status: os.stat_result) -> bool:
     """Whether the mode could be given back exactly: the system takes a set-group-ID bit from who is not in the group.
     Whether it is ours at all, the system says."""
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):

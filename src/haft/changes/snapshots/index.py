@@ -14,7 +14,7 @@ import zlib
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from haft.changes.snapshots.scanning import Stamp
+from haft.changes.snapshots.scan import Stamp
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
-from haft.changes.committing.entry import UNREADABLE
-from haft.changes.committing.manifest import Altered
-from haft.changes.committing.opened import Opened
+from haft.changes.commit.entry import UNREADABLE
+from haft.changes.commit.manifest import PathChange
+from haft.changes.commit.widened_modes import WidenedModes
+from haft.changes.snapshots.comparison import Comparison, Snapshot, changed_paths
 from haft.changes.snapshots.descent import Note, Swapped
 from haft.changes.snapshots.index import Index
-from haft.changes.snapshots.intake import Keep, Read, read_files
-from haft.changes.snapshots.scanning import Scan, Stamp, scan
-from haft.changes.snapshots.taken import Comparison, Snapshot, altered
+from haft.changes.snapshots.read_files import Keep, Read, read_files
+from haft.changes.snapshots.scan import Scan, Stamp, scan
 from haft.changes.store.blob_encoding import digest_of_descriptor
 from haft.changes.store.blobs import Blobs
 from haft.contracts import ToolFailed
@@ -57,9 +57,9 @@ class OverBudget(Exception):
 class Snapshots:
     """The snapshots of one workspace. `directory` holds its index."""
 
-    def __init__(self, directory: str, blobs: Blobs, opened: Opened | None = None) -> None:
+    def __init__(self, directory: str, blobs: Blobs, notes: WidenedModes | None = None) -> None:
         """`opened` takes a note of what is opened for a moment, for whoever comes after a crash."""
-        self._opened = opened
+        self._notes = notes
         self._place = os.path.join(directory, "index")
         self._blobs = blobs
 
@@ -73,33 +73,33 @@ class Snapshots:
     ) -> Snapshot:
         """Everything beneath `root` as it is now, every file's content in the blobs. `OverBudget` when that would take
         in more than `budget` bytes. `skip` names directories, by device and inode, that are not looked at."""
-        with self._noting():
-            return _steadily(lambda: self._take(root, budget, stopped, tell, frozenset(skip)))
+        with self._recording_modes():
+            return _retry_if_swapped(lambda: self._take(root, budget, stopped, tell, frozenset(skip)))
 
-    def compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> list[Altered]:
+    def compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> list[PathChange]:
         """What is different now, and nothing about how far that can be known: see `examine`."""
-        return self.examine(before, root, budget, stopped).altered
+        return self.examine(before, root, budget, stopped).changes
 
     def examine(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> Comparison:
         """What is different now. What the changed files hold now is put into the blobs as far as `budget` bytes go; of
         the others only the digest is told: the call is over, and what it did must be known at any price."""
-        with self._noting():
-            return _steadily(lambda: self._compare(before, root, budget, stopped))
+        with self._recording_modes():
+            return _retry_if_swapped(lambda: self._compare(before, root, budget, stopped))
 
     @contextlib.contextmanager
-    def _noting(self) -> Iterator[None]:
+    def _recording_modes(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            if self._opened is not None:
-                self._opened.missed(error)
+            if self._notes is not None:
+                self._notes.mark_unrestored(error)
             raise
         finally:  # Every mode was given back, unless the disk failed.
-            if self._opened is not None:
-                self._opened.clear()
+            if self._notes is not None:
+                self._notes.clear()
 
     def _note(self, root: str) -> Note | None:
-        return None if self._opened is None else functools.partial(self._opened.note, root)
+        return None if self._notes is None else functools.partial(self._notes.note, root)
 
     def _take(
         self,
@@ -113,11 +113,11 @@ class Snapshots:
         found = scan(root, skip, stopped, self._note(root))
         removals = self._blobs.removals()
         if index.removals != removals:
-            self._forget_lost(index)
+            self._drop_removed(index)
         after = Snapshot(
             found.stamps, index.contents, frozenset(), list(found.closed), index.attributes, skip, removals
         )
-        fresh = _follow(after, index.stamps, found, _differing(index.stamps, found.stamps))
+        fresh = _update_contents(after, index.stamps, found, _differing(index.stamps, found.stamps))
         needed = _size_of(fresh, found.stamps)
         if needed > budget:
             largest = heapq.nlargest(5, ((path, found.stamps[path][_SIZE]) for path in fresh), key=lambda pair: pair[1])
@@ -126,10 +126,10 @@ class Snapshots:
             tell(f"taking in {len(fresh):,} files, {needed / 1e6:,.0f} MB")
         racy = set(found.racy)
         for path, read in read_files(root, fresh, found.stamps, self._keeping(stopped), stopped, self._note(root)):
-            _note(after, racy, path, read)
+            _store_read(after, racy, path, read)
         after = dataclasses.replace(after, racy=frozenset(racy))
         if _is_much(fresh, needed) or (index.stamps and index.removals != removals):
-            self._remember(after)
+            self._write_index(after)
         return after
 
     def _compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> Comparison:
@@ -148,19 +148,19 @@ class Snapshots:
             before.removals,
         )
         known = {path: stamp for path, stamp in before.stamps.items() if path not in before.racy} if gone else {}
-        fresh = _follow(after, known, found, differing)
+        fresh = _update_contents(after, known, found, differing)
         needed = _size_of(fresh, found.stamps)
         racy, unkept = set(found.racy), set[str]()
         keep = self._keeping_within(budget, before, unkept, stopped)
         for path, read in read_files(root, fresh, found.stamps, keep, stopped, self._note(root)):
-            _note(after, racy, path, read)
+            _store_read(after, racy, path, read)
         after = dataclasses.replace(after, racy=frozenset(racy))
         if _is_much(fresh, needed):
-            self._remember(dataclasses.replace(after, racy=after.racy | unkept))
-        found_altered, linked = altered(before, after, gone.union(differing))
-        return Comparison(found_altered, after.unreadable, sorted(unkept), after, linked)
+            self._write_index(dataclasses.replace(after, racy=after.racy | unkept))
+        path_changes, linked = changed_paths(before, after, gone.union(differing))
+        return Comparison(path_changes, after.unreadable, sorted(unkept), after, linked)
 
-    def _forget_lost(self, index: Index) -> None:
+    def _drop_removed(self, index: Index) -> None:
         """Of an index that was written before something was removed from the store, keep what is still true."""
         there = set(self._blobs.digests())
         for path in [path for path, digest in index.contents.items() if digest not in there]:
@@ -187,7 +187,7 @@ class Snapshots:
 
         return keep
 
-    def _remember(self, snapshot: Snapshot) -> None:
+    def _write_index(self, snapshot: Snapshot) -> None:
         contents, racy = snapshot.contents, snapshot.racy
         stamps = {
             path: stamp
@@ -199,7 +199,7 @@ class Snapshots:
         Index(stamps, contents, snapshot.removals, attributes).write(self._place)
 
 
-def _steadily(look: Callable[[], Result]) -> Result:
+def _retry_if_swapped(look: Callable[[], Result]) -> Result:
     for _ in range(_TRIES):
         try:
             return look()
@@ -224,7 +224,7 @@ def _differing_attributes(before: Snapshot, found: Scan) -> list[str]:
     ]
 
 
-def _follow(after: Snapshot, known: Mapping[str, Stamp], found: Scan, differing: Iterable[str]) -> list[str]:
+def _update_contents(after: Snapshot, known: Mapping[str, Stamp], found: Scan, differing: Iterable[str]) -> list[str]:
     """Bring the contents up to what the scan alone tells; the files that must be read. What moved along with its
     directory bears its old stamp under a new name, and need not be."""
     contents, attributes = after.contents, after.attributes
@@ -250,7 +250,7 @@ def _follow(after: Snapshot, known: Mapping[str, Stamp], found: Scan, differing:
     return fresh
 
 
-def _note(after: Snapshot, racy: set[str], path: str, read: Read | None) -> None:
+def _store_read(after: Snapshot, racy: set[str], path: str, read: Read | None) -> None:
     if read is None:
         del after.stamps[path]
         return

@@ -138,7 +138,7 @@ def _runs(piece: bytes) -> Iterator[tuple[int, int]]:
         yield start, len(piece)
 
 
-class Unpacking(io.RawIOBase):
+class DecompressingReader(io.RawIOBase):
     """The content of a compressed file, as a stream. Closing it closes the file."""
 
     def __init__(self, file: io.FileIO, digest: str) -> None:

@@ -26,7 +26,7 @@ from typing import BinaryIO, Final, cast
 from haft.changes.store.blob_encoding import (
     PIECE,
     DamagedBlob,
-    Unpacking,
+    DecompressingReader,
     beginning_of,
     compressed,
     digest_of_descriptor,
@@ -248,7 +248,7 @@ class Blobs:
             except FileNotFoundError:
                 continue
             if digest == _EMPTY or os.fstat(file.fileno()).st_size:
-                return Unpacking(file, digest) if place.endswith(".z") else file
+                return DecompressingReader(file, digest) if place.endswith(".z") else file
             file.close()
         raise FileNotFoundError(errno.ENOENT, "no content is kept under this digest", digest)
 

@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from haft.changes.committing.area import Area
-from haft.changes.committing.entry import UNREADABLE, Entry
-from haft.changes.committing.manifest import Manifest
+from haft.changes.commit.area import Area
+from haft.changes.commit.entry import UNREADABLE, Entry
+from haft.changes.commit.manifest import Manifest
 from haft.changes.ledger import Ledger, Row
-from haft.changes.store.measuring import names_in
+from haft.changes.store.usage import names_in
 
 
 def is_kept(row: Row) -> bool:
@@ -56,16 +56,16 @@ class Needs:
     """By digest, the newest run that needs it."""
     pinned: set[str] = field(default_factory=set)
     """What is needed whatever becomes of old runs."""
-    blind: dict[int, str] = field(default_factory=dict)
+    unreachable: dict[int, str] = field(default_factory=dict)
     """Runs of which it cannot be told what they need, as their disk is not there; and their workspaces."""
-    free: set[int] = field(default_factory=set)
+    needing_nothing: set[int] = field(default_factory=set)
     """Runs that need nothing."""
     _seen: int = 0
     _again: list[Row] = field(default_factory=list)
     """Runs whose list was not there: it may have been on its way."""
     _read: set[str] = field(default_factory=set)
 
-    def look(self, areas: Iterable[Area]) -> None:
+    def update(self, areas: Iterable[Area]) -> None:
         """Take in what is there; a second time, what is new since."""
         first = not self._seen
         rows = self._again + self.ledger.since(self._seen)
@@ -94,18 +94,18 @@ class Needs:
         try:
             manifest = self._manifest(row)
         except OSError:
-            self.blind[row.seq] = row.workspace
+            self.unreachable[row.seq] = row.workspace
             return
         if manifest is None:
             if os.path.isdir(row.area):
                 self._again.append(row)
             elif not self._is_gone(row):
-                self.blind[row.seq] = row.workspace
+                self.unreachable[row.seq] = row.workspace
             return
         for digest in contents_of(manifest):
             self.last[digest] = max(row.seq, self.last.get(digest, 0))
         if needs_nothing(row, manifest):
-            self.free.add(row.seq)
+            self.needing_nothing.add(row.seq)
 
     @staticmethod
     def _manifest(row: Row) -> Manifest | None:

@@ -14,10 +14,10 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from haft.changes.committing.commit import OUT, steps_of
-from haft.changes.committing.entry import UNREADABLE, Entry, kind_of
-from haft.changes.committing.manifest import Manifest
-from haft.changes.committing.places import Tree
+from haft.changes.commit.entry import UNREADABLE, Entry, kind_of
+from haft.changes.commit.journal import OUT, steps_of
+from haft.changes.commit.manifest import Manifest
+from haft.changes.commit.tree import Tree
 
 _MARKS: Final = ("trusted.overlay.", "user.overlay.")
 """What a layer notes on files for itself."""
@@ -33,7 +33,7 @@ class Original:
     status: os.stat_result
 
 
-class Judge:
+class PackableFinder:
     """Knows what we can make again."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Judge:
                 return False
         return not _has_attributes(ours, place)
 
-    def shell(
+    def empty_tree(
         self, ours: Tree, place: str, path: str, before: dict[str, Entry | None]
     ) -> list[tuple[str, os.stat_result]]:
         """A tree of directories and links, all of which can be made again, the innermost first; nothing where anything

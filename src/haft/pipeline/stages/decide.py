@@ -146,7 +146,7 @@ class Decide:
         if above is not None:
             why_not: str | None = f"its changes are part of those of {above.id}, which calls it: try that one"
         else:
-            why_not = await self._engine_selector().can_try(spec)
+            why_not = await self._engine_selector().why_no_trial(spec)
         if why_not is None:
             # A person is asked afterwards, and programs that nobody has agreed to have run then.
             is_open = decision.environment is not None or grants != NO_GRANTS

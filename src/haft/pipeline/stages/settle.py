@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from haft.changes import to_the_end
+from haft.changes import run_uncancellable
 from haft.contracts import (
     BadUsage,
     ChangesState,
@@ -53,7 +53,7 @@ class Settle:
             given = await self._ask(run, outcome)
         except asyncio.CancelledError:
             with contextlib.suppress(BadUsage):  # Someone else settled it meanwhile.
-                run.changes = await to_the_end(lambda: self._engine_selector().drop(run.id))
+                run.changes = await run_uncancellable(lambda: self._engine_selector().drop(run.id))
             raise
         became = self._engine_selector().state(run.id)
         if became != "held":
@@ -63,13 +63,13 @@ class Settle:
             return self._expired(run, outcome, answer.message or "nobody answered")
         if answer.approved is not True:
             reason = answer.message or "a person said no"
-            changes = await to_the_end(lambda: self._engine_selector().drop(run.id))
+            changes = await run_uncancellable(lambda: self._engine_selector().drop(run.id))
             run.changes = changes
             decision = replace(run.decision, action="reject", layer="approval", by="person", reason=reason)
             failure = Rejected(f"`{run.call.name}` was tried, and its changes were thrown away: {reason}").failure()
             return evolve(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
         run.turn("in-progress")
-        settled = await to_the_end(lambda: self._engine_selector().apply(run.id, outcome.sandbox.writable))
+        settled = await run_uncancellable(lambda: self._engine_selector().apply(run.id, outcome.sandbox.writable))
         run.changes = settled.changes
         reason = answer.message or "the approver said yes, having seen the changes"
         decision = replace(run.decision, action="allow", layer="approval", by="person", reason=reason)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from haft import changes as changing
-from haft.changes import to_the_end
+from haft.changes import run_uncancellable
 from haft.contracts import (
     NO_CHANGES,
     Changes,
@@ -33,7 +33,7 @@ from haft.sandbox import Sandbox
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.changes import EngineSelector, Fate, Owner, Scope, Settled, Transaction
+    from haft.changes import EndAction, EngineSelector, Owner, Scope, Transaction, TransactionResult
 
 REMOTE = Changes(complete=False, reason="it runs elsewhere: what it changes is not tracked")
 OUTSIDE = "a command of it ran outside of the layer that was to take in its changes"
@@ -84,9 +84,9 @@ class Transact:
         )
         changes = not run.tool.spec.effects.readonly and not await self._cannot_write(run)
         scope = None if caller.transaction is None else caller.transaction.scope
-        if scope is not None and not await scope.is_shown():
+        if scope is not None and not await scope.wait_for_view():
             scope = None
-        with changing.sharing(lock):
+        with changing.share_lock(lock):
             if caller.transaction is None or caller.transaction.lock is None:
                 await self._pause(caller, run)
                 return await self._carried(run, proceed, scope)
@@ -98,13 +98,13 @@ class Transact:
                 try:
                     return await self._carried(run, proceed)
                 finally:
-                    await to_the_end(caller.transaction.resume)
+                    await run_uncancellable(caller.transaction.resume)
 
     async def _pause(self, caller: Run, run: Run) -> None:
         """Let the caller's changes so far be seen by the call that it makes."""
         transaction, spared, stop = caller.transaction, await self._spared(caller), list[bool]()
         assert transaction is not None
-        error = await to_the_end(lambda: transaction.pause(spared), lambda: stop.append(True))
+        error = await run_uncancellable(lambda: transaction.pause(spared), lambda: stop.append(True))
         if stop:
             raise asyncio.CancelledError
         if error is not None:
@@ -133,7 +133,7 @@ class Transact:
         if not run.made:
             return
         owner = _owner(run)
-        back, why_not = await to_the_end(lambda: self._engine_selector().take_back(owner, run.made))
+        back, why_not = await run_uncancellable(lambda: self._engine_selector().undo_nested(owner, run.made))
         if back:
             run.add_note(f"it was cancelled: what {', '.join(back)} changed was taken back")
         if why_not is not None:
@@ -165,7 +165,7 @@ class Transact:
         run.workspace = transaction.workspace
         if isinstance(transaction, changing.SessionTransaction):
             if transaction.written is not None:
-                run.add_note(transaction.written.words())
+                run.add_note(transaction.written.sentence())
         else:
             run.revise(layer=transaction.layer)
         run.transaction = transaction
@@ -174,8 +174,8 @@ class Transact:
         except BaseException:  # Cancelled, or it could not begin.
             # Where a process that outlives its call was covered by looking at everything, what a person did meanwhile
             # is in there too, and is not thrown away.
-            fate: Fate = "hold" if spec.hosting == "session" and transaction.covers_others else "discard"
-            run.changes = (await self._end(run, transaction, fate, "the call was cancelled")).changes
+            action: EndAction = "hold" if spec.hosting == "session" and transaction.covers_others else "discard"
+            run.changes = (await self._end(run, transaction, action, "the call was cancelled")).changes
             raise
         return await self._ended(run, transaction, outcome)
 
@@ -184,7 +184,7 @@ class Transact:
         if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, changing.ChangesTool):
             return await proceed(run)
         run.workspace = self._workspace.seen_at(scope.path)
-        async with self._engine_selector().reading(run.id, scope) as layer:
+        async with self._engine_selector().readonly_layer(run.id, scope) as layer:
             run.revise(layer=layer if layer.lowers else None)
             return await proceed(run)
 
@@ -198,15 +198,15 @@ class Transact:
 
     async def _ended(self, run: Run, transaction: Transaction, outcome: Outcome) -> Outcome:
         code = None if outcome.error is None else outcome.error.code
-        fate: Fate = "commit"
+        action: EndAction = "commit"
         why = None
         if run.decision.action == "try":
-            fate, why = "hold", "it was only tried"
+            action, why = "hold", "it was only tried"
         elif code in _STOPPED:
-            fate, why = "hold", "the call was stopped before it came to its end"
+            action, why = "hold", "the call was stopped before it came to its end"
         elif code == "cancelled":
-            fate = "discard"
-        settled = await self._end(run, transaction, fate, why)
+            action = "discard"
+        settled = await self._end(run, transaction, action, why)
         run.changes = settled.changes
         if settled.error is not None:
             failure = named(settled.error.failure(), run.id)
@@ -217,7 +217,9 @@ class Transact:
             outcome = evolve(outcome, error=replace(outcome.error, hint=hint))
         return self._hinted(evolve(outcome, changes=settled.changes))
 
-    async def _end(self, run: Run, transaction: Transaction, fate: Fate, why: str | None = None) -> Settled:
+    async def _end(
+        self, run: Run, transaction: Transaction, action: EndAction, why: str | None = None
+    ) -> TransactionResult:
         """See it to its end in a thread. A cancellation is heard until the first file is touched, and from then on only
         after the last."""
         stop: list[bool] = []
@@ -235,16 +237,21 @@ class Transact:
             moving = await leaving.enter_async_context(transaction.at_rest())
             doubts = "; ".join(filter(None, [doubt, moving])) or None
 
-            def finish() -> Settled:
+            def finish() -> TransactionResult:
                 return transaction.finish(
-                    fate, spared=spared, why=why, stopped=lambda: bool(stop), doubt=doubts, is_held=is_held
+                    action,
+                    granted_paths=spared,
+                    why=why,
+                    stopped=lambda: bool(stop),
+                    doubt=doubts,
+                    is_layer_open=is_held,
                 )
 
             if transaction.is_untouched():
                 return finish()
             try:
-                return await to_the_end(finish, lambda: stop.append(True))
-            except changing.Stopped:
+                return await run_uncancellable(finish, lambda: stop.append(True))
+            except changing.CallStopped:
                 run.changes = Changes(reason="cancelled before its changes were taken in", state="discarded")
                 raise asyncio.CancelledError from None
 

@@ -11,11 +11,11 @@ from haft.changes import (
     ChangesTool,
     Direction,
     KeptChanges,
-    Reversed,
+    ReversalResult,
     Row,
     Verb,
     difference,
-    look_ahead,
+    preview_reversal,
 )
 from haft.contracts import BadUsage, Call, Decision, Principal, RunId, ToolName, UnknownRun, new_run_id
 from haft.pipeline import Run
@@ -64,12 +64,16 @@ class HostChanges:
         principal = self._host.acting(who)
         return self._settle("drop", [self._here([self._change_set("drop", run)])[0].run], principal)
 
-    def look_ahead(self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False) -> Reversed:
+    def look_ahead(
+        self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
+    ) -> ReversalResult:
         """What an undo or redo would do."""
         rows = self._rows(direction, runs, thread, self._host.principal.who)
-        return look_ahead(self._host.changes(), direction, rows, force=force)
+        return preview_reversal(self._host.changes(), direction, rows, force=force)
 
-    async def plan(self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False) -> Reversed:
+    async def plan(
+        self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
+    ) -> ReversalResult:
         """The same, while the event loop goes on."""
         return await asyncio.to_thread(self.look_ahead, direction, *runs, thread=thread, force=force)
 

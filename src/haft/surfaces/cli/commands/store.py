@@ -18,7 +18,7 @@ from haft.surfaces.cli.screen.terminal import visible
 from haft.surfaces.cli.words.times import clock
 
 if TYPE_CHECKING:
-    from haft.service import Held, StoreFacade, Tidied, Usage
+    from haft.service import HeldChangeSet, StoreFacade, Tidied, Usage
 
 _PARTS: Final = {
     "originals": "what calls replaced, as it was",
@@ -76,19 +76,20 @@ def _nothing(said: Globals) -> None:
 
 
 def _print_usage(usage: Usage) -> None:
-    from haft.service import in_words
+    from haft.service import format_bytes
 
     parts = [(name, size) for name, size in usage.parts().items() if size or name in ("originals", "contents")]
-    table([(_dashed(name), in_words(size), _PARTS[name]) for name, size in parts])
+    table([(_dashed(name), format_bytes(size), _PARTS[name]) for name, size in parts])
     share = 100 * usage.used / usage.budget
-    lines([f"{in_words(usage.used)} of {in_words(usage.budget)} used ({share:.0f} %), kept for {usage.days:g} days"])
+    used, budget = format_bytes(usage.used), format_bytes(usage.budget)
+    lines([f"{used} of {budget} used ({share:.0f} %), kept for {usage.days:g} days"])
     undoable = "1 run" if usage.undoable == 1 else f"{usage.undoable} runs"
     since = "" if usage.oldest is None else f", the oldest of {clock(usage.oldest)}"
     lines([f"{undoable} can be undone{since}"])
     if usage.at is not None:
         lines([f"measured {clock(usage.at)}, with what came since; `haft store prune` measures anew"])
     ranked = sorted(usage.workspaces, key=lambda each: each.total, reverse=True)
-    table([(in_words(each.total), f"{each.undoable} to undo", each.workspace) for each in ranked[:_MANY]])
+    table([(format_bytes(each.total), f"{each.undoable} to undo", each.workspace) for each in ranked[:_MANY]])
     if len(ranked) > _MANY:
         lines([f"and {len(ranked) - _MANY} more workspaces"])
 
@@ -97,7 +98,7 @@ def _dashed(name: str) -> str:
     return "under way" if name == "underWay" else name
 
 
-def _tell_held(held: list[Held]) -> None:
+def _tell_held(held: list[HeldChangeSet]) -> None:
     """Nobody but a person ends them."""
     for each in held[:_MANY]:
         days = (time.time() - each.since) / _DAY
@@ -130,7 +131,7 @@ def prune_store(said: Globals, dry_run: bool) -> None:
 
 
 def _print_pruned(done: Tidied, *, dry_run: bool) -> None:
-    from haft.service import in_words
+    from haft.service import format_bytes
 
     pruned, outputs = done.pruned, done.outputs
     calls = [each for each in pruned.runs if each.row.verb == "call"]
@@ -140,15 +141,15 @@ def _print_pruned(done: Tidied, *, dry_run: bool) -> None:
     if not calls:
         lines(["every run could still be undone" if dry_run else "every run that could be undone still can"])
     if pruned.packed.files:
-        lines([f"packed {pruned.packed.files} files of {in_words(pruned.packed.bytes)}"])
+        lines([f"packed {pruned.packed.files} files of {format_bytes(pruned.packed.bytes)}"])
     if outputs.files:
         verb = "would be removed" if dry_run else "removed"
-        lines([f"outputs of old runs {verb}: {in_words(outputs.bytes)}"])
+        lines([f"outputs of old runs {verb}: {format_bytes(outputs.bytes)}"])
     if done.scratch.threads:
         verb = "would be removed" if dry_run else "removed"
-        lines([f"what idle threads kept in /tmp {verb}: {in_words(done.scratch.bytes)}"])
+        lines([f"what idle threads kept in /tmp {verb}: {format_bytes(done.scratch.bytes)}"])
     most = "at most " if dry_run else ""
     given = "would be given back" if dry_run else "given back"
     freed = max(0, pruned.used - pruned.after) + outputs.bytes + done.scratch.bytes
-    lines([f"{most}{in_words(freed)} {given}; {in_words(pruned.after)} {'would stay' if dry_run else 'stay'}"])
+    lines([f"{most}{format_bytes(freed)} {given}; {format_bytes(pruned.after)} {'would stay' if dry_run else 'stay'}"])
     _tell_held(pruned.held)

@@ -1,0 +1,199 @@
+"""Where the layers and the originals of one workspace lie, and what can be done there.
+
+Originals are moved, not copied, so they should lie where a rename from the workspace can reach: in the state home, else
+beside the workspace. Where neither will do they lie in the state home all the same, and are copied.
+
+    AREA/live/HOST/RUN/   transactions that are under way: `upper` and its like, `manifest` and `out` once it commits
+    AREA/held/RUN/        change sets that wait for a person
+    AREA/kept/RUN/        change sets that were committed: `manifest`, and in `out` what they displaced
+    AREA/saved/RUN/       what a commit had displaced that failed, and that could not be put back
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import sys
+from typing import Final
+
+from haft.files import remove as remove
+from haft.values import dataclass
+
+UNFIT_FOR_LAYERS: Final = (
+    "overlay",
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "9p",
+    "virtiofs",
+    "vfat",
+    "exfat",
+    "ntfs",
+    "ntfs3",
+    "ecryptfs",
+)
+"""Filesystems that cannot hold a layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """The places of one workspace."""
+
+    path: str
+    workspace: str
+    lock: str
+    """The file whose lock is held while the workspace changes."""
+    can_move: bool
+    """Whether a rename can move a file from the workspace to here."""
+
+    @property
+    def live(self) -> str:
+        return os.path.join(self.path, "live")
+
+    @property
+    def held(self) -> str:
+        return os.path.join(self.path, "held")
+
+    @property
+    def kept(self) -> str:
+        return os.path.join(self.path, "kept")
+
+    @property
+    def saved(self) -> str:
+        return os.path.join(self.path, "saved")
+
+    def prepare(self) -> None:
+        for path in (self.path, self.live, self.held, self.kept):
+            os.makedirs(path, mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self.lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+
+def workspace_key(workspace: str) -> str:
+    """A name for a workspace that is also a file name."""
+    return hashlib.sha256(os.fsencode(workspace)).hexdigest()[:20]
+
+
+def find_area(home: str, workspace: str) -> Area:
+    """The area of a workspace: as it was chosen before, else chosen now and noted in the state home, `home` being the
+    directory there for all workspaces."""
+    own = os.path.join(home, workspace_key(workspace))
+    lock = os.path.join(own, "lock")
+    os.makedirs(own, mode=0o700, exist_ok=True)
+    noted = os.path.join(own, "area")
+    with contextlib.suppress(OSError), open(noted, "rb") as file:
+        path = os.fsdecode(file.read())
+        if os.path.isdir(path):
+            return Area(path, workspace, lock, can_rename_between(workspace, path))
+    path = own
+    if not can_rename_between(workspace, own):
+        beside = _beside(workspace)
+        path = beside or own
+    area = Area(path, workspace, lock, can_rename_between(workspace, path))
+    area.prepare()
+    _write_note(noted, os.fsencode(path))
+    _write_note(os.path.join(own, "workspace"), os.fsencode(workspace))
+    return area
+
+
+def known_areas(home: str) -> list[Area]:
+    """Of all workspaces that this state home knows."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for name in sorted(os.listdir(home)):
+            with contextlib.suppress(OSError):
+                workspace = _read_note(os.path.join(home, name, "workspace"))
+                path = _read_note(os.path.join(home, name, "area"))
+                found.append(
+                    Area(path, workspace, os.path.join(home, name, "lock"), can_rename_between(workspace, path))
+                )
+    return found
+
+
+def _read_note(path: str) -> str:
+    with open(path, "rb") as file:
+        return os.fsdecode(file.read())
+
+
+def _write_note(path: str, words: bytes) -> None:
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "wb") as file:
+        file.write(words)
+    os.rename(temporary, path)
+
+
+def _beside(workspace: str) -> str | None:
+    """A private directory next to the workspace, if one can be had on the same mount."""
+    path = os.path.join(os.path.dirname(workspace), f".haft-{os.geteuid()}-{workspace_key(workspace)}")
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        found = os.lstat(path)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            return None
+    except OSError:
+        return None
+    if can_rename_between(workspace, path):
+        return path
+    with contextlib.suppress(OSError):
+        os.rmdir(path)
+    return None
+
+
+def identity(workspace: str) -> tuple[int, int]:
+    """Which directory it is, and not what a link in its place leads to."""
+    try:
+        found = os.lstat(workspace)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
+def can_rename_between(workspace: str, path: str) -> bool:
+    """Whether a rename can move a file from one directory to the other. Two mounts of one filesystem have the same
+    device number, and a rename between them still fails: so the mount ids are compared."""
+    try:
+        return os.stat(workspace).st_dev == os.stat(path).st_dev and _mount_id(workspace) == _mount_id(path)
+    except OSError:
+        return False
+
+
+def _mount_id(path: str) -> int:
+    if sys.platform != "linux":
+        return 0
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        with open(f"/proc/self/fdinfo/{descriptor}", "rb") as file:
+            for line in file:
+                if line.startswith(b"mnt_id:"):
+                    return int(line.split()[1])
+    finally:
+        os.close(descriptor)
+    return 0
+
+
+def filesystem(path: str) -> str:
+    """The kind of filesystem a directory lies on; empty where that cannot be told."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, ValueError):
+            number = b"%d" % _mount_id(path)
+            with open("/proc/self/mountinfo", "rb") as file:
+                for line in file:
+                    words = line.split(b" ")
+                    if words[0] == number:
+                        return words[words.index(b"-") + 1].decode()
+    return ""
+
+
+def mounts_inside(workspace: str) -> list[str]:
+    """Where in a workspace other filesystems are mounted."""
+    found = []
+    with contextlib.suppress(OSError), open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            path = os.fsdecode(line.split(b" ")[4].decode("unicode_escape").encode("latin-1"))
+            if path.startswith(workspace.rstrip("/") + "/"):
+                found.append(path)
+    return found

@@ -1,0 +1,420 @@
+"""Commits: steps taken under a journal, so that a crash at any instant is finished or taken back, never left half done.
+
+The journal is the manifest of the run, synced before the first step. Its end mark is the place of the run's directory:
+while that lies under `live`, the commit is not over, and whoever holds the lock of the dead host takes its steps again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from haft.changes.commit.area import Area
+from haft.changes.commit.entry import UNREADABLE, Entry
+from haft.changes.commit.exact_copy import copy
+from haft.changes.commit.manifest import MANIFEST, TAKEN_BACK, Manifest
+from haft.changes.commit.read_entry import read_entry
+from haft.changes.commit.steps import INSIDE, Interference, Step, StepRunner, as_latin, from_latin
+from haft.changes.commit.tree import Tree, is_bound_by_modes, rename, set_mode
+from haft.changes.commit.widened_modes import TEMPORARY_ERRORS, WidenedModes
+from haft.files import sync_filesystem
+from haft.values import replace
+
+Mark = Literal["held", "commit"]
+
+OUT: Final = "out"
+_OPENED: Final = "opened"
+_UNSOUND: Final = "unsound"
+
+
+class CommitUnfinished(Exception):
+    """The disk failed in the middle of a commit, and what is left cannot be written down now. Whoever takes the lock
+    next makes of it what `becomes` says: nothing but the journal may be relied on until then, and nothing removed."""
+
+    def __init__(self, path: str, why: str, becomes: Literal["committed", "taken back"]) -> None:
+        self.path = path
+        self.why = why
+        self.becomes = becomes
+        super().__init__(f"{path}: {why}")
+
+
+class CommitRefused(Exception):
+    """The commit could not be made, and the workspace is as it was. `path` is where it met something."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        self.why = why
+        super().__init__(f"{path}: {why}")
+
+
+def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int]) -> Manifest:
+    """Apply a change set to the workspace and return the manifest as it was written. `directory` is the run's
+    directory, below the area. `made` maps paths to the inodes of files that arrive inside a directory and that the
+    manifest does not know. Raises `CommitRefused`, with every step reverted, if someone interfered or the machine
+    refused."""
+    full = os.path.join(area.path, directory)
+    os.makedirs(os.path.join(full, OUT), mode=0o700, exist_ok=True)
+    live = os.path.dirname(full)
+    with (
+        Tree(area.workspace, forced=True, notes=WidenedModes(live)) as workspace,
+        Tree(area.path, forced=True, notes=WidenedModes(live)) as ours,
+    ):
+        closed = _closed_directories(workspace, steps)
+        runner = StepRunner(workspace, ours, {each.path: each.before for each in manifest.entries})
+        manifest, steps = _with_waiting_inodes(runner, manifest, steps, made)
+        notes = {
+            **manifest.notes,
+            "mark": "commit",
+            "steps": [step.to_json() for step in steps],
+            _OPENED: [[as_latin(path), mode] for path, mode in closed.items()],
+        }
+        manifest = replace(manifest, notes=notes)
+        try:
+            write_journal(full, manifest)
+        except OSError:
+            with contextlib.suppress(OSError):  # No step was taken: whoever finds the journal calls it off.
+                _rename_journal_as_reverted(full)
+            raise
+        taken: list[Step] = []
+        try:
+            for step in steps:
+                taken.append(step)
+                runner.apply(step)
+            _copy_displaced_home(runner, directory, steps)
+        except (Interference, OSError) as error:
+            path, why = getattr(error, "path", None) or taken[-1].path, _why(error)
+            try:
+                _revert_steps(runner, taken)
+            except OSError:
+                raise CommitUnfinished(path, why, "committed") from error
+            try:
+                _remove_copies_in_staging(runner, steps)
+                workspace.restore()
+                _mark_taken_back(full, manifest)
+            except OSError:
+                raise CommitUnfinished(path, why, "taken back") from error
+            raise CommitRefused(path, why) from error
+        try:
+            _remove_staging(runner, steps)
+        except OSError as error:
+            raise CommitUnfinished(steps[-1].path, _why(error), "committed") from error
+        workspace.restore()
+    return manifest
+
+
+def _with_waiting_inodes(
+    runner: StepRunner, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int]
+) -> tuple[Manifest, list[Step]]:
+    """What comes in is told from what goes out by its inode: the one that it has where it waits."""
+    inodes = dict(made)
+    known: list[Step] = []
+    for step in steps:
+        if step.put is not None and step.after is not None:
+            status = runner.status(step.put)
+            if status is None:
+                raise CommitRefused(step.path, "what was to come in is not there any more")
+            if status.st_ino != step.after.inode:
+                inodes[step.path] = status.st_ino
+                step = replace(step, after=replace(step.after, inode=status.st_ino))
+        known.append(step)
+    if inodes:
+        entries = tuple(
+            replace(each, after=replace(each.after, inode=inodes[each.path]))
+            if each.path in inodes and each.after is not None
+            else each
+            for each in manifest.entries
+        )
+        manifest = replace(manifest, entries=entries)
+    return manifest, known
+
+
+def sync(area: Area) -> None:
+    """Everything in the area and in the workspace survives power loss from here on."""
+    for path in (area.path,) if area.can_move else (area.path, area.workspace):
+        _sync(path)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sync_filesystem(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, Interference):
+        return "someone changed it at the same moment"
+    return getattr(error, "strerror", None) or str(error)
+
+
+def write_journal(full: str, manifest: Manifest) -> None:
+    """On the disk, with the directory that says so."""
+    manifest.write(full)
+    descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _mark_taken_back(full: str, manifest: Manifest) -> None:
+    """So that nobody takes its steps again. Where the disk has no room for that, the name has to say it."""
+    try:
+        write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "held"}))
+    except OSError:
+        _rename_journal_as_reverted(full)
+
+
+def _rename_journal_as_reverted(full: str) -> None:
+    """What was held may have a manifest from before: it is right as it is."""
+    found = Manifest.read(full)
+    if found is not None and found.notes.get("mark") == "commit":
+        os.rename(os.path.join(full, MANIFEST), os.path.join(full, TAKEN_BACK))
+
+
+def has_journal(full: str) -> bool:
+    """Whether the directory of a run holds a journal."""
+    return any(os.path.exists(os.path.join(full, name)) for name in (MANIFEST, TAKEN_BACK))
+
+
+def steps_of(manifest: Manifest) -> list[Step]:
+    """The steps that a journal names."""
+    entries = {each.path: (each.before, each.after) for each in manifest.entries}
+    return [Step.from_json(words, _narrowed(words, entries)) for words in manifest.notes.get("steps", ())]
+
+
+def _narrowed(
+    words: list[Any], entries: dict[str, tuple[Entry | None, Entry | None]]
+) -> dict[str, tuple[Entry | None, Entry | None]]:
+    """A swap that takes nothing out began with nothing there, whatever the change set says of the path as a whole."""
+    _number, verb, path, put, out = words
+    before, after = entries[from_latin(path)]
+    if verb == "swap":
+        before, after = before if out is not None else None, after if put is not None else None
+    elif verb == "mkdir":
+        before = None
+    elif verb == "rmdir":
+        after = None
+    elif before is not None and not before.is_directory:
+        before = None
+    return {from_latin(path): (before, after)}
+
+
+def resume(area: Area, directory: str, manifest: Manifest) -> bool:
+    """After a crash, or after the disk failed: finish the commit, or take it back where that cannot be done. One of
+    which no step was taken is called off. Whether it was finished."""
+    steps = steps_of(manifest)
+    full = os.path.join(area.path, directory)
+    live = os.path.dirname(full)
+    with (
+        Tree(area.workspace, forced=True, notes=WidenedModes(live)) as workspace,
+        Tree(area.path, forced=True, notes=WidenedModes(live)) as ours,
+    ):
+        runner = StepRunner(workspace, ours)
+        closed = {from_latin(path): mode for path, mode in manifest.notes.get(_OPENED, ())}
+        try:
+            if not _is_copied_home(runner, directory, steps):
+                if not _is_any_step_applied(runner, steps) or not _is_sound(runner, manifest, steps):
+                    raise Interference("")
+                for step in steps:
+                    runner.apply(step)
+            _copy_displaced_home(runner, directory, steps)
+            _remove_staging(runner, steps)
+            done = True
+        except (Interference, OSError) as error:
+            if getattr(error, "errno", None) in TEMPORARY_ERRORS and _is_copied_home(runner, directory, steps):
+                raise  # It cannot be taken back any more.
+            _revert_steps(runner, steps)
+            _remove_copies_in_staging(runner, steps)
+            _mark_taken_back(full, manifest)
+            done = False
+        workspace.restore()
+        for path, mode in closed.items():
+            if not any(step.verb == "mode" and step.path == path for step in steps):
+                with contextlib.suppress(OSError):
+                    set_mode(workspace, path, mode)
+        sync(area)
+    return done
+
+
+def _is_any_step_applied(runner: StepRunner, steps: Sequence[Step]) -> bool:
+    """Whether any step was taken. Where none is left to take, all were."""
+    moves = [step for step in steps if step.verb != "mode"]
+    if not steps or any(map(runner.is_applied, moves)):
+        return True
+    runner.workspace.restore()  # What was opened to look into it has another mode meanwhile.
+    return any(runner.is_applied(step) for step in steps if step.verb == "mode")
+
+
+def _is_sound(runner: StepRunner, manifest: Manifest, steps: Sequence[Step], *, in_place: bool = False) -> bool:
+    """Whether all that is to come in is there and whole: the power may have failed before it was written out."""
+    for path, wanted, step in _incoming_files(manifest, steps):
+        here = runner.workspace.status(path)
+        is_ours = here is not None and here.st_ino == wanted.inode
+        if is_ours or (not in_place and path != step.path and _is_in_place(runner, step)):
+            found = read_entry(runner.workspace, path, forced=True)
+        elif in_place:
+            continue  # Someone has replaced it since.
+        else:
+            assert step.put is not None
+            tree, place = runner.place(step.put)
+            found = read_entry(tree, place + path[len(step.path) :], forced=True)
+        if found is None or found.content != wanted.content:
+            return False
+    return True
+
+
+def _incoming_files(manifest: Manifest, steps: Sequence[Step]) -> Iterator[tuple[str, Entry, Step]]:
+    """The files that come in, each with the step that brings it: its own, or that of a directory above it."""
+    coming = {step.path: step for step in steps if step.verb == "swap" and step.put is not None}
+    for each in manifest.entries:
+        wanted = each.after
+        if wanted is None or wanted.kind != "file" or wanted.content == UNREADABLE:
+            continue
+        above = each.path
+        while above and above not in coming:
+            above = os.path.dirname(above)
+        step = coming.get(above)
+        if step is not None and step.after is not None:
+            yield each.path, step.after if above == each.path else wanted, step
+
+
+def _is_in_place(runner: StepRunner, step: Step) -> bool:
+    here = runner.workspace.status(step.path)
+    return here is not None and step.after is not None and here.st_ino == step.after.inode
+
+
+def revert_unsynced(area: Area, manifest: Manifest) -> bool:
+    """After the power failed: take back a commit whose files never came onto the disk. Whether that was so."""
+    kept = f"kept/{manifest.run}"
+    steps = [_step_after_commit(step, kept) for step in steps_of(manifest)]
+    with Tree(area.workspace, forced=True) as workspace, Tree(area.path, forced=True) as ours:
+        runner = StepRunner(workspace, ours)
+        if _is_sound(runner, manifest, steps, in_place=True):
+            return False
+        os.makedirs(os.path.join(area.path, kept, _UNSOUND), mode=0o700, exist_ok=True)
+        _revert_steps(runner, steps)
+        sync(area)
+    return True
+
+
+def _step_after_commit(step: Step, kept: str) -> Step:
+    """The same step after the end of its commit: what it displaced has moved on, and what it put in place came from
+    where nothing is any more."""
+    out = None if step.out is None else f"{kept}/{OUT}/{step.number}"
+    return replace(step, out=out, put=None if step.put is None else f"{kept}/{_UNSOUND}/{step.number}")
+
+
+def _revert_steps(runner: StepRunner, steps: Sequence[Step]) -> None:
+    """Where someone is in the way, what cannot be taken back stays in the run's directory: nothing is thrown away.
+    Where the disk fails, all others are taken back, and then that error is raised."""
+    for tree in (runner.workspace, runner.area):
+        tree.allow_unnoted()
+    failure: OSError | None = None
+    for step in reversed(steps):
+        try:
+            runner.revert(step)
+        except Interference:
+            continue
+        except OSError as error:
+            failure = error if error.errno in TEMPORARY_ERRORS else failure
+    if failure is not None:
+        raise failure
+
+
+def _copy_displaced_home(runner: StepRunner, directory: str, steps: Sequence[Step]) -> None:
+    """What had to be displaced inside the workspace is copied to where it is kept."""
+    if not _staging_directories(steps):
+        return
+    for step, target in _displaced_inside(directory, steps):
+        assert step.out is not None
+        place, part = step.out[len(INSIDE) :], f"{target}.part"
+        if runner.area.status(target) is None and runner.workspace.status(place) is not None:
+            remove_inside(runner.area, part)  # Someone was killed while copying it.
+            copy(runner.workspace, place, runner.area, part)
+            rename(runner.area, part, runner.area, target)
+    for tree in (runner.area, runner.workspace):
+        _sync(tree.path)
+
+
+def _remove_staging(runner: StepRunner, steps: Sequence[Step]) -> None:
+    """Once all is home, take away the stations."""
+    for staging in _staging_directories(steps):
+        remove_inside(runner.workspace, staging)
+
+
+def _staging_directories(steps: Sequence[Step]) -> set[str]:
+    """The directories of ours inside the workspace that steps lead through."""
+    places = [where for step in steps for where in (step.out, step.put) if where is not None]
+    return {os.path.dirname(where[len(INSIDE) :]) for where in places if where.startswith(INSIDE)}
+
+
+def _displaced_inside(directory: str, steps: Sequence[Step]) -> list[tuple[Step, str]]:
+    """The steps that displace something inside the workspace, and where it is to be kept."""
+    return [
+        (step, f"{directory}/{OUT}/{step.number}")
+        for step in steps
+        if step.out is not None and step.out.startswith(INSIDE)
+    ]
+
+
+def _is_copied_home(runner: StepRunner, directory: str, steps: Sequence[Step]) -> bool:
+    """Whether every step was taken and all that they displaced is where it is kept: only the stations are left."""
+    homes = _displaced_inside(directory, steps)
+    return bool(homes) and all(runner.area.status(target) is not None for _step, target in homes)
+
+
+def _remove_copies_in_staging(runner: StepRunner, steps: Sequence[Step]) -> None:
+    """Once all is taken back only copies are left in them; where an original is, everything stays."""
+    for step in steps:
+        if step.out is not None and step.out.startswith(INSIDE) and runner.status(step.out) is not None:
+            return
+        if step.put is not None and step.before is not None and step.put.startswith(INSIDE):
+            waiting = runner.status(step.put)
+            if waiting is not None and waiting.st_ino == step.before.inode:
+                return
+    for staging in _staging_directories(steps):
+        try:
+            remove_inside(runner.workspace, staging)
+        except OSError as error:
+            if error.errno in TEMPORARY_ERRORS:
+                raise
+
+
+def remove_inside(tree: Tree, path: str) -> None:
+    """Something of ours with all that it holds, and no link followed."""
+    status = tree.status(path)
+    if status is None:
+        return
+    found = list(tree.walk(path)) if stat.S_ISDIR(status.st_mode) else []
+    for inner, below in reversed(found):
+        place, name = tree.at(inner)
+        (os.rmdir if stat.S_ISDIR(below.st_mode) else os.unlink)(name, dir_fd=place)
+    tree.forget()
+    place, name = tree.at(path)
+    (os.rmdir if stat.S_ISDIR(status.st_mode) else os.unlink)(name, dir_fd=place)
+
+
+def _closed_directories(workspace: Tree, steps: Sequence[Step]) -> dict[str, int]:
+    """The directories that will have to be opened for a moment, and their modes: the journal must know, or a crash
+    would leave them open."""
+    if not is_bound_by_modes():
+        return {}
+    found: dict[str, int] = {}
+    above = {""}
+    for step in steps:
+        path = os.path.dirname(step.path)
+        while path and path not in above:
+            above.add(path)
+            path = os.path.dirname(path)
+    with Tree(workspace.path) as quiet:
+        for path in sorted(above - {""}):
+            with contextlib.suppress(OSError):
+                status = quiet.status(path)
+                if status is not None and stat.S_ISDIR(status.st_mode) and status.st_mode & 0o700 != 0o700:
+                    found[path] = stat.S_IMODE(status.st_mode)
+    return found

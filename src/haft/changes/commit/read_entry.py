@@ -1,0 +1,116 @@
+"""What lies at a path, as an `Entry`: one look, with the content of files by digest."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+
+from haft.changes.commit.attributes import UnreadableAttributes, attributes_of
+from haft.changes.commit.entry import UNREADABLE, Entry, entry_from
+from haft.changes.commit.tree import Tree, set_mode
+from haft.values import replace
+
+_CHUNK = 1 << 20
+
+
+class CallStopped(Exception):
+    """The call was cancelled before anything was changed."""
+
+
+def read_entry(
+    tree: Tree,
+    path: str,
+    status: os.stat_result | None = None,
+    *,
+    forced: bool = False,
+    stopped: Callable[[], bool] | None = None,
+) -> Entry | None:
+    """What lies there; None where there is nothing. `forced` also reads files of ours that may not be read. `stopped`
+    is asked while reading: files can be very large."""
+    if status is None:
+        status = tree.status(path)
+        if status is None:
+            return None
+    if stat.S_ISREG(status.st_mode):
+        return _read_file(tree, path, status, forced, stopped)
+    target = tree.link_target(path) if stat.S_ISLNK(status.st_mode) else None
+    return entry_from(status, target, _attributes(tree, path, status, forced))
+
+
+def _attributes(tree: Tree, path: str, status: os.stat_result, forced: bool) -> str | None:
+    """Of what is no file; None where they may not be read, or it is gone."""
+    try:
+        return attributes_of(tree.proc_path(path))
+    except UnreadableAttributes:
+        if not forced or status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode):
+            return None
+        with _widened(tree, path, status):
+            return attributes_of(tree.proc_path(path))
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
+
+
+@contextlib.contextmanager
+def _widened(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
+    """Readable for the moment."""
+    tree.note(path, status)
+    set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o400)
+    try:
+        yield
+    finally:
+        try:
+            set_mode(tree, path, stat.S_IMODE(status.st_mode))
+        except OSError as error:
+            tree.mark_unrestored(error)
+            raise
+
+
+def _read_file(
+    tree: Tree, path: str, status: os.stat_result, forced: bool, stopped: Callable[[], bool] | None
+) -> Entry | None:
+    widened = False
+    try:
+        descriptor = tree.read(path)
+        attributes = _attributes_of(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM):
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.EINVAL):
+                return read_entry(tree, path, stopped=stopped)  # It was replaced between two steps.
+            raise
+        if not forced or status.st_uid != os.geteuid():
+            return entry_from(status, UNREADABLE)
+        widened = True
+        with _widened(tree, path, status):
+            descriptor = tree.read(path)
+            attributes = _attributes_of(descriptor)
+    try:
+        entry = entry_from(status, digest_of_descriptor(descriptor, stopped), attributes)
+        return replace(entry, ctime_ns=0) if widened else entry
+    finally:
+        os.close(descriptor)
+
+
+def _attributes_of(descriptor: int) -> str | None:
+    try:
+        return attributes_of(descriptor)
+    except UnreadableAttributes:  # WidenedModes by a right that others have not, as by one to read everything.
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def digest_of_descriptor(descriptor: int, stopped: Callable[[], bool] | None = None) -> str:
+    """Of all that a file holds from where the descriptor stands."""
+    digest = hashlib.sha256()
+    while chunk := os.read(descriptor, _CHUNK):
+        digest.update(chunk)
+        if stopped is not None and stopped():
+            raise CallStopped
+    return digest.hexdigest()

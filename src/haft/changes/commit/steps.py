@@ -1,0 +1,340 @@
+"""The single moves of a commit, each of which can be taken, taken again, and taken back.
+
+A step looks at what is there before it acts, and knows what it wants by inode: so after a crash the same steps are
+taken again from the first, and those that were done already do nothing. What a step displaces lies in `out`, under its
+number."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
+
+from haft.changes.commit.attributes import UnreadableAttributes, attributes_of, differing_names, set_attributes
+from haft.changes.commit.entry import Entry
+from haft.changes.commit.read_entry import read_entry
+from haft.changes.commit.tree import Tree, exchange, is_bound_by_modes, move_in, rename, set_mode, set_owner
+from haft.values import dataclass
+
+Verb = Literal["swap", "mode", "mkdir", "rmdir"]
+
+INSIDE: Final = "inside:"
+"""Before a place that lies in the workspace itself; others lie in its area."""
+
+
+class Interference(Exception):
+    """Something else lies where the step wanted to act: someone was at work meanwhile."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From `before` to `after` at one path, with all that lies beneath it."""
+
+    number: int
+    verb: Verb
+    path: str
+    before: Entry | None
+    after: Entry | None
+    put: str | None = None
+    """Where the new thing waits."""
+    out: str | None = None
+    """Where the old thing goes."""
+
+    def to_json(self) -> list[Any]:
+        words = [self.path, self.put, self.out]
+        return [self.number, self.verb, *(None if word is None else as_latin(word) for word in words)]
+
+    @classmethod
+    def from_json(cls, words: list[Any], entries: dict[str, tuple[Entry | None, Entry | None]]) -> Step:
+        number, verb, *places = words
+        path, put, out = (None if word is None else from_latin(word) for word in places)
+        assert path is not None
+        before, after = entries[path]
+        return cls(number, verb, path, before, after, put, out)
+
+
+def as_latin(text: str) -> str:
+    """Any path as JSON can carry it."""
+    return os.fsencode(text).decode("latin-1")
+
+
+def from_latin(text: str) -> str:
+    """And back."""
+    return os.fsdecode(text.encode("latin-1"))
+
+
+class StepRunner:
+    """The workspace and its area, in which steps are taken."""
+
+    def __init__(self, workspace: Tree, area: Tree, before: Mapping[str, Entry | None] | None = None) -> None:
+        """`before` is what was at each path when it was looked at, also within directories that leave as a whole."""
+        self.workspace = workspace
+        self.area = area
+        self._before = before
+
+    def apply(self, step: Step) -> None:
+        """Take a step, unless it was already taken. Raises `Interference`, with the step not taken, if another program
+        changed the path."""
+        match step.verb:
+            case "swap":
+                self._apply_swap(step)
+            case "mode":
+                self._set_directory(step.path, step.before, step.after)
+            case "mkdir":
+                self._make_directory(step.path, step.after)
+            case "rmdir":
+                self._remove_directory(step.path)
+
+    def revert(self, step: Step) -> None:
+        """Take a step back, as far as it was taken."""
+        match step.verb:
+            case "swap":
+                self._revert_swap(step)
+            case "mode":
+                self._set_directory(step.path, step.after, step.before)
+            case "mkdir":
+                self._remove_directory(step.path)
+            case "rmdir":
+                self._make_directory(step.path, step.before)
+
+    def is_applied(self, step: Step) -> bool:
+        """Whether a step was taken, or begun."""
+        here = self.workspace.status(step.path)
+        match step.verb:
+            case "swap":
+                is_out = step.out is not None and self.status(step.out) is not None
+                return is_out or (step.put is not None and _has_inode(here, step.after))
+            case "mkdir":
+                return here is not None and stat.S_ISDIR(here.st_mode)
+            case "rmdir":
+                return here is None
+            case "mode":
+                return here is not None and _is_directory_set(self.workspace, here, step)
+
+    # Files, and directories with all that they hold.
+
+    def _apply_swap(self, step: Step) -> None:
+        here = self.workspace.status(step.path)
+        waiting = None if step.put is None else self.status(step.put)
+        if step.put is not None and step.after is not None and _has_inode(here, step.after):
+            self._finish_exchange(step, waiting)
+            self._fix_directory_mode(step.path, here, step.after)
+            return
+        if step.out is not None and self.status(step.out) is None:
+            if here is None or step.before is None or not self._is_as_left(step.path, here, step.before):
+                raise Interference(step.path)
+            if step.put is not None and waiting is not None and self._exchange(step, here, waiting):
+                return
+            self._take_out(step, here)
+        elif here is not None:
+            if step.out is None or step.put is not None:
+                raise Interference(step.path)
+            return
+        if step.put is not None:
+            if waiting is None:
+                raise Interference(step.path)
+            self._put_in(step, waiting)
+
+    def _is_as_left(self, path: str, here: os.stat_result, before: Entry) -> bool:
+        """Whether it is what was looked at. Steps that are taken again may have been taken back, and then all that
+        tells is the content."""
+        if _is_untouched(here, before):
+            return True
+        is_again = self._before is None
+        return (
+            is_again and _is_unchanged(here, before) and before.is_like(read_entry(self.workspace, path, forced=True))
+        )
+
+    def _exchange(self, step: Step, here: os.stat_result, waiting: os.stat_result) -> bool:
+        """Old and new in one step, so that there is never nothing; only between things that are no directories."""
+        assert step.put is not None
+        assert step.out is not None
+        if stat.S_ISDIR(here.st_mode) or stat.S_ISDIR(waiting.st_mode):
+            return False
+        tree, place = self.place(step.put)
+        if not exchange(tree, place, self.workspace, step.path):
+            return False
+        taken = tree.status(place)
+        if taken is None or step.before is None or not _is_unchanged(taken, step.before):
+            exchange(tree, place, self.workspace, step.path)
+            raise Interference(step.path)
+        out, where = self.place(step.out)
+        rename(tree, place, out, where)
+        return True
+
+    def _finish_exchange(self, step: Step, waiting: os.stat_result | None) -> None:
+        if waiting is not None and step.out is not None and step.put is not None and _has_inode(waiting, step.before):
+            tree, place = self.place(step.put)
+            out, where = self.place(step.out)
+            rename(tree, place, out, where)
+
+    def _take_out(self, step: Step, here: os.stat_result) -> None:
+        assert step.out is not None
+        out, where = self.place(step.out)
+        with _movable(self.workspace, step.path, here):
+            rename(self.workspace, step.path, out, where)
+        if stat.S_ISDIR(here.st_mode):
+            self.workspace.forget()
+            self._restore_mode(out, where, here)
+        taken = out.status(where)
+        if taken is None or taken.st_ino != here.st_ino or not self._is_as_seen(step.path, taken, out, where):
+            with contextlib.suppress(OSError):
+                move_in(out, where, self.workspace, step.path)
+            raise Interference(step.path)
+
+    def _is_as_seen(self, path: str, taken: os.stat_result, out: Tree, where: str) -> bool:
+        """Whether a directory that left holds what it held when it was looked at, and nothing that someone put there or
+        wrote since."""
+        if self._before is None or not stat.S_ISDIR(taken.st_mode):
+            return True
+        for inner, status in out.walk(where):
+            seen = self._before.get(path + inner[len(where) :])
+            if seen is None or not _is_untouched(status, seen):
+                return False
+        return True
+
+    def _put_in(self, step: Step, waiting: os.stat_result) -> None:
+        assert step.put is not None
+        tree, place = self.place(step.put)
+        try:
+            with _movable(tree, place, waiting):
+                move_in(tree, place, self.workspace, step.path)
+        except OSError as error:
+            if error.errno in (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENOTEMPTY):
+                raise Interference(step.path) from error
+            raise
+        if stat.S_ISDIR(waiting.st_mode):
+            tree.forget()
+            self._fix_directory_mode(step.path, self.workspace.status(step.path), step.after)
+
+    def _revert_swap(self, step: Step) -> None:
+        here = self.workspace.status(step.path)
+        waiting = None if step.put is None else self.status(step.put)
+        if step.put is not None and here is not None and _has_inode(here, step.after):
+            tree, place = self.place(step.put)
+            if waiting is not None:  # The new is in, and the old where the new was.
+                exchange(tree, place, self.workspace, step.path)
+                return
+            self.workspace.restore(step.path)
+            with _movable(self.workspace, step.path, here):
+                rename(self.workspace, step.path, tree, place)
+            self.workspace.forget()
+            here = None
+        if step.out is not None and here is None and (old := self.status(step.out)) is not None:
+            out, where = self.place(step.out)
+            out.restore(where)  # What was looked at there was opened for it.
+            with _movable(out, where, old):
+                move_in(out, where, self.workspace, step.path)
+            out.forget()
+            self._fix_directory_mode(step.path, self.workspace.status(step.path), step.before)
+
+    def _fix_directory_mode(self, path: str, here: os.stat_result | None, wanted: Entry | None) -> None:
+        """A directory that had to be opened to be moved."""
+        if here is None or wanted is None or not wanted.is_directory:
+            return
+        if stat.S_IMODE(here.st_mode) != wanted.mode:
+            set_mode(self.workspace, path, wanted.mode)
+
+    @staticmethod
+    def _restore_mode(tree: Tree, path: str, meant: os.stat_result) -> None:
+        found = tree.status(path)
+        if found is not None and found.st_mode != meant.st_mode:
+            set_mode(tree, path, stat.S_IMODE(meant.st_mode))
+
+    # Directories by themselves.
+
+    def _make_directory(self, path: str, wanted: Entry | None) -> None:
+        assert wanted is not None
+        here = self.workspace.status(path)
+        if here is None:
+            place, name = self.workspace.at(path)
+            os.mkdir(name, 0o700, dir_fd=place)
+        elif not stat.S_ISDIR(here.st_mode):
+            raise Interference(path)
+        set_owner(self.workspace, path, wanted.uid, wanted.gid)
+
+    def _remove_directory(self, path: str) -> None:
+        """Unless something is left in it that others put there."""
+        place, name = self.workspace.at(path)
+        try:
+            os.rmdir(name, dir_fd=place)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
+                raise
+        self.workspace.forget()
+
+    def _set_directory(self, path: str, have: Entry | None, want: Entry | None) -> None:
+        if want is None:
+            return  # It was made by another step, which takes it back.
+        here = self.workspace.status(path)
+        if here is None or not stat.S_ISDIR(here.st_mode):
+            raise Interference(path)
+        self.workspace.restore(path)  # Once it is closed, nothing beneath it can be reached.
+        if have is not None and (have.uid, have.gid) != (want.uid, want.gid):
+            set_owner(self.workspace, path, want.uid, want.gid)
+        if have is None or differing_names(have.attributes, want.attributes):  # A new one may have inherited some.
+            set_mode(self.workspace, path, want.mode | 0o700)
+            set_attributes(self.workspace.proc_path(path), want.attributes)
+        set_mode(self.workspace, path, want.mode)
+        self.workspace.widened.pop(path, None)
+
+    def place(self, where: str) -> tuple[Tree, str]:
+        if where.startswith(INSIDE):
+            return self.workspace, where[len(INSIDE) :]
+        return self.area, where
+
+    def status(self, where: str) -> os.stat_result | None:
+        tree, place = self.place(where)
+        return tree.status(place)
+
+
+def _has_inode(here: os.stat_result | None, entry: Entry | None) -> bool:
+    return here is not None and entry is not None and here.st_ino == entry.inode
+
+
+def _is_directory_set(tree: Tree, here: os.stat_result, step: Step) -> bool:
+    """Whether a directory has been given what the step gives it, and had not before."""
+    before, after = step.before, step.after
+    if before is None or after is None:
+        return False
+    have, want = ((each.mode, each.uid, each.gid) for each in (before, after))
+    if (stat.S_IMODE(here.st_mode), here.st_uid, here.st_gid) != want:
+        return False
+    with contextlib.suppress(UnreadableAttributes):
+        return want != have or (before.attributes != after.attributes == attributes_of(tree.proc_path(step.path)))
+    return False
+
+
+def _is_untouched(here: os.stat_result, entry: Entry) -> bool:
+    """The same, of something that was not moved since it was looked at: moving it counts as a change too."""
+    return _is_unchanged(here, entry) and (not entry.ctime_ns or here.st_ctime_ns == entry.ctime_ns)
+
+
+def _is_unchanged(here: os.stat_result, entry: Entry) -> bool:
+    """Whether it is what was looked at, as far as a look without reading tells."""
+    if here.st_ino != entry.inode:
+        return False
+    return entry.kind != "file" or (here.st_size, here.st_mtime_ns) == (entry.size, entry.mtime_ns)
+
+
+@contextlib.contextmanager
+def _movable(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
+    """A directory can only be moved elsewhere by who may write it."""
+    closed = stat.S_ISDIR(status.st_mode) and status.st_mode & 0o200 == 0 and is_bound_by_modes()
+    if closed:
+        tree.note(path, status)
+        set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o200)
+    try:
+        yield
+    except OSError as error:
+        if closed:
+            tree.mark_unrestored(error)  # Whoever finds the note puts it right, where this does not.
+            set_mode(tree, path, stat.S_IMODE(status.st_mode))
+        raise

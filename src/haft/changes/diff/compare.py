@@ -1,0 +1,177 @@
+"""One path before and after, as a person reads it: a patch where lines can be shown, plain words where not.
+
+Knows every pair of kinds: files and links give git's patches, directories a line of our own (git has none for them, and
+passes over ours), everything else words. Which paths belong together is decided in `diff`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
+
+from haft.changes.commit.attributes import differing_names, names_in
+from haft.changes.commit.entry import UNREADABLE, Entry
+from haft.changes.diff.patches import Hunks, git_mode, hunks, patch, quoted, replaced
+from haft.changes.diff.text_content import Content, Open, content_of, describe_trouble
+from haft.files import shown
+from haft.values import dataclass
+
+_SPECIAL: Final = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX | stat.S_IWOTH
+"""Bits of a new file that a patch does not tell and a person wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What lay at a path at one moment, and how its content is had."""
+
+    path: str
+    entry: Entry
+    read: Open
+
+
+@dataclass(frozen=True, slots=True)
+class PathComparison:
+    """What is to be said of both sides."""
+
+    text: str | None = None
+    note: str | None = None
+    added: int = 0
+    removed: int = 0
+    binary: bool = False
+
+
+def compare(old: Side | None, new: Side | None, similarity: int = 100) -> PathComparison:
+    """From `old` to `new`; None is nothing. Under another path it is a rename, `alike` in so many percent."""
+    if old is not None and new is not None and _kind_name(old.entry) != _kind_name(new.entry):
+        return _compare_kinds(old, new)
+    side = new or old
+    assert side is not None
+    if side.entry.kind == "directory":
+        return _directories(old, new)
+    if side.entry.kind == "other":
+        return _others(old, new)
+    return _files(old, new, similarity)
+
+
+def _compare_kinds(old: Side, new: Side) -> PathComparison:
+    """One kind for another: first the one goes, then the other comes."""
+    gone, came = compare(old, None), compare(None, new)
+    notes = [each.note for each, side in ((gone, old), (came, new)) if side.entry.kind == "file"]
+    text = None if gone.text is None or came.text is None else gone.text + came.text
+    if text is None:
+        notes.insert(0, f"{_kind_name(old.entry)} replaced by {_kind_name(new.entry)}")
+    return PathComparison(text, _joined(notes), came.added, gone.removed, gone.binary or came.binary)
+
+
+def _directories(old: Side | None, new: Side | None) -> PathComparison:
+    if old is not None and new is not None:
+        return PathComparison(note=_joined(_facts(old.entry, new.entry)))
+    if new is not None:
+        notes = [_special(new.entry, stat.S_ISVTX), _attributes(None, new.entry)]
+        return PathComparison(f"create directory {quoted(new.path)}\n", _joined(notes))
+    assert old is not None
+    return PathComparison(f"delete directory {quoted(old.path)}\n")
+
+
+def _others(old: Side | None, new: Side | None) -> PathComparison:
+    if old is not None and new is not None:
+        return PathComparison(note=_joined(_facts(old.entry, new.entry)))
+    if new is not None:
+        return PathComparison(note=f"{_kind_name(new.entry)} created")
+    assert old is not None
+    return PathComparison(note=f"{_kind_name(old.entry)} deleted")
+
+
+def _files(old: Side | None, new: Side | None, similarity: int) -> PathComparison:
+    before, after = (None if side is None else side.entry for side in (old, new))
+    if old is not None and new is not None and _same_content(old.entry, new.entry):
+        return _unchanged(old, new)
+    contents = [Content() if side is None else content_of(side.entry, side.read) for side in (old, new)]
+    why = describe_trouble(before, after, *contents)
+    found = _lines(*contents)
+    if why is None and found.text is None:
+        why = f"large change ({found.removed:,} lines replaced by {found.added:,}): not shown line by line"
+    if why is not None:
+        binary = why.startswith(("binary", "not UTF-8"))
+        return PathComparison(None, _joined([why, *_facts(before, after)]), found.added, found.removed, binary)
+    text = patch(_named(old), _named(new), found.text or "", similarity)
+    return PathComparison(text, _joined(_facts(before, after, "mode in patch")), found.added, found.removed)
+
+
+def _lines(before: Content, after: Content) -> Hunks:
+    if before.trouble is None and after.trouble is None:
+        return hunks(before.lines, after.lines)
+    counted = all(content.lines or content.trouble is None for content in (before, after))
+    return replaced(before.lines, after.lines) if counted else Hunks(None, 0, 0)
+
+
+def _unchanged(old: Side, new: Side) -> PathComparison:
+    """The same content: another name, another mode, another owner, or only another time."""
+    if old.path == new.path and git_mode(old.entry) == git_mode(new.entry):
+        note = _joined(_facts(old.entry, new.entry))
+        if note is None and old.entry.mtime_ns == new.entry.mtime_ns:
+            note = "only which names are one file with it (hard links) changed"
+        return PathComparison(note=note or "only its time changed")
+    note = _joined(_facts(old.entry, new.entry, "mode in patch"))
+    return PathComparison(patch(_named(old), _named(new), "", 100), note)
+
+
+def _named(side: Side | None) -> tuple[str, Entry] | None:
+    return None if side is None else (side.path, side.entry)
+
+
+def _same_content(old: Entry, new: Entry) -> bool:
+    if old.content is None or UNREADABLE in (old.content, new.content):
+        return (old.content, old.size, old.mtime_ns) == (new.content, new.size, new.mtime_ns)
+    return old.content == new.content
+
+
+def _facts(old: Entry | None, new: Entry | None, told: Literal["mode in patch"] | None = None) -> Iterator[str]:
+    """What changed beside the content, as far as a patch does not tell it: git knows two modes and no owner."""
+    if new is not None:
+        yield from filter(None, [_attributes(old, new)])
+    if new is not None and old is None:
+        yield from filter(None, [_special(new, _SPECIAL)])
+    if old is None or new is None:
+        return
+    modes = stat.S_IMODE(old.mode), stat.S_IMODE(new.mode)
+    if modes[0] != modes[1] and not (told and set(modes) == {0o644, 0o755}):
+        yield f"mode {modes[0]:04o} → {modes[1]:04o}"
+    if (old.uid, old.gid) != (new.uid, new.gid):
+        yield f"owner {old.uid}:{old.gid} → {new.uid}:{new.gid}"
+
+
+def _attributes(old: Entry | None, new: Entry) -> str | None:
+    """Extended attributes, by name: git's patches know none."""
+    names = differing_names("" if old is None else old.attributes, new.attributes)
+    if not names:
+        return None
+    had = set() if old is None else set(names_in(old.attributes))
+    has = set(names_in(new.attributes))
+    words = {name: "changed" if name in had and name in has else "set" if name in has else "removed" for name in names}
+    return ", ".join(f"attribute {shown(name)} {word}" for name, word in words.items())
+
+
+def _special(entry: Entry, bits: int) -> str | None:
+    return f"mode {stat.S_IMODE(entry.mode):04o}" if entry.kind != "link" and entry.mode & bits else None
+
+
+def _kind_name(entry: Entry) -> str:
+    """What it is; of devices, which one."""
+    if entry.kind != "other":
+        return entry.kind
+    if stat.S_ISFIFO(entry.mode):
+        return "fifo"
+    if stat.S_ISSOCK(entry.mode):
+        return "socket"
+    number = int(entry.content or 0)
+    which = f"{os.major(number)}:{os.minor(number)}"
+    if stat.S_ISCHR(entry.mode):
+        return f"character device {which}"
+    return f"block device {which}" if stat.S_ISBLK(entry.mode) else "special file"
+
+
+def _joined(notes: Iterable[str | None]) -> str | None:
+    return "; ".join(note for note in notes if note) or None

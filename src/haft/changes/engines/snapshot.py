@@ -1,0 +1,315 @@
+"""The snapshot engine at work: a call that changes the workspace itself, which it therefore has alone.
+
+What it did is found by looking at everything before and after. Where it may not stay, it is taken back, and waits like
+the changes of any other call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
+
+from haft.changes.between_calls import WatchedSession, WorkspaceAfterCall, unexplained_paths, with_paths_between
+from haft.changes.commit.area import filesystem, mounts_inside, remove
+from haft.changes.commit.images import Images
+from haft.changes.commit.journal import CommitRefused, CommitUnfinished, write_journal
+from haft.changes.commit.manifest import Manifest
+from haft.changes.commit.rebuild import Rebuilder
+from haft.changes.commit.steps import as_latin
+from haft.changes.commit.widened_modes import WidenedModes
+from haft.changes.engines import workspace_root
+from haft.changes.engines.defaults import TransactionDefaults
+from haft.changes.nested_calls import CallerParts, Lock
+from haft.changes.reversal_plan import ReversalPlan, ReversalSources, hard_links_in
+from haft.changes.snapshots.comparison import changes_between
+from haft.changes.snapshots.snapshot import Comparison, OverBudget, Snapshot, Snapshots
+from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions, unfinished_result
+from haft.contracts import Changes, HaftError, ToolFailed
+from haft.files import shown, sync_filesystem
+from haft.values import replace
+
+_WRITE_BACK: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs"})
+"""File systems that write pages back, and notice when a page that is clean is written through a mapping."""
+
+
+class SnapshotTransaction(TransactionDefaults):
+    """One call in the workspace itself."""
+
+    covers_others = True
+
+    layer = None
+    workspace = None
+    scope = None
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        owner: Owner,
+        budget: int,
+        why: str | None = None,
+        watched: WatchedSession | None = None,
+    ) -> None:
+        """`why` no overlay covers it, where one was wanted. `watched` is the process that outlives the call, if one
+        does."""
+        self._transactions = transactions
+        self._why = why
+        self._owner = owner
+        self._budget = budget
+        self._snapshots = snapshots_of(transactions)
+        self.lock = Lock()
+        self.parts = CallerParts()
+        self._before: Snapshot | None = None
+        self._after: Snapshot | None = None
+        self._watched = watched
+        self._seq = 0
+        self._left: WorkspaceAfterCall | None = None
+        self._between: list[str] = []
+        self._top: tuple[int, str | None] | None = None
+        self._unseen: str | None = None
+        """Why a process that outlives the call may have changed what no look shows."""
+        self._began = time.time()
+
+    def begin(self, stopped: Callable[[], bool], tell: Callable[[str], None]) -> None:
+        """Take the workspace, and a look at all of it. Refuses where it holds more than the store may take in."""
+        transactions = self._transactions
+        self.lock.descriptor = transactions.take_lock(stopped)
+        try:
+            self._top = workspace_root.state_of(transactions.workspace)
+            self._unseen = self._write_back_pages()
+            self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, tell)
+            transactions.blobs.sync()
+            self._find_changes_between(self._before)
+        except OverBudget as error:
+            self.abandon()
+            largest = ", ".join(f"{shown(path)} ({size / 1e6:,.0f} MB)" for path, size in error.largest[:3])
+            raise ToolFailed(
+                f"the workspace cannot be covered: {error.needed / 1e6:,.0f} MB would have to be taken in first"
+                f" ({largest}), and the store may hold {error.budget / 1e6:,.0f} MB",
+                hint="raise `changes.store_bytes`, move large files out of the workspace, or set"
+                ' `changes.engine = "off"` and do without undo',
+            ) from error
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _write_back_pages(self) -> str | None:
+        """Have every page written back that a process may have mapped. Only the first write to a clean page gives its
+        file another time, and looks go by that. Why some writes cannot be seen all the same, where that is so."""
+        if self._watched is None or sys.platform != "linux":
+            return None
+        unfit = []
+        for path in (self._transactions.workspace, *mounts_inside(self._transactions.workspace)):
+            with contextlib.suppress(OSError):
+                _write_back(path)
+            if (kind := filesystem(path)) not in _WRITE_BACK:
+                unfit.append(kind)
+        if not unfit:
+            return None
+        return (
+            f"on {', '.join(dict.fromkeys(unfit))}, writes through a mapping may leave the times of a file as they are"
+        )
+
+    def _find_changes_between(self, before: Snapshot) -> None:
+        """Find what changed since the last call of the process that this one goes to."""
+        if self._watched is None:
+            return
+        self._left = self._watched.take()
+        self._seq = self._transactions.ledger.latest()
+        if self._left is not None:
+            found = changes_between(self._left.snapshot, before)
+            self._between = unexplained_paths(self._transactions, self._left, found)
+
+    def abandon(self) -> None:
+        """The call will not begin: who begins next finds everything as it was."""
+        if self._watched is not None and self._left is not None:
+            self._watched.keep(self._left)
+        self.release()
+
+    def is_untouched(self) -> bool:
+        """Everything has to be looked at to know."""
+        return False
+
+    def release(self) -> None:
+        self.lock.release()
+
+    def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
+        """The call makes another one, which may change something: what it has changed so far becomes a part. Why that
+        cannot be, if it cannot."""
+        transactions, before = self._transactions, self._before
+        assert before is not None
+        self._write_back_pages()
+        found = self._snapshots.examine(before, transactions.workspace, self._budget, lambda: False)
+        if found.changes:
+            owner = replace(self._owner, run=self.parts.new_name(), parent=self._owner.run)
+            manifest = self._manifest(found, before, owner)
+            error = transactions.objection(manifest, None, (), granted_paths)
+            if error is not None:
+                return error
+            self._keep(manifest)
+            self.parts.manifests.append(manifest)
+        self._before = found.after
+        return None
+
+    def resume(self) -> None:
+        """The other one is over: what changes from here on is this call's own again."""
+        self._before = self._snapshots.take(
+            self._transactions.workspace, self._budget, lambda: False, lambda _message: None
+        )
+        self._transactions.blobs.sync()
+
+    def finish(
+        self,
+        action: EndAction,
+        *,
+        granted_paths: Sequence[str] = (),
+        why: str | None = None,
+        stopped: Callable[[], bool],
+        doubt: str | None = None,
+        is_layer_open: Callable[[], bool] = lambda: False,
+    ) -> TransactionResult:
+        """Look at what changed, and see it to its end."""
+        settled = self._ended(action, granted_paths, why)
+        settled = replace(settled, changes=self.parts.with_parts(settled.changes))
+        return (
+            replace(settled, changes=with_paths_between(settled.changes, self._between)) if self._between else settled
+        )
+
+    def _ended(self, action: EndAction, granted_paths: Sequence[str], why: str | None) -> TransactionResult:
+        try:
+            return self._finish(action, granted_paths, why)
+        except (OSError, RecursionError, ValueError) as error:
+            # The call was in the workspace itself: what it did is there, and nobody may think that nothing happened.
+            failure = ToolFailed(
+                f"what the call changed could not be seen to its end ({error}): it is in the workspace for good",
+                hint="look at the workspace before you go on",
+            )
+            return TransactionResult(
+                Changes("snapshot", complete=False, reason=failure.message, state="committed"), failure
+            )
+        finally:
+            # What could not be looked at, or was taken back, counts as what it was before.
+            left = self._after or self._before
+            if self._watched is not None and left is not None:
+                self._watched.keep(WorkspaceAfterCall(self._owner.run, left, self._seq))
+            self.release()
+
+    def _finish(self, action: EndAction, granted_paths: Sequence[str], why: str | None) -> TransactionResult:
+        transactions, before = self._transactions, self._before
+        assert before is not None
+        self._write_back_pages()
+        found = self._snapshots.examine(before, transactions.workspace, self._budget, lambda: False)
+        manifest = self._manifest(found, before, self._owner)
+        if not found.changes:
+            self._after = found.after
+            return TransactionResult(manifest.changes("none"))
+        error = None
+        if action == "commit":
+            error = transactions.objection(manifest, None, (), granted_paths)
+        if action == "commit" and error is None:
+            self._keep(manifest)
+            self._after = found.after
+            return TransactionResult(manifest.changes("committed"))
+        reason = why if error is None else error.message
+        try:
+            upper = revert_changes(transactions, self._owner.run, manifest)
+        except CommitUnfinished as left:
+            # What is unfinished_result is the way back: once it is finished, the changes are held.
+            other: Literal["committed", "taken back"] = "taken back" if left.becomes == "committed" else "committed"
+            return unfinished_result(manifest, CommitUnfinished(left.path, left.why, other))
+        except (CommitRefused, OSError, RecursionError, ValueError) as refusal:
+            self._after = found.after
+            self._keep(manifest)  # It is there, and can be undone by whoever mends what stood in the way.
+            failure = ToolFailed(
+                f"the changes should not stay ({reason}), and could not be taken back: {refusal}",
+                hint=f"they are in the workspace: look at `haft diff {self._owner.run}`",
+            )
+            return TransactionResult(manifest.changes("committed", reason=failure.message), failure)
+        if action == "discard":
+            remove(os.path.join(transactions.live, self._owner.run))
+            if transactions.has_journal(self._owner.run):
+                return transactions.disk_failure(manifest, OSError("it could not be thrown away"))
+            remove(os.path.join(transactions.live, f"{self._owner.run}.layer"))
+            return TransactionResult(manifest.changes("discarded"))
+        return transactions.end_held(self._owner, manifest, upper, reason, error=error)
+
+    def _manifest(self, found: Comparison, before: Snapshot, owner: Owner) -> Manifest:
+        unread = [*dict.fromkeys([*before.unreadable, *found.unreadable])]
+        is_top_changed = workspace_root.state_of(self._transactions.workspace) != self._top
+        return Manifest(
+            owner.run,
+            self._transactions.workspace,
+            "snapshot",
+            tuple(found.changes),
+            complete=not unread and not is_top_changed and self._unseen is None,
+            reason=self._reason(unread, is_top_changed=is_top_changed),
+            notes={
+                "began": self._began,
+                "owner": owner.to_json(),
+                "verb": "call",
+                "linked": {side: [list(map(as_latin, each)) for each in some] for side, some in found.linked.items()},
+            },
+        )
+
+    def _reason(self, unread: Sequence[str], *, is_top_changed: bool) -> str | None:
+        reasons = [f"no overlay: {self._why}"] if self._why is not None else []
+        if self._unseen is not None:
+            reasons.append(self._unseen)
+        if is_top_changed:
+            reasons.append(workspace_root.IN_PLACE)
+        if unread:
+            reasons.insert(0, f"{', '.join(map(shown, unread[:3]))} could not be read")
+        return "; ".join(reasons) or None
+
+    def _keep(self, manifest: Manifest) -> None:
+        """It is in the workspace already: only the journal is left to write."""
+        full = os.path.join(self._transactions.live, manifest.run)
+        os.makedirs(full, mode=0o700, exist_ok=True)
+        self._transactions.blobs.sync()
+        write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "commit", "steps": []}))
+        self._transactions.finish(manifest)
+
+
+def _write_back(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        sync_filesystem(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def snapshots_of(transactions: Transactions) -> Snapshots:
+    """Of the workspace, for whoever has its lock."""
+    return Snapshots(os.path.dirname(transactions.area.lock), transactions.blobs, WidenedModes(transactions.live))
+
+
+def revert_changes(transactions: Transactions, run: str, manifest: Manifest) -> str:
+    """Put the workspace back to before a change set that is in it, and what the call made where it would wait if it had
+    never been there. Where that is, below the area."""
+    layer = f"{transactions.live_in_area}/{run}.layer"
+    upper = f"{layer}/upper"
+    os.makedirs(os.path.join(transactions.area.path, upper), mode=0o700, exist_ok=True)
+    plan = ReversalPlan("undo", [], entries=[each.reversed() for each in manifest.entries])
+    plan.linked_names.update(hard_links_in(manifest, "before"))
+    rebuilder = Rebuilder(transactions.area.path, f"{layer}/in", transactions.blobs)
+    images = Images(transactions.area, transactions.blobs)
+    try:
+        with transactions.tree() as workspace:
+            sources = ReversalSources(
+                images,
+                workspace,
+                plan,
+                lambda _path: (),
+                rebuilder,
+                lambda place, path: transactions.make_renamable(run, place, path),
+                lambda known, path: transactions.make_hard_link(run, known, path),
+            )
+            back = replace(manifest, entries=tuple(plan.entries), notes={**manifest.notes, "then": "hold"})
+            transactions.commit(run, back, sources, mirror=upper)
+    finally:
+        images.close()
+        rebuilder.close()
+    return upper  # The journal stays until another takes its place: a crash must not lose what the call made.

@@ -1,0 +1,147 @@
+"""Judging what a call did to a repository: its configuration, where it says that it is, and what is left half done.
+
+Git obeys what lies in a git directory on nearly every command, `git status` among them. What git itself writes there in
+everyday work passes; everything else that decides what runs does not. It does not look into objects: a commit can hold
+anything, and whoever checks it out gets it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from haft.changes.commit.manifest import PathChange
+from haft.changes.guard import git_index
+from haft.changes.guard.directory_roles import DirectoryRole, DirectoryRoles
+from haft.changes.guard.git_settings import is_free, is_free_in_modules, offending
+from haft.changes.guard.git_unfinished import AT_TOP, IN_STEPS, is_free_option
+from haft.changes.guard.offence import A_LINK, Offence, is_gone, is_link
+from haft.changes.guard.resulting_tree import ResultingTree
+from haft.files import Malformed, Setting, folded, parsed, shown
+from haft.lazy import regex
+
+MOST_BYTES: Final = 256 * 1024
+"""Longer configuration is not judged, and so not let pass."""
+_LONGEST_POINTER: Final = 4096
+_LONGEST_KEY: Final = 80
+_COMMAND: Final = regex(rb"^[ \t]*(?:exec|x)[ \t\r].*$", re.MULTILINE)
+_TODO: Final = ("git-rebase-todo", "todo")
+_OBEYED: Final = "git runs what it says"
+_ELSEWHERE: Final = "it says whose hooks and settings git obeys"
+
+
+class GitGuard:
+    """The part of the guard that knows git."""
+
+    def __init__(self, resulting_tree: ResultingTree, roles: DirectoryRoles) -> None:
+        self._resulting_tree = resulting_tree
+        self._roles = roles
+
+    def dot_git(self, entry: PathChange, directory: str) -> Offence | None:
+        """A `.git` that is or was no directory. At the top, whose repository it is stays as it was; below, it may point
+        to where git itself keeps submodules and worktrees."""
+        after = entry.after
+        is_fine = directory and (is_gone(entry) or (after and after.kind == "file" and self._is_kept(entry, directory)))
+        return None if is_fine else Offence(entry.path, _ELSEWHERE, entry.path)
+
+    def modules(self, entry: PathChange) -> Offence | None:
+        """`.gitmodules`."""
+        return None if is_gone(entry) else self._settings(entry, is_free_in_modules)
+
+    def in_repository(self, entry: PathChange, name: str, role: DirectoryRole) -> Offence | None:
+        """Something right in a git directory."""
+        path = entry.path
+        if name in ("config", "config.worktree"):
+            if is_gone(entry):
+                is_kept = name == "config" and folded(role.base) == ".git"
+                return Offence(path, _OBEYED, path) if is_kept else None
+            return self._settings(entry, lambda each: is_free(each) or self._is_own_tree(each, role))
+        if name == "commondir" or (name == "gitdir" and role.kind == "worktree"):
+            is_fine = is_gone(entry) or self._is_worktree(entry, name, role)
+            return None if is_fine else Offence(path, _ELSEWHERE, path)
+        if name == "index" or name.startswith("sharedindex."):
+            return None if is_gone(entry) else self._index(entry)
+        return self._left_half_done(entry, AT_TOP.get(name))
+
+    def steps(self, entry: PathChange, name: str) -> Offence | None:
+        """What is left half done is taken up on the host, commands in it included."""
+        if is_gone(entry):
+            return None
+        if name == "opts":
+            return self._settings(entry, is_free_option)
+        if name.startswith(_TODO):
+            return self._todo(entry)
+        return self._left_half_done(entry, IN_STEPS.get(name))
+
+    def _index(self, entry: PathChange) -> Offence | None:
+        content = self._resulting_tree.content(entry, "after", git_index.MOST_BYTES)
+        if content is not None and git_index.is_sound(content):
+            return None
+        return Offence(entry.path, "git would write what it names where no file belongs", entry.path)
+
+    def _todo(self, entry: PathChange) -> Offence | None:
+        content = self._resulting_tree.content(entry, "after", MOST_BYTES)
+        if content is not None:
+            known = _COMMAND.findall(self._resulting_tree.content(entry, "before", MOST_BYTES) or b"")
+            if all(command in known for command in _COMMAND.findall(content)):
+                return None
+        return Offence(entry.path, "git runs the commands in it when the rebase goes on", entry.path)
+
+    def _left_half_done(self, entry: PathChange, is_fine: Callable[[str], bool] | None) -> Offence | None:
+        if is_fine is None or is_gone(entry):
+            return None
+        content = self._resulting_tree.content(entry, "after", MOST_BYTES)
+        if content is not None and is_fine(_text(content).removesuffix("\n")):
+            return None
+        return Offence(entry.path, "git obeys it when what is half done goes on", entry.path)
+
+    def _is_kept(self, entry: PathChange, directory: str) -> bool:
+        line = self._line(entry)
+        if line is None or not line.startswith("gitdir: "):
+            return False
+        target = self._resulting_tree.resolve_inside(line.removeprefix("gitdir: "), directory)
+        # What is not there yet could come as a link.
+        if target is None or self._resulting_tree.kind(target) != "directory":
+            return False
+        role = self._roles.of(target)
+        return role.kind in ("modules", "worktree") or role.submodule
+
+    def _is_worktree(self, entry: PathChange, name: str, role: DirectoryRole) -> bool:
+        """Whether a worktree says what git would: where its repository is, and where its own `.git` is."""
+        line = self._line(entry) if role.kind == "worktree" else None
+        target = None if line is None else self._resulting_tree.resolve_inside(line, role.base)
+        return target is not None and (target == role.owner if name == "commondir" else target.endswith("/.git"))
+
+    def _is_own_tree(self, setting: Setting, role: DirectoryRole) -> bool:
+        """Where the files of a submodule are, seen from its git directory."""
+        is_tree = setting.key == "core.worktree" and role.submodule
+        return is_tree and bool(self._resulting_tree.resolve_inside(setting.value, role.base))
+
+    def _settings(self, entry: PathChange, is_free: Callable[[Setting], bool]) -> Offence | None:
+        path = entry.path
+        content = self._resulting_tree.content(entry, "after", MOST_BYTES)
+        if content is None:
+            return Offence(path, A_LINK if is_link(entry) else f"{_OBEYED}, and it cannot be judged", path)
+        try:
+            after = list(parsed(_text(content)))
+        except Malformed as error:
+            return Offence(path, f"{_OBEYED}, and it cannot be judged: {error}", path)
+        found = next(offending(self._settings_before(entry), after, is_free), None)
+        return None if found is None else Offence(path, f"it sets `{shown(found.key)[:_LONGEST_KEY]}`", path)
+
+    def _settings_before(self, entry: PathChange) -> list[Setting]:
+        try:
+            return list(parsed(_text(self._resulting_tree.content(entry, "before", MOST_BYTES) or b"")))
+        except Malformed:
+            return []
+
+    def _line(self, entry: PathChange) -> str | None:
+        """The only line of a file; None of any other."""
+        content = self._resulting_tree.content(entry, "after", _LONGEST_POINTER)
+        line = None if content is None else _text(content).rstrip("\r\n")
+        return line if line and "\n" not in line and "\0" not in line else None
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "surrogateescape")

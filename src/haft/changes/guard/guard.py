@@ -1,0 +1,210 @@
+"""The check at commit: what a call may not bring into a workspace unasked, since it would run later on the host.
+
+Above it are those who commit, whatever engine found the changes; who is asked and what is granted is theirs. Below it
+`roles` says what a directory is and `gitguard` judges repositories. It must see the whole change set, and run under
+the lock that commits hold: what makes a repository of a directory may come from two calls.
+
+- **At any depth.** Editors and agents obey a folder wherever it is opened, git and direnv wherever one goes. A shell
+  reads its files only at home, but any directory may be somebody's home, and guarding them costs nothing.
+- **Directories** are harmless by themselves: what they hold is in the change set too, and is judged one by one.
+- **Taking away** is an offence where it takes away a person's own safety: what is protected at the top of the
+  workspace, the hooks and the configuration of its own repository, and what is `own`. Nested repositories, submodules
+  and vendored folders come and go.
+- **Times and owners** of protected files may change: nobody runs those.
+
+It does not look at ordinary code, which runs when a person runs it, nor at extended attributes but for capabilities.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from haft.changes.commit.attributes import CAPABILITIES, value_of
+from haft.changes.commit.entry import Entry
+from haft.changes.commit.manifest import PathChange
+from haft.changes.guard.directory_roles import MAKES, PLAIN, DirectoryRole, DirectoryRoles, named
+from haft.changes.guard.git_guard import GitGuard
+from haft.changes.guard.offence import A_LINK, Offence, Read, is_directory_only, is_gone, is_link, is_same
+from haft.changes.guard.protected_names import is_area, why
+from haft.changes.guard.resulting_tree import ResultingTree
+from haft.files import ENDINGS, folded, shown
+
+__all__ = ["Offence", "Read", "is_granted", "offences"]
+
+_ENDINGS: Final = tuple(ENDINGS)
+_RAISED: Final = stat.S_ISUID | stat.S_ISGID
+
+
+def offences(
+    entries: Sequence[PathChange],
+    read: Read,
+    *,
+    workspace: str,
+    granted_paths: Sequence[str] = (),
+    own: Sequence[str] = (),
+) -> list[Offence]:
+    """Every path of a change set that could run code later on the host, except `granted_paths`: write grants relative
+    to the workspace, as they were written. `own` names further protected paths: haft's code, toolboxes, and the paths
+    that `elsewhere` finds."""
+    guard = _Guard(entries, read, os.path.normpath(workspace), own)
+    grants = list(map(_grant_parts, granted_paths))
+    found = (guard.offence(each) for each in entries)
+    return [each for each in found if each is not None and not (each.grant and _is_granted(each.path, grants))]
+
+
+def is_granted(path: str, grants: Sequence[str]) -> bool:
+    """`*` matches in names; a directory covers all below it, and `/**` only that. The workspace itself is no grant."""
+    return _is_granted(path, list(map(_grant_parts, grants)))
+
+
+def _grant_parts(grant: str) -> list[str]:
+    words = os.path.normpath(grant.removesuffix("/**")).split("/")
+    return [*words, "*"] if grant.endswith("/**") else words
+
+
+def _is_granted(path: str, grants: Sequence[Sequence[str]]) -> bool:
+    parts = path.split("/")
+    # A name may itself hold what would be a pattern.
+    return any(
+        words[0] not in (".", "..", "")
+        and len(words) <= len(parts)
+        and all(word == part or fnmatchcase(part, word) for word, part in zip(words, parts, strict=False))
+        for words in grants
+    )
+
+
+class _Guard:
+    def __init__(self, entries: Sequence[PathChange], read: Read, workspace: str, own: Sequence[str]) -> None:
+        resulting_tree = ResultingTree(workspace, entries, read)
+        self._roles = DirectoryRoles(resulting_tree, own)
+        self._git = GitGuard(resulting_tree, self._roles)
+        self._significant_names = self._roles.significant_names
+        self._checked_directories: set[str] = set()
+
+    def offence(self, entry: PathChange) -> Offence | None:
+        """The first thing that is wrong with one path. Most of any change set leaves after a look at its name."""
+        after = entry.after
+        if after is not None and (after.kind == "other" or (after.kind == "file" and _is_raised(after))):
+            found = _special(entry)
+            if found is not None:
+                return found
+        directory, _, last = entry.path.rpartition("/")
+        role = self._roles.of(directory)
+        name = folded(last)
+        if (
+            role is PLAIN
+            and name not in self._significant_names
+            and not name.endswith(_ENDINGS)
+            and not name.startswith(".haft-")
+            and (after is None or after.kind != "link" or self._roles.repository(directory, role) is None)
+        ):
+            return None
+        return self._judge(entry, directory, name, role)
+
+    def _judge(self, entry: PathChange, directory: str, name: str, role: DirectoryRole) -> Offence | None:
+        if role.kind == "area" or (is_area(name) and not role.hidden):
+            return Offence(entry.path, "haft keeps there what it must not lose", None)
+        repository = self._roles.repository(directory, role)
+        if name in MAKES and repository and repository.fresh and (found := self._activated(entry, directory)):
+            return found
+        is_fresh = role.fresh or (repository is not None and repository.fresh)
+        if is_fresh and entry.after is not None:
+            entry = PathChange(entry.path, None, entry.after)  # It counts from now on, whenever it came.
+        if is_directory_only(entry) or _is_unchanged(entry):
+            return None
+        return self._by_place(entry, name, role) or self._by_git(entry, directory, name, role, repository)
+
+    def _activated(self, entry: PathChange, directory: str) -> Offence | None:
+        """A directory that only now becomes a repository, with things in it that nobody judged when they came. Those
+        called `.git` were guarded all along."""
+        if directory in self._checked_directories:
+            return None
+        self._checked_directories.add(directory)
+        for each in self._roles.existing_in(directory):
+            if each is None:
+                too_much = "it makes a repository of what holds too much to be judged"
+                return Offence(entry.path, too_much, entry.path, activates=True)
+            if self._is_obeyed(each):
+                return Offence(entry.path, f"it makes git obey `{shown(each.path)}`", entry.path, activates=True)
+        return None
+
+    def _is_obeyed(self, entry: PathChange) -> bool:
+        """Whether something that lies in a new repository would be an offence, had it come now."""
+        directory, _, last = entry.path.rpartition("/")
+        role = self._roles.of(directory)
+        name = folded(last)
+        repository = self._roles.repository(directory, role)
+        if role.fresh and role.kind in ("closed", "hooks"):
+            return self._by_place(entry, name, role) is not None
+        is_fresh = role.fresh or (repository is not None and repository.fresh)
+        return is_fresh and self._by_git(entry, directory, name, role, repository) is not None
+
+    def _by_place(self, entry: PathChange, name: str, role: DirectoryRole) -> Offence | None:
+        path = entry.path
+        if (why_own := self._roles.own(path)) is not None:
+            return Offence(path, why_own, path) if self._roles.is_kept(path) or not is_gone(entry) else None
+        if (why_run := self._roles.runs(path)) is not None and not is_gone(entry):
+            return Offence(path, why_run, path)
+        if is_link(entry) and self._roles.leads_to_own(path):
+            return Offence(path, A_LINK, path)
+        if role.kind == "closed":
+            is_kept = self._roles.is_kept(role.base)
+            return Offence(path, role.why, role.base) if is_kept or not is_gone(entry) else None
+        if role.kind == "hooks":
+            is_sample = name.endswith(".sample") and not is_link(entry)
+            is_harmless = is_sample or (is_gone(entry) and folded(role.base) != ".git")
+            return None if is_harmless else Offence(path, "git runs it as a hook", path)
+        return self._by_name(entry, name, role)
+
+    def _by_name(self, entry: PathChange, name: str, role: DirectoryRole) -> Offence | None:
+        rest = named(role, name)
+        ends = not role.hidden and name.endswith(_ENDINGS)
+        if not ends and (rest is None or (rest and not is_link(entry))):
+            return None
+        if is_gone(entry) and not self._roles.is_kept(entry.path):
+            return None
+        return Offence(entry.path, A_LINK if is_link(entry) else why(entry.path), entry.path)
+
+    def _by_git(
+        self, entry: PathChange, directory: str, name: str, role: DirectoryRole, repository: DirectoryRole | None
+    ) -> Offence | None:
+        if name == ".git":
+            return self._git.dot_git(entry, directory)
+        if is_link(entry) and (role.hidden or repository is not None or role.kind in ("inside", "steps")):
+            # Git makes none there, and writes through those that are: a log that is a link ends in any file.
+            return Offence(entry.path, A_LINK, entry.path)
+        if role.kind == "steps":
+            return self._git.steps(entry, name)
+        if name == ".gitmodules" and not role.hidden:
+            return self._git.modules(entry)
+        return None if repository is None else self._git.in_repository(entry, name, repository)
+
+
+def _special(entry: PathChange) -> Offence | None:
+    before, after = entry.before, entry.after
+    if after is None or after.kind == "other":
+        is_device = after is not None and (stat.S_ISBLK(after.mode) or stat.S_ISCHR(after.mode))
+        return Offence(entry.path, "it is a device", None) if is_device else None
+    capabilities = value_of(after.attributes, CAPABILITIES)
+    was = None if before is None else (before.mode & after.mode & _RAISED, before.uid, before.gid)
+    had = capabilities if before is None or before.attributes is None else value_of(before.attributes, CAPABILITIES)
+    if is_same(entry) and was == (after.mode & _RAISED, after.uid, after.gid) and capabilities in (None, had):
+        return None
+    if after.mode & _RAISED:
+        return Offence(entry.path, "it would run with the rights of its owner or group", entry.path)
+    return Offence(entry.path, "it would run with capabilities of its own", entry.path)
+
+
+def _is_raised(after: Entry) -> bool:
+    """Whether it runs with more rights than whoever starts it."""
+    return bool(after.mode & _RAISED or value_of(after.attributes, CAPABILITIES))
+
+
+def _is_unchanged(entry: PathChange) -> bool:
+    """Whether whoever obeys it finds the same: only its time, or whose it is, is new."""
+    before, after = entry.before, entry.after
+    return before is not None and after is not None and before.mode == after.mode and is_same(entry)

@@ -1,0 +1,148 @@
+"""The workspace as a call leaves it: what is on the disk, with the change set over it.
+
+When the guard looks, the disk may still be as it was or already as it will be, depending on the engine. What is in
+the change set is therefore taken from there, and only the rest from the disk, where both are the same. Nothing here
+follows a link.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final, Literal
+
+from haft.changes.commit.entry import entry_from, kind_of
+from haft.changes.commit.manifest import PathChange
+from haft.changes.guard.offence import Read
+from haft.contracts import ChangeKind
+from haft.files import plain_bytes
+
+When = Literal["before", "after"]
+
+_LONGEST_WALK: Final = 200
+"""Names in a place that some file points to."""
+
+
+class ResultingTree:
+    """One workspace and one change set."""
+
+    def __init__(self, workspace: str, entries: Sequence[PathChange], read: Read) -> None:
+        self.workspace = workspace
+        self._entries = entries
+        self._read = read
+        self._by_path: dict[str, PathChange] | None = None
+        self._folds: bool | None = None
+
+    @property
+    def altered(self) -> dict[str, PathChange]:
+        """The change set by path; most of them are judged without."""
+        if self._by_path is None:
+            self._by_path = {each.path: each for each in self._entries}
+        return self._by_path
+
+    def is_new(self, directory: str) -> bool:
+        """Whether all that is in a directory is new, and so among the changes."""
+        found = self.altered.get(directory)
+        return found is not None and (found.before is None or found.before.kind != "directory")
+
+    def kind(self, path: str, when: When = "after") -> ChangeKind | None:
+        """What is there; None for nothing."""
+        found = self.altered.get(path)
+        if found is not None:
+            there = found.before if when == "before" else found.after
+            return None if there is None else there.kind
+        if self.is_new(path.rpartition("/")[0]):
+            return None
+        try:
+            return kind_of(os.lstat(os.path.join(self.workspace, path)).st_mode)
+        except (OSError, ValueError):
+            return None
+
+    def folds(self) -> bool:
+        """Whether names that differ only in their case are the same here, as far as the workspace's own name shows."""
+        if self._folds is None:
+            above, name = os.path.split(self.workspace)
+            try:
+                other = os.lstat(os.path.join(above, name.swapcase()))
+                self._folds = name != name.swapcase() and os.path.samestat(other, os.lstat(self.workspace))
+            except OSError:
+                self._folds = False
+        return self._folds
+
+    def content(self, entry: PathChange, when: When, most: int) -> bytes | None:
+        """Of a file; None of anything else, and of what is too long."""
+        there = entry.before if when == "before" else entry.after
+        if there is None or there.kind != "file":
+            return None
+        known = self.altered.get(entry.path)
+        if known is None:
+            content = plain_bytes(os.path.join(self.workspace, entry.path), most + 1)
+        else:
+            file = self._read(known, when)
+            if file is None:
+                return None
+            with file:
+                content = file.read(most + 1)
+        return content if content is not None and len(content) <= most else None
+
+    def existing_in(self, directory: str, most: int) -> list[PathChange]:
+        """What is in a directory and not among the changes, as if it were new. Directories among the changes are given
+        too, since what they hold may not be."""
+        if self.is_new(directory):
+            return []
+        try:
+            with os.scandir(os.path.join(self.workspace, directory)) as found:
+                there = [(each.name, each.stat(follow_symlinks=False)) for each in islice(found, most)]
+        except OSError:
+            return []
+        prefix = f"{directory}/" if directory else ""
+        existing_in = [PathChange(prefix + name, None, entry_from(status)) for name, status in there]
+        return [
+            each
+            for each in existing_in
+            if (known := self.altered.get(each.path)) is None
+            or (known.after is not None and known.after.kind == "directory")
+        ]
+
+    def repositories(self) -> Iterator[str]:
+        """Directories above what is changed that may be the top of a repository, or one. Those that are new say all
+        they say in the change set."""
+        seen = {each.path.rpartition("/")[0] for each in self._entries}
+        for directory in list(seen):
+            while (directory := directory.rpartition("/")[0]) not in seen:
+                seen.add(directory)
+        seen.add("")
+        for directory in seen:
+            if self.is_new(directory) or "/.git/" in f"/{directory}/":
+                continue
+            place = f"{self.workspace}/{directory}/"
+            # Asked of every directory, and nearly always in vain: the one way that raises nothing.
+            if os.access(f"{place}.git", os.F_OK) or os.access(f"{place}HEAD", os.F_OK):
+                yield directory
+
+    def resolve_inside(self, named: str, directory: str) -> str | None:
+        """The place that some text in a directory names, as a path in the workspace. None if the way leaves it, or
+        goes over a link, even one that leads back: a link can be turned."""
+        words = [word for word in directory.split("/") if word]
+        if os.path.isabs(named):
+            inside = next((each for each in self._tops() if named.startswith(f"{each}/")), None)
+            if inside is None:
+                return None
+            words, named = [], named[len(inside) :]
+        rest = [word for word in named.split("/") if word not in ("", ".")]
+        if len(rest) > _LONGEST_WALK:
+            return None
+        for word in rest:
+            if word == ".." and not words:
+                return None
+            if word == "..":
+                words.pop()
+                continue
+            words.append(word)
+            if self.kind("/".join(words)) == "link":
+                return None
+        return "/".join(words)
+
+    def _tops(self) -> tuple[str, str]:
+        return self.workspace, os.path.realpath(self.workspace)

@@ -1,0 +1,101 @@
+"""Held change sets, settled by whoever comes: applied as they are, or dropped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Sequence
+
+from haft.changes.commit.journal import CommitRefused, CommitUnfinished, write_journal
+from haft.changes.commit.manifest import Manifest, PathChange
+from haft.changes.commit.read_entry import read_entry
+from haft.changes.commit.steps import from_latin
+from haft.changes.transactions import LayerSources, TransactionResult, Transactions, conflict_error, unfinished_result
+from haft.contracts import BadUsage, Changes, Conflicting, ToolFailed
+from haft.values import replace
+
+
+def apply(transactions: Transactions, run: str, *, granted_paths: Sequence[str] | None = None) -> TransactionResult:
+    """Commit the held changes of a run. If the files changed again since the changes were held, nothing is touched, and
+    the change set is compared with the current files from then on. With `granted_paths` the guard judges the changes as
+    if they had not been held: approving a diff grants nothing."""
+    with transactions.locked():
+        held, manifest = _find_held(transactions, run)
+        try:
+            return _apply(transactions, run, held, manifest, granted_paths)
+        except OSError as failure:
+            error = ToolFailed(f"its changes are still held: the disk failed ({failure})")
+            return TransactionResult(manifest.changes("held", reason=error.message), error)
+
+
+def _apply(
+    transactions: Transactions, run: str, held: str, manifest: Manifest, granted_paths: Sequence[str] | None
+) -> TransactionResult:
+    manifest, moved = _against_current(transactions, manifest)
+    if moved:
+        write_journal(held, manifest)
+        against = tuple(Conflicting(path, transactions.who_changed(path, manifest)) for path in moved)
+        error = conflict_error(moved, "it changed again since", hint=f"look at `haft diff {run}`, and apply again")
+        return TransactionResult(manifest.changes("held", against), error)
+    if granted_paths is not None:
+        conflicts = [from_latin(path) for path in manifest.notes.get("conflicts", ())]
+        objection = transactions.objection(manifest, f"held/{run}/upper", conflicts, granted_paths)
+        if objection is not None:
+            transactions.ledger.set_state(run, "held", objection.message)
+            return TransactionResult(
+                manifest.changes("held", tuple(map(Conflicting, conflicts)), objection.message), objection
+            )
+    if granted_paths is None:
+        manifest = replace(manifest, notes={**manifest.notes, "accepted": True})
+    live = os.path.join(transactions.live, run)
+    os.rename(held, live)
+    try:
+        upper = f"{transactions.live_in_area}/{run}/upper"
+        manifest = transactions.commit(run, manifest, LayerSources(upper, transactions, run))
+    except CommitUnfinished as left:
+        return unfinished_result(manifest, left)
+    except CommitRefused as refusal:
+        os.rename(live, held)
+        error = conflict_error([refusal.path], refusal.why)
+        return TransactionResult(manifest.changes("held", (Conflicting(refusal.path),)), error)
+    with contextlib.suppress(OSError):
+        transactions.detach_and_remove(os.path.join(live, "upper"))
+    transactions.finish(manifest)
+    return TransactionResult(manifest.changes("committed"))
+
+
+def _against_current(transactions: Transactions, manifest: Manifest) -> tuple[Manifest, list[str]]:
+    """The change set against what is there now, and where that is something else than it was. What is the same may be
+    another inode: it was put back from the store, or someone wrote it again."""
+    entries: list[PathChange] = []
+    moved: list[str] = []
+    with transactions.tree() as workspace:
+        for each in manifest.entries:
+            now = read_entry(workspace, each.path, forced=True)
+            same = now is None if each.before is None else each.before.is_like(now)
+            if not same:
+                moved.append(each.path)
+            if now is not None or each.after is not None:
+                entries.append(PathChange(each.path, now, each.after))
+    notes = {**manifest.notes, "began": time.time()} if moved else manifest.notes
+    return replace(manifest, entries=tuple(entries), notes=notes), moved
+
+
+def drop(transactions: Transactions, run: str) -> Changes:
+    """Throw away what a run holds."""
+    with transactions.locked():
+        held, manifest = _find_held(transactions, run)
+        transactions.ledger.set_state(run, "discarded")
+        with contextlib.suppress(OSError):  # From here on it is dropped: `haft store prune` removes what is left of it.
+            transactions.detach_and_remove(held)
+    return manifest.changes("discarded")
+
+
+def _find_held(transactions: Transactions, run: str) -> tuple[str, Manifest]:
+    """Where the changes of a run wait, and what they are. Files that are left of dropped ones are nobody's."""
+    held = os.path.join(transactions.area.held, run)
+    manifest, row = Manifest.read(held), transactions.ledger.get(run)
+    if manifest is None or (row is not None and row.state == "discarded"):
+        raise BadUsage(f"{run} holds no changes", hint="`haft log` shows what became of it")
+    return held, manifest

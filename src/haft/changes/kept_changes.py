@@ -1,0 +1,87 @@
+"""Looking at change sets, from any process: what a run changed, and what files held before and after."""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO
+
+from haft.changes.candidates import Candidates
+from haft.changes.commit.area import Area, can_rename_between
+from haft.changes.commit.images import Images, Side
+from haft.changes.commit.manifest import Manifest, PathChange
+from haft.changes.commit.tree import Tree
+from haft.changes.ledger import Ledger, Row
+from haft.changes.store.blobs import Blobs
+from haft.contracts import Conflicting, ToolFailed
+from haft.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """What one run changed, and what became of it."""
+
+    row: Row
+    entries: tuple[PathChange, ...]
+    complete: bool
+    reason: str | None
+    conflicts: tuple[Conflicting, ...] = ()
+
+    @property
+    def run(self) -> str:
+        return self.row.run
+
+    @property
+    def state(self) -> str:
+        return self.row.state
+
+    @property
+    def engine(self) -> str:
+        return self.row.engine
+
+
+class KeptChanges:
+    """The change sets of a state home."""
+
+    def __init__(self, ledger: Ledger, blobs: Blobs) -> None:
+        self.ledger = ledger
+        self._blobs = blobs
+        self._images: dict[str, Images] = {}
+        self._trees: dict[str, Tree] = {}
+
+    def close(self) -> None:
+        for images in self._images.values():
+            images.close()
+        for tree in self._trees.values():
+            tree.close()
+        self._images.clear()
+        self._trees.clear()
+
+    def find(self, run: str) -> ChangeSet:
+        """By the run's name, or the beginning of it that only one has."""
+        row = self.ledger.find(run)
+        manifest = Manifest.read(os.path.join(row.area, row.directory))
+        if manifest is None:
+            raise ToolFailed(f"what {row.run} changed is no longer kept: {row.reason or 'it was thrown away'}")
+        return ChangeSet(row, manifest.entries, manifest.complete, row.reason or manifest.reason)
+
+    def read(self, found: ChangeSet, each: PathChange, side: Side) -> BinaryIO | None:
+        """What a file held; None where it is no longer kept."""
+        row = found.row
+        if not os.path.isdir(row.workspace) or not os.path.isdir(row.area):
+            return None
+        held = f"{row.directory}/upper" if row.state == "held" else None
+        runs = Candidates(self.ledger, [row])
+        return self._images_of(row).open(self._tree(row.workspace), each, side, lambda: runs.of(each.path), held)
+
+    def _images_of(self, row: Row) -> Images:
+        images = self._images.get(row.area)
+        if images is None:
+            area = Area(row.area, row.workspace, "", can_rename_between(row.workspace, row.area))
+            images = self._images[row.area] = Images(area, self._blobs)
+        return images
+
+    def _tree(self, workspace: str) -> Tree:
+        tree = self._trees.get(workspace)
+        if tree is None:
+            tree = self._trees[workspace] = Tree(workspace)
+        return tree

@@ -1,0 +1,152 @@
+"""After a host was killed: its commits are finished or taken back, its layers thrown away. Only under its lock."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable
+
+from haft.changes.commit.area import known_areas, remove
+from haft.changes.commit.journal import OUT, resume, revert_unsynced, write_journal
+from haft.changes.commit.manifest import Manifest
+from haft.changes.commit.tree import Tree, set_mode
+from haft.changes.commit.widened_modes import NOTE_SUFFIX, TEMPORARY_ERRORS, read_notes
+from haft.changes.transactions import UNSYNCED, Owner, Transactions, boot_id
+from haft.contracts import StorageFailed
+from haft.values import replace
+
+Tell = Callable[[str, str], None]
+"""A run, and what became of its changes."""
+
+
+def recover(make: Callable[[str, str], Transactions], home: str, host: str, tell: Tell) -> None:
+    """Clean up after one dead host, in every workspace. `make` opens the transactions of a workspace in its name."""
+    for area in known_areas(home):
+        live = os.path.join(area.live, host)
+        if not os.path.isdir(live):
+            continue
+        transactions = make(area.workspace, host)
+        try:
+            if os.path.isdir(area.workspace):
+                with transactions.locked():
+                    names = sorted(os.listdir(live))
+                    recover_left_commits(transactions, tell)
+                    for name in reversed(names):
+                        if name.endswith(UNSYNCED):
+                            _recover_unsynced(transactions, name.removesuffix(UNSYNCED), tell)
+                remove(live)
+        finally:
+            transactions.close()
+
+
+def recover_left_commits(transactions: Transactions, tell: Tell) -> None:
+    """See to the commits that one host left half done in one workspace. Call it under the lock."""
+    _restore_modes(transactions.live)
+    for name in sorted(os.listdir(transactions.live)):
+        if not name.endswith((".layer", UNSYNCED, NOTE_SUFFIX)):
+            try:
+                _recover_run(transactions, name, tell)
+            except (OSError, StorageFailed) as error:
+                if isinstance(error, StorageFailed) or error.errno in TEMPORARY_ERRORS:
+                    raise  # The next one may have more luck: it must find everything as it is.
+                _save(transactions, name)
+                tell(name, f"it cannot be seen to ({error}); its files are in {transactions.area.saved}")
+            except Exception as error:  # One that cannot be understood keeps nobody from the others.
+                _save(transactions, name)
+                tell(
+                    name,
+                    f"what it was doing cannot be understood ({error}); its files are in {transactions.area.saved}",
+                )
+
+
+def _restore_modes(live: str) -> None:
+    """Give back their modes to directories and files that were open for a moment. Before anything else: what is still
+    to be done may give them others."""
+    for root, path, mode, inode in read_notes(live):
+        with contextlib.suppress(OSError), Tree(root, forced=True) as tree:
+            found = tree.status(path)
+            wider = found is not None and stat.S_IMODE(found.st_mode) & ~mode
+            if found is not None and found.st_ino == inode and wider and not wider & ~0o700:
+                set_mode(tree, path, mode)
+                tree.widened.pop(path, None)
+
+
+def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
+    full = os.path.join(transactions.live, run)
+    manifest = Manifest.read(full)
+    if manifest is None:
+        transactions.clear_staging(run)
+        if os.path.isdir(os.path.join(full, OUT)) and os.listdir(os.path.join(full, OUT)):
+            raise ValueError("its journal is damaged")
+        remove(full)  # It was killed before it had begun.
+        return
+    notes = manifest.notes
+    finished = notes.get("mark") == "commit" and resume(
+        transactions.area, f"{transactions.live_in_area}/{run}", manifest
+    )
+    if finished and "then" not in notes:
+        transactions.finish(manifest)
+        tell(run, "its changes were being committed: the commit was finished")
+        return
+    if notes.get("verb") != "call":
+        transactions.clear_displaced(run)
+        remove(full)
+        tell(run, "it was being done when its host was killed: it was taken back")
+        return
+    if "then" in notes:  # It ran in the workspace itself, and was being taken back.
+        entries = tuple(each.reversed() for each in manifest.entries)
+        notes = {name: value for name, value in notes.items() if name not in ("opened", "then")}
+        mark = "held" if finished else "commit"
+        manifest = replace(manifest, entries=entries, notes={**notes, "mark": mark, "steps": []})
+        write_journal(full, manifest)  # Before anything is moved: from here on its steps must not be taken again.
+        if not finished:
+            transactions.finish(manifest)
+            tell(run, "its changes could not be taken back: the commit was finished")
+            return
+    _hold(transactions, run, manifest)
+    tell(run, "its changes are held, and none of them is in the workspace")
+
+
+def _save(transactions: Transactions, run: str) -> None:
+    os.makedirs(transactions.area.saved, mode=0o700, exist_ok=True)
+    with contextlib.suppress(OSError):
+        os.rename(os.path.join(transactions.live, run), os.path.join(transactions.area.saved, run))
+
+
+def _recover_unsynced(transactions: Transactions, run: str, tell: Tell) -> None:
+    """A commit that was over, and not yet on the disk: where the machine went down meanwhile, its files may be
+    empty."""
+    with open(os.path.join(transactions.live, f"{run}{UNSYNCED}")) as file:
+        if file.read() == boot_id():
+            return
+    manifest = Manifest.read(os.path.join(transactions.area.kept, run))
+    if manifest is None:
+        return
+    transactions.add_to_ledger(manifest)  # The list may have been lost too.
+    if not revert_unsynced(transactions.area, manifest):
+        return
+    before = {"undo": "committed", "redo": "undone"}.get(manifest.notes["verb"])
+    transactions.ledger.set_state(run, "discarded", "the power failed before its files were on the disk")
+    for other in manifest.notes.get("reverses", ()):
+        transactions.ledger.set_state(other, before)  # type: ignore[arg-type]
+    tell(run, "the power failed before its changes were on the disk: they were taken back")
+
+
+def _hold(transactions: Transactions, run: str, manifest: Manifest) -> None:
+    full = os.path.join(transactions.live, run)
+    layer = os.path.join(transactions.live, f"{run}.layer", "upper")
+    upper = os.path.join(full, "upper")
+    if os.path.isdir(layer) and not os.path.isdir(upper):
+        os.rename(layer, upper)
+    notes = {name: value for name, value in manifest.notes.items() if name not in ("steps", "opened", "then")}
+    manifest = Manifest(
+        run, manifest.workspace, manifest.engine, manifest.entries, manifest.complete, manifest.reason, notes
+    )
+    owner = notes["owner"]
+    transactions.hold(
+        Owner(run, owner["who"], owner["thread"], owner["parent"]),
+        manifest,
+        f"{transactions.live_in_area}/{run}/upper",
+        notes.get("why") or "its host was killed while it was committed",
+    )

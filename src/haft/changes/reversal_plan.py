@@ -1,0 +1,427 @@
+"""Taking back, and bringing back: from the runs to be reversed to a change set of its own, or what stands in the way.
+
+Both directions are the same work: every path is to go from the state that it should be in now to another one. Where it
+is not in that state someone has changed it since, and nothing is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Literal
+
+from haft.changes.candidates import last_changes, with_parents
+from haft.changes.commit.area import Area
+from haft.changes.commit.entry import Entry, entry_from
+from haft.changes.commit.images import Images
+from haft.changes.commit.manifest import Manifest, PathChange
+from haft.changes.commit.read_entry import read_entry
+from haft.changes.commit.rebuild import Rebuilder
+from haft.changes.commit.steps import from_latin
+from haft.changes.commit.tree import Tree
+from haft.changes.ledger import Ledger, Row
+from haft.contracts import Conflicting, path_to_json
+from haft.values import dataclass, field
+
+Direction = Literal["undo", "redo"]
+
+
+@dataclass(slots=True)
+class ReversalPlan:
+    """What undoing or redoing some runs would do."""
+
+    direction: Direction
+    rows: list[Row]
+    entries: list[PathChange] = field(default_factory=list)
+    conflicts: list[Conflicting] = field(default_factory=list)
+    staying: list[str] = field(default_factory=list)
+    """Directories that others have put something into."""
+    lost: list[str] = field(default_factory=list)
+    """Paths whose content is no longer kept."""
+    linked_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names that are to be one file, by each of them."""
+    formerly_linked: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names that were one file before, by each of them."""
+
+    def actions(self) -> list[dict[str, str]]:
+        """Path by path, as a dry run shows it."""
+        found = [{**path_to_json(each.path), "action": _action(each)} for each in self.entries]
+        return [*found, *({**path_to_json(path), "action": "keep"} for path in self.staying)]
+
+
+def _action(each: PathChange) -> str:
+    if each.after is None:
+        return "delete"
+    return "create" if each.before is None else "restore"
+
+
+def plan_reversal(
+    direction: Direction, rows: Sequence[Row], area: Area, workspace: Tree, ledger: Ledger, *, force: bool = False
+) -> ReversalPlan:
+    """Look at what reversing these runs means now. With `force`, whatever is there now gives way."""
+    plan = ReversalPlan(direction, list(rows))
+    have: dict[str, Entry | None] = {}
+    want: dict[str, Entry | None] = {}
+    conflicts: set[str] = set()
+    manifests = {row.run: Manifest.read(os.path.join(area.path, "kept", row.run)) for row in rows}
+    contained = {run for each in manifests.values() if each is not None for run in each.notes.get("contains", ())}
+    # The newest first when going back, the oldest first when going forth.
+    for row in sorted(rows, key=lambda row: row.seq, reverse=direction == "undo"):
+        manifest = manifests[row.run]
+        if row.run in contained:
+            continue  # The run that made it is reversed, and with it what it took in.
+        if manifest is None:
+            plan.lost.append(row.run)
+            continue
+        if direction == "undo":
+            undoing = [each.reversed() for each in manifest.entries]
+            steps = _without_undone_calls(undoing, manifest, area, ledger, workspace)
+        else:
+            within = [inner for run in manifest.notes.get("contains", ()) if (inner := manifests.get(run)) is not None]
+            steps = _to_redo(row, area, manifest, within)
+        plan.linked_names.update(hard_links_in(manifest, "before" if direction == "undo" else "after"))
+        plan.formerly_linked = {
+            **hard_links_in(manifest, "after" if direction == "undo" else "before"),
+            **plan.formerly_linked,
+        }
+        for each in steps:
+            if each.path not in have:
+                have[each.path] = each.before
+            elif not _same(want[each.path], each.before):
+                conflicts.add(each.path)  # Someone else came between two of them.
+            want[each.path] = each.after
+    found, settled = _compare_paths(plan, have, want, workspace)
+    conflicts |= found | _foreign_files_in_directories(plan, workspace)
+    _keep_used_directories(plan, workspace)
+    workspace.restore()
+    if not force and (conflicts or settled):
+        who = _last_changers(conflicts | settled, rows, area, workspace, ledger)
+        # A person may have done by hand what is to be done. A later run may itself be taken back, and must come first.
+        conflicts |= {path for path in settled if who[path] != "outside"}
+        plan.conflicts = [Conflicting(path, who[path]) for path in sorted(conflicts, key=os.fsencode)]
+        workspace.restore()
+    return plan
+
+
+def hard_links_in(manifest: Manifest, side: Literal["before", "after"]) -> dict[str, tuple[str, ...]]:
+    """Names that were one file before a run, or after it, by each of them."""
+    groups = (tuple(map(from_latin, group)) for group in manifest.notes.get("linked", {}).get(side, ()))
+    return {name: group for group in groups for name in group}
+
+
+def _to_redo(row: Row, area: Area, manifest: Manifest, within: Sequence[Manifest]) -> list[PathChange]:
+    """What redoing one run means for each of its paths. `within` are calls that it contains and that are redone with
+    it: they may have been undone before it."""
+    touched = _paths_undone(area, row)
+    if touched is None:
+        return [*manifest.entries]
+    # What the undo left alone need not be brought back.
+    touched = {*touched, *(each.path for inner in within for each in inner.entries)}
+    return [each for each in manifest.entries if each.path in touched]
+
+
+def _without_undone_calls(
+    steps: list[PathChange], manifest: Manifest, area: Area, ledger: Ledger, workspace: Tree
+) -> list[PathChange]:
+    """The same where some of the calls that a run contains were undone before it: their paths are as they were before
+    these calls, unless the run was redone since."""
+    contained = [row for run in manifest.notes.get("contains", ()) if (row := ledger.get(run)) is not None]
+    if not any(row.state == "undone" for row in contained):
+        return steps
+    manifests = {row.run: Manifest.read(os.path.join(area.path, "kept", row.run)) for row in contained}
+    undone = [inner for row in contained if row.state == "undone" if (inner := manifests[row.run]) is not None]
+    with_another = {run for inner in undone for run in inner.notes.get("contains", ())}
+    own = {each.path: each for each in steps}
+    found = dict(own)
+    counting: set[str] = set()
+    """Paths of which the newest call that was not undone is known."""
+    for row in sorted(contained, key=lambda row: row.seq, reverse=True):
+        inner = manifests[row.run]
+        for each in () if inner is None or row.run in with_another else inner.entries:
+            if each.path in counting:
+                continue
+            # What all of them together left as it was is not among the run's own changes.
+            step = found.get(each.path, PathChange(each.path, each.after, each.after))
+            if row.state == "undone" and _same(step.before, each.after):
+                found[each.path] = PathChange(each.path, each.before, step.after)
+            else:
+                counting.add(each.path)
+    for path, step in [*found.items()]:
+        if step is not own.get(path) and not _same(read_entry(workspace, path, forced=True), step.before):
+            if path in own:
+                found[path] = own[path]
+            else:
+                del found[path]
+    return [*found.values()]
+
+
+def _compare_paths(
+    plan: ReversalPlan, have: dict[str, Entry | None], want: dict[str, Entry | None], workspace: Tree
+) -> tuple[set[str], set[str]]:
+    """Fill the plan with what is to be done. The paths that are not what they should be, and those that are what they
+    are to become already."""
+    conflicts: set[str] = set()
+    settled: set[str] = set()
+    for path in sorted(want, key=os.fsencode):
+        now = read_entry(workspace, path, forced=True)
+        if _same(now, want[path]) and not _has_wrong_links(plan, path, now, want, workspace):
+            if not _same(now, have[path]) and (now is None or not now.is_directory):
+                settled.add(path)
+            continue
+        if not _same(now, have[path]) or (want[path] is not None and not _has_parent(path, want, workspace)):
+            conflicts.add(path)
+        plan.entries.append(PathChange(path, now, want[path]))
+    return conflicts, settled
+
+
+def _has_wrong_links(
+    plan: ReversalPlan, path: str, now: Entry | None, want: dict[str, Entry | None], workspace: Tree
+) -> bool:
+    """Whether a file that is as it should be is to be one with others and is not, or the other way round."""
+    if now is None or now.kind != "file":
+        return False
+
+    def are_one(others: Iterable[str]) -> bool:
+        return any((found := workspace.status(each)) is not None and found.st_ino == now.inode for each in others)
+
+    if path in plan.linked_names:
+        others = [each for each in plan.linked_names[path] if each != path]
+        are_there = any(want[each] if each in want else workspace.status(each) is not None for each in others)
+        return are_there and not are_one(others)
+    return now.links > 1 and are_one(each for each in plan.formerly_linked.get(path, ()) if each != path)
+
+
+def _paths_undone(area: Area, row: Row) -> set[str] | None:
+    """What the undo of a run really changed: some of it may have been so already. None where that is not known, or
+    where it was nothing: then all of it is to come back."""
+    undo = Manifest.read(os.path.join(area.path, "kept", row.latest)) if row.latest != row.run else None
+    return (undo and {each.path for each in undo.entries}) or None
+
+
+def _same(one: Entry | None, other: Entry | None) -> bool:
+    return one is None if other is None else other.is_like(one)
+
+
+def _foreign_files_in_directories(plan: ReversalPlan, workspace: Tree) -> set[str]:
+    """What others have put into directories that are to become something else."""
+    leaving = {each.path for each in plan.entries if each.after is None or not each.after.is_directory}
+    return {
+        inner
+        for each in plan.entries
+        if each.before is not None and each.before.is_directory
+        if each.after is not None and not each.after.is_directory
+        for inner, _status in workspace.walk(each.path)
+        if inner not in leaving
+    }
+
+
+def _has_parent(path: str, want: dict[str, Entry | None], workspace: Tree) -> bool:
+    """Whether there is, or will be, a directory to put it into."""
+    above = os.path.dirname(path)
+    if not above:
+        return True
+    if above in want:
+        coming = want[above]
+        return coming is not None and coming.is_directory
+    status = workspace.status(above)
+    return status is not None and stat.S_ISDIR(status.st_mode)
+
+
+def _keep_used_directories(plan: ReversalPlan, workspace: Tree) -> None:
+    """A directory that is to go and holds what is not to go stays, and so do those above it."""
+    leaving = {each.path for each in plan.entries if each.after is None}
+    stays: set[str] = set()
+    for each in plan.entries:
+        if each.after is not None or each.before is None or not each.before.is_directory or each.path in stays:
+            continue
+        for inner, _status in workspace.walk(each.path):
+            if inner not in leaving:
+                above = os.path.dirname(inner)
+                while len(above) >= len(each.path):
+                    stays.add(above)
+                    above = os.path.dirname(above)
+    plan.staying = sorted(stays & leaving, key=os.fsencode)
+    plan.entries = [each for each in plan.entries if each.path not in stays]
+
+
+def _last_changers(
+    paths: Iterable[str], rows: Sequence[Row], area: Area, workspace: Tree, ledger: Ledger
+) -> dict[str, str]:
+    """Who made each path what it is: the last run that left it so, else someone outside."""
+    who = dict.fromkeys(paths, "outside")
+    first = min(rows, key=lambda row: row.seq)
+    mine = {row.run for row in rows}
+    altered_by = lru_cache(maxsize=50)(lambda run: _altered_by(area, run))
+    for path in who:
+        for row in last_changes(ledger, first.workspace, [*with_parents(path)], first.seq):
+            each = None if row.run in mine else _change_at_or_above(path, altered_by(row.run))
+            if each is not None:
+                if _same(read_entry(workspace, each.path, forced=True), each.after):
+                    who[path] = row.run
+                break
+    return who
+
+
+def _altered_by(area: Area, run: str) -> dict[str, PathChange]:
+    manifest = Manifest.read(os.path.join(area.path, "kept", run))
+    return {} if manifest is None else {each.path: each for each in manifest.entries}
+
+
+def _change_at_or_above(path: str, altered: dict[str, PathChange]) -> PathChange | None:
+    """What a run did to a path, or to a directory that led to it and does no more."""
+    each = altered.get(path)
+    above = os.path.dirname(path)
+    while each is None and above:
+        found = altered.get(above)
+        if found is not None and (found.after is None or not found.after.is_directory):
+            each = found
+        above = os.path.dirname(above)
+    return each
+
+
+class ReversalSources:
+    """The `Sources` of a reversal: originals that can be moved back, and for the rest copies made from the store."""
+
+    def __init__(
+        self,
+        images: Images,
+        workspace: Tree,
+        plan: ReversalPlan,
+        candidates: Callable[[str], Sequence[str]],
+        rebuilder: Rebuilder,
+        make_renamable: Callable[[str, str], str],
+        make_hard_link: Callable[[str, str], str | None],
+    ) -> None:
+        """`candidates` gives, for a path, the runs whose originals may hold its content. `rebuilder` makes files anew.
+        `make_renamable` takes a place below the area and a path, and returns the place from which a rename to that path
+        works. `make_hard_link` takes a file of the workspace and a path, and returns such a place for another name of
+        the file, or None."""
+        self._make_hard_link = make_hard_link
+        self._linked_names = plan.linked_names
+        self._images = images
+        self._workspace = workspace
+        self._candidates = candidates
+        self._rebuilder = rebuilder
+        self._make_renamable = make_renamable
+        self._coming = {each.path: each.after for each in plan.entries if each.after is not None}
+        self._order = sorted(self._coming)
+        """The same paths: what lies below one follows it."""
+        self._leaving = {each.path for each in plan.entries if each.before is not None}
+        self._found: dict[str, str] = {}
+        self._joined: dict[Entry, str] = {}
+        """By what they are, inode and all: where files with several names were made."""
+        self._first: dict[tuple[str, ...], str] = {}
+        """Of names that are to be one file: where the first of them waits."""
+        self.made: dict[str, int] = {}
+        self.lost: list[str] = []
+
+    def require(self, path: str) -> None:
+        """Find what is to come to a path before anything is moved; what is not kept any more is `lost`."""
+        wanted = self._coming[path]
+        if wanted.is_directory:
+            return
+        place = self._images.original(path, wanted, self._candidates(path))
+        if place is not None:
+            self._found[path] = place
+        elif not self._images.has(wanted):
+            self.lost.append(path)
+
+    def place_of(self, each: PathChange) -> str | None:
+        wanted = each.after
+        assert wanted is not None
+        if wanted.is_directory:
+            place = self._original_directory(each.path, wanted) or self._rebuilt_directory(each.path, wanted)
+            return None if place is None else self._make_renamable(place, each.path)
+        if (linked := self._hard_link(each.path, wanted)) is not None:
+            return linked
+        place = self._found.get(each.path) or self._rebuilt(wanted)
+        group = self._linked_names.get(each.path)
+        if group is not None and self._are_apart(first := self._first.setdefault(group, place), place):
+            place = self._rebuilder.make(wanted, first)  # Each was kept for itself.
+        return self._make_renamable(place, each.path)
+
+    def _are_apart(self, one: str, other: str) -> bool:
+        first, second = (self._images.ours.status(each) for each in (one, other))
+        return first is not None and second is not None and first.st_ino != second.st_ino
+
+    def _hard_link(self, path: str, wanted: Entry) -> str | None:
+        """Another name of a file that it was one with, where that is still in the workspace, as it was."""
+        for known in self._linked_names.get(path, ()):
+            if known != path and known not in self._leaving and wanted.is_like(read_entry(self._workspace, known)):
+                return self._make_hard_link(known, path)
+        return None
+
+    def _rebuilt(self, wanted: Entry) -> str:
+        """Made anew; what was one file under several names is one again, as far as these names come back."""
+        if wanted.kind != "file" or wanted.links < 2:
+            return self._rebuilder.make(wanted)
+        known = self._joined.get(wanted)
+        place = self._rebuilder.make(wanted, known)
+        self._joined.setdefault(wanted, place)
+        return place
+
+    def can_move_whole(self, path: str) -> bool:
+        try:
+            return all(inner in self._leaving for inner, _status in self._workspace.walk(path))
+        finally:
+            self._workspace.restore()
+
+    def _original_directory(self, path: str, wanted: Entry) -> str | None:
+        """Where a directory lies with exactly what is to come below it."""
+        ours = self._images.ours
+        expected: set[str] | None = None
+        for run in self._candidates(path):
+            place = self._images.originals(run).place(path)
+            status = None if place is None else ours.status(place)
+            if place is None or status is None or not wanted.is_like(entry_from(status)):
+                continue
+            if expected is None:
+                expected = set(self._beneath(path))
+            found = dict(ours.walk(place))
+            names = {path + inner[len(place) :] for inner in found}
+            fits = names == expected and all(
+                self._coming[path + inner[len(place) :]].is_like(read_entry(ours, inner, below, forced=True))
+                for inner, below in found.items()
+            )
+            ours.restore()
+            if fits and all(
+                self._has_all_links(path + inner[len(place) :], path, below) for inner, below in found.items()
+            ):
+                return place
+        return None
+
+    def _has_all_links(self, name: str, directory: str, status: os.stat_result) -> bool:
+        """Whether a file that is kept below a directory is one with all names elsewhere that it was one with: these may
+        have been deleted and made anew since."""
+        for other in self._linked_names.get(name, ()):
+            if other.startswith(f"{directory}/"):
+                continue
+            if other in self._coming:
+                place = self._found.get(other)
+                now = None if place is None else self._images.ours.status(place)
+                if now is None or now.st_ino != status.st_ino:
+                    return False
+            elif (now := self._workspace.status(other)) is not None and now.st_ino != status.st_ino:
+                return False
+        return True
+
+    def _rebuilt_directory(self, path: str, wanted: Entry) -> str | None:
+        """A directory made anew with all that is to come below it, where all of that has to be made anew."""
+        beneath = self._beneath(path)
+        for inner in beneath:
+            entry = self._coming[inner]
+            if inner in self._found or inner in self._linked_names or (entry.kind == "file" and entry.links > 1):
+                return None
+        place, inodes = self._rebuilder.make_tree(
+            wanted, [(inner[len(path) + 1 :], self._coming[inner]) for inner in beneath]
+        )
+        self.made.update((f"{path}/{inner}", inode) for inner, inode in inodes.items())
+        return place
+
+    def _beneath(self, path: str) -> list[str]:
+        """What is to come below a directory, each directory before what it holds."""
+        first = bisect_left(self._order, path + "/")
+        return self._order[first : bisect_left(self._order, path + "0", first)]  # "0" follows "/".

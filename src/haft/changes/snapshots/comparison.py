@@ -1,0 +1,119 @@
+"""A snapshot as a value, and what differs between two of them.
+
+`snapshot` makes them and hands them out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+from collections.abc import Collection, Iterable
+from typing import Literal
+
+from haft.changes.commit.entry import UNREADABLE, Entry, entry_from
+from haft.changes.commit.manifest import PathChange
+from haft.changes.snapshots.scan import Stamp
+from haft.values import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What lay where. Entries are made when they are asked for: most never are."""
+
+    stamps: dict[str, Stamp]
+    contents: dict[str, str]
+    """Digests of files, targets of links, numbers of devices."""
+    racy: frozenset[str]
+    """Paths whose stamp says nothing: they could change again and bear the same."""
+    unreadable: list[str]
+    """Files and directories that we may not read, and may not make readable."""
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    """The extended ones, where there are any; None where they could not be read."""
+    skip: frozenset[tuple[int, int]] = frozenset()
+    removals: str = field(default="", repr=False)
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        return {path: self._entry(path, stamp) for path, stamp in self.stamps.items()}
+
+    def entry(self, path: str) -> Entry | None:
+        """What lay at one path."""
+        stamp = self.stamps.get(path)
+        return None if stamp is None else self._entry(path, stamp)
+
+    def _entry(self, path: str, stamp: Stamp) -> Entry:
+        return dataclasses.replace(_entry(stamp, self.contents.get(path)), attributes=self.attributes.get(path, ""))
+
+    def is_closed(self, path: str) -> bool:
+        """Whether a directory lay there that could not be read."""
+        return self.contents.get(path) == UNREADABLE and stat.S_ISDIR(self.stamps[path][0])
+
+
+Linked = dict[Literal["before", "after"], list[list[str]]]
+"""Names that were and are one file, where one of them is among what differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A tree against what it was before."""
+
+    changes: list[PathChange]
+    """By path in the order of its bytes, so parents before what they hold."""
+    unreadable: list[str]
+    """What could not be looked into this time: what happened in there is not known."""
+    unkept: list[str]
+    """Changed files that were beyond the budget: what they hold now is known by digest only."""
+    after: Snapshot
+    """The tree as it is now."""
+    linked: Linked = field(default_factory=dict)
+
+
+def changes_between(before: Snapshot, after: Snapshot) -> list[PathChange]:
+    """What differs between two of them."""
+    known, had, has = before.stamps.get, before.attributes, after.attributes
+    paths = {path for path, stamp in after.stamps.items() if known(path) != stamp}
+    paths |= {path for path in had.keys() | has.keys() if had.get(path, "") != has.get(path, "")}
+    return changed_paths(before, after, paths | (before.stamps.keys() - after.stamps.keys()) | before.racy)[0]
+
+
+def changed_paths(before: Snapshot, after: Snapshot, paths: Collection[str]) -> tuple[list[PathChange], Linked]:
+    """Those of `paths` that differ to whoever looks at the tree, in the order of their bytes; and which names are one
+    file. A name that has become one of another file, or of its own, differs too."""
+    found = []
+    were, are = _hard_link_groups(before, paths), _hard_link_groups(after, paths)
+    joined = {name for groups in (were, are) for group in groups for name in group}
+    # What lies in a directory that could not be read on one of both sides is unknown, not created or deleted.
+    closed = tuple(f"{path}/" for side in (before, after) for path in side.unreadable if side.is_closed(path))
+    for path in sorted(paths, key=os.fsencode):
+        was, now = before.entry(path), after.entry(path)
+        if path.startswith(closed) or (was is None and now is None):
+            continue
+        is_other = was is not None and now is not None and was.inode != now.inode and path in joined
+        if now is None or not now.is_like(was) or is_other:
+            found.append(PathChange(path, was, now))
+    told = {each.path for each in found}
+    linked: Linked = {
+        "before": [group for group in were if not told.isdisjoint(group)],
+        "after": [group for group in are if not told.isdisjoint(group)],
+    }
+    return found, linked if linked["before"] or linked["after"] else {}
+
+
+def _hard_link_groups(snapshot: Snapshot, paths: Iterable[str]) -> list[list[str]]:
+    """The names in the tree that are one file with one of `paths`, where there are several."""
+    stamps = snapshot.stamps
+    wanted = {stamp[1:3] for path in paths if (stamp := stamps.get(path)) is not None and stamp[3] > 1}
+    groups: dict[Stamp, list[str]] = {}
+    for path, stamp in stamps.items() if wanted else ():
+        if stamp[3] > 1 and stamp[1:3] in wanted and stat.S_ISREG(stamp[0]):
+            groups.setdefault(stamp[1:3], []).append(path)
+    return [sorted(group, key=os.fsencode) for group in groups.values() if len(group) > 1]
+
+
+def _entry(stamp: Stamp, content: str | None) -> Entry:
+    times = {"st_mtime_ns": stamp[7], "st_rdev": 0}
+    if content is not None and stat.S_IFMT(stamp[0]) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
+        times["st_rdev"] = int(content)
+    entry = entry_from(os.stat_result((*stamp[:7], 0, 0, 0), times), content)
+    return dataclasses.replace(entry, content=UNREADABLE) if content == UNREADABLE and entry.is_directory else entry

@@ -1,0 +1,84 @@
+"""Reading the files of which a scan could not tell the content, each once, and telling how far its stamp can be
+trusted."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from haft.changes.commit.entry import UNREADABLE
+from haft.changes.snapshots.descent import Descent, Note, Swapped
+from haft.changes.snapshots.scan import Stamp, is_racy, now, stamp_of
+from haft.contracts import ToolFailed
+from haft.values import dataclass
+
+Keep = Callable[[str, int, int], str]
+"""What to do with the file at a path, given a descriptor and its size; the digest of what it holds."""
+
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One file as it was when it was read."""
+
+    stamp: Stamp
+    content: str
+    """The digest, or `UNREADABLE`."""
+    racy: bool
+    """Whether it could change, or did, without another stamp."""
+    attributes: str | None = None
+
+
+def read_files(
+    root: str,
+    paths: Iterable[str],
+    stamps: Mapping[str, Stamp],
+    keep: Keep,
+    stopped: Callable[[], bool],
+    note: Note | None = None,
+) -> Iterator[tuple[str, Read | None]]:
+    """Each of `paths` with what was read; None where it vanished. Names of one file cost one reading."""
+    known: dict[Stamp, Read] = {}
+    with Descent(root, note) as descent:
+        for path in paths:
+            if stopped():
+                raise ToolFailed("the call was stopped while it took in the workspace")
+            stamp = stamps[path]
+            read = known.get(stamp) or _read(descent, path, stamp, keep)
+            if read is not None and read.stamp[3] > 1:
+                known[read.stamp] = read
+            yield path, read
+
+
+def _read(descent: Descent, path: str, stamp: Stamp, keep: Keep) -> Read | None:
+    above, _, name = path.rpartition("/")
+    try:
+        descent.go(above)
+        descriptor, attributes = descent.open_file(name)
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        return Read(stamp, UNREADABLE, False)
+    try:
+        return _read_until_stable(path, descriptor, keep, attributes)
+    finally:
+        os.close(descriptor)
+
+
+def _read_until_stable(path: str, descriptor: int, keep: Keep, attributes: str | None) -> Read:
+    """Again, where it changed meanwhile; what never rests is as it was last."""
+    moment, before = now(), os.fstat(descriptor)
+    if not stat.S_ISREG(before.st_mode):
+        raise Swapped
+    tries = 0
+    while True:
+        content, tries = keep(path, descriptor, before.st_size), tries + 1
+        after = os.fstat(descriptor)
+        steady = stamp_of(after) == stamp_of(before)
+        if steady or tries == _TRIES:
+            racy = not steady or is_racy(before.st_ctime_ns, moment)
+            return Read(stamp_of(after), content, racy, attributes)
+        moment, before = now(), after

@@ -1,0 +1,66 @@
+"""What was found when a large store was measured last, so that showing it does not go through all of it again.
+
+A pass through the store measures anew, and so does whoever looks when nothing is remembered. A small store is measured
+each time: it is not remembered at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+from haft.storage import decode, encode
+
+LARGE: Final = 5_000
+"""Runs, contents and outputs together: from here on a store is large."""
+_NAME: Final = "measured"
+
+
+@dataclass(slots=True)
+class Measurement:
+    """Bytes, as they were at a time, when the list had come to `seq`."""
+
+    seq: int
+    kept: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By area: of originals, and of lists."""
+    blobs: int = 0
+    contents: int = 0
+    outputs: int = 0
+    at: float = field(default_factory=time.time)
+
+
+def load(home: str) -> Measurement | None:
+    """What is remembered; None where nothing is, or nothing that can be so."""
+    wrong = (OSError, ValueError, TypeError, KeyError, AttributeError)
+    with contextlib.suppress(*wrong), open(os.path.join(home, _NAME), "rb") as file:
+        words = decode(file.read())
+        kept = {os.fsdecode(area.encode("latin-1")): (one, other) for area, one, other in words.pop("kept")}
+        found = Measurement(**words, kept=kept)
+        counts = (found.seq, found.blobs, found.contents, found.outputs, *chain.from_iterable(kept.values()))
+        if all(isinstance(count, int) and count >= 0 for count in counts) and 0 <= found.at <= time.time():
+            return found
+    return None
+
+
+def save(home: str, found: Measurement) -> None:
+    """Until the next pass. Where it cannot be written, the next look is a longer one."""
+    kept = [[os.fsencode(area).decode("latin-1"), *sizes] for area, sizes in found.kept.items()]
+    words = {"seq": found.seq, "blobs": found.blobs, "contents": found.contents, "outputs": found.outputs}
+    fresh = os.path.join(home, f"{_NAME}.{os.urandom(8).hex()}")
+    try:
+        with open(fresh, "wb") as file:
+            file.write(encode({**words, "at": found.at, "kept": kept}))
+        os.rename(fresh, os.path.join(home, _NAME))
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+
+
+def clear(home: str) -> None:
+    """The store was gone through: what was remembered is not so any more."""
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(home, _NAME))

@@ -1,0 +1,205 @@
+"""Packing up: what runs displaced some time ago moves from where it lies into the store of contents, where that saves
+room.
+
+`packable` says what may go, `tidying` says when. Nothing is removed before its content is safe on the disk, and then
+only under the lock of the workspace, and only what is still what was looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from haft.changes.commit.area import Area
+from haft.changes.commit.journal import OUT
+from haft.changes.commit.manifest import Manifest
+from haft.changes.commit.tree import Tree
+from haft.changes.ledger import Row
+from haft.changes.store.blob_encoding import (
+    PIECE,
+    DamagedBlob,
+    beginning_of,
+    digest_of_descriptor,
+    hashed,
+    new_hasher,
+    pays,
+)
+from haft.changes.store.blobs import Blobs
+from haft.changes.store.packable import Original, PackableFinder, places_of
+from haft.changes.store.workspace_locks import lock_workspaces
+
+DONE: Final = "packed"
+"""In the directory of a run: everything in it was looked at, and what is still there is to stay."""
+_BLOCK: Final = 4096
+_BATCH_FILES: Final = 500
+_BATCH_BYTES: Final = 64_000_000
+
+
+@dataclass(slots=True)
+class PackResult:
+    """What was done."""
+
+    files: int = 0
+    bytes: int = 0
+    """What the originals took; what their contents take now is counted elsewhere."""
+
+
+class Packer:
+    """Packs the originals of one workspace."""
+
+    def __init__(self, area: Area, blobs: Blobs, patience: float, stopped: Callable[[], bool]) -> None:
+        self._area = area
+        self._blobs = blobs
+        self._patience = patience
+        self._stopped = stopped
+        self._sound: set[str] = set()
+        self._finder = PackableFinder()
+        self._times: Counter[str] = Counter()
+        """How often a content was displaced, by the beginning of its digest."""
+        self.packed = PackResult()
+
+    def pack(self, rows: Iterable[Row]) -> None:
+        """Those runs of this workspace. `Busy` where it is at work all the time."""
+        waiting = [row for row in rows if not os.path.exists(os.path.join(self._area.kept, row.run, DONE))]
+        for row in waiting:
+            manifest = self._manifest(row)
+            if manifest is not None:
+                self._times.update(_short(each.before.content) for each in manifest.entries if each.before is not None)
+        for row in waiting:
+            manifest = self._manifest(row)
+            if manifest is None:
+                continue
+            with Tree(self._area.path) as ours:
+                originals = self._finder.originals(ours, row.run, manifest)
+            for batch in _batches(originals):
+                if self._stopped():
+                    return
+                self._take_in([each for each in batch if self._pays(each)])
+            self._tidy(row, manifest)
+
+    def _manifest(self, row: Row) -> Manifest | None:
+        return Manifest.read(os.path.join(self._area.kept, row.run))
+
+    def _pays(self, each: Original) -> bool:
+        """Whether the disk has more room afterwards: the content is there already, or will be several times over, or
+        is smaller compressed."""
+        content = each.entry.content
+        assert content is not None
+        if not each.entry.size or self._blobs.has(content) or self._times[_short(content)] > 1:
+            return True
+        if each.status.st_blocks * 512 <= _BLOCK:
+            return False
+        with contextlib.suppress(OSError), self._opened(each) as descriptor:
+            return pays(beginning_of(descriptor, 1 << 16))
+        return False
+
+    # Taking in, and removing.
+
+    def _take_in(self, batch: list[Original]) -> None:
+        safe = [each for each in batch if self._keep(each)]
+        if not safe:
+            return
+        self._blobs.sync()
+        with lock_workspaces([self._area], self._patience, self._stopped), Tree(self._area.path) as ours:
+            for each in safe:
+                with contextlib.suppress(OSError):
+                    self._remove(ours, each)
+
+    def _keep(self, each: Original) -> bool:
+        """Whether its content is in the store, whole."""
+        content = each.entry.content
+        assert content is not None
+        try:
+            if self._is_sound(content):
+                return True
+            with self._opened(each) as descriptor:
+                if digest_of_descriptor(descriptor, self._stopped) != content:
+                    return False  # Someone still wrote to it after it was displaced.
+                kept = self._blobs.put(descriptor, each.status.st_size, self._stopped) == content
+                if kept:
+                    self._sound.add(content)
+                return kept
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            return False
+
+    def _is_sound(self, digest: str) -> bool:
+        """What a power loss may have cut short must not stand in for an original. It goes, to be put in anew."""
+        if digest in self._sound:
+            return self._blobs.has(digest)
+        if not self._blobs.has(digest):
+            return False
+        hasher = new_hasher()
+        try:
+            with self._blobs.open(digest) as file:
+                for _piece in hashed(iter(lambda: file.read(PIECE), b""), hasher):
+                    pass
+            sound = hasher.hexdigest() == digest
+        except DamagedBlob:
+            sound = False
+        if sound:
+            self._sound.add(digest)
+        else:
+            self._blobs.remove(digest)
+        return sound
+
+    @contextlib.contextmanager
+    def _opened(self, each: Original) -> Iterator[int]:
+        with Tree(self._area.path) as ours:
+            descriptor = ours.read(each.place)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _remove(self, ours: Tree, each: Original) -> None:
+        content = each.entry.content
+        now = ours.status(each.place)
+        if now is None or content is None or not self._blobs.has(content):
+            return
+        if (now.st_ino, now.st_ctime_ns, now.st_nlink) != (each.status.st_ino, each.status.st_ctime_ns, 1):
+            return
+        place, name = ours.at(each.place)
+        os.unlink(name, dir_fd=place)
+        self.packed.files += 1
+        self.packed.bytes += now.st_blocks * 512
+
+    def _tidy(self, row: Row, manifest: Manifest) -> None:
+        """Directories of which everything was packed go as well; then the run is done."""
+        before = {each.path: each.before for each in manifest.entries}
+        with lock_workspaces([self._area], self._patience, self._stopped), Tree(self._area.path) as ours:
+            for place, path in places_of(row.run, manifest):
+                with contextlib.suppress(OSError):
+                    for inner, here in self._finder.empty_tree(ours, place, path, before):
+                        where, name = ours.at(inner)
+                        (os.rmdir if stat.S_ISDIR(here.st_mode) else os.unlink)(name, dir_fd=where)
+                ours.forget()
+            with contextlib.suppress(OSError):
+                where, name = ours.at(f"kept/{row.run}/{DONE}")
+                os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=where))
+                os.rmdir(OUT, dir_fd=where)  # Unless something is in it.
+
+
+def _short(content: str | None) -> str:
+    return (content or "")[:12]
+
+
+def _batches(originals: list[Original]) -> Iterator[list[Original]]:
+    """Few enough to be removed in a moment, and small enough to be safe soon."""
+    batch: list[Original] = []
+    size = 0
+    for each in originals:
+        batch.append(each)
+        size += each.status.st_size
+        if len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
