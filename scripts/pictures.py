@@ -34,18 +34,18 @@ CAPTIONS = {
     "Resolve": "finds the tool by its name",
     "Validate": "checks the arguments against the tool's schema",
     "Decide": "rules and command analysis: allow, ask, try or reject",
-    "Approve": "waits for a person, where the call needs approval",
-    "Settle": "shows a person what a trial run changed",
+    "Approve": "waits for a person, if the call needs approval",
+    "Review": "shows a person what a trial run changed",
     "ApproveBuild": "waits for a person, before a package is built",
     "Queue": "waits for a free place",
     "Prepare": "makes the environment that the tool needs",
     "Transact": "makes the call a transaction: its changes count at the end, or not",
     "Confine": "puts the sandbox around what the call starts",
-    "Shape": "sets deadline and limits, and keeps the output",
+    "ApplyLimits": "sets deadline and limits, and keeps the output",
     "Invoke": "runs the tool",
 }
-STOPS = {"Decide", "Approve", "Settle", "ApproveBuild"}
-"""Where a person or a rule says no."""
+STOPS = {"Decide", "Approve", "Review", "ApproveBuild"}
+"""The stages in which a person or a rule may reject the call."""
 
 
 def layers() -> list[list[str]]:

@@ -83,7 +83,7 @@ def test_without_the_sandbox_a_trial_run_asks_first_and_says_that_it_cannot_be_t
 
     outcome = shell(worked, "rm a.txt", "off", approver=no, trial=True)
     assert outcome.status == "rejected-by-user"
-    assert "it cannot be tried first" in asked[0] and "`sandbox.mode` is `off`" in asked[0]
+    assert "a trial run is not possible" in asked[0] and "`sandbox.mode` is `off`" in asked[0]
     assert (worked / "workspace" / "a.txt").exists()
 
 

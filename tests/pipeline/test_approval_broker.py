@@ -362,7 +362,7 @@ def test_the_question_after_a_trial_tells_the_same(tmp_path):
     async def body(service):
         run = service.call("write_file", {"path": "a", "content": ""}, trial=True)
         told = [event.facts async for event in run if event.status == "blocked-on-user" and event.type == "status"]
-        assert told and told[0]["request"] and "it was tried" in told[0]["reason"] and told[0]["toAllow"] == []
+        assert told and told[0]["request"] and "trial run" in told[0]["reason"] and told[0]["toAllow"] == []
 
     async def no(_request):
         return False

@@ -37,9 +37,9 @@ class Leaky:
         context.output("stdout", b"out " + first)
         context.output("stderr", b"err " + first)
         context.output("stdout", second + b"\n")
-        context.aside(first)
+        context.stderr_only(first)
         context.output("stderr", second + b"\n")
-        context.aside(second + b"\n")
+        context.stderr_only(second + b"\n")
         context.progress(f"working with {SECRET}", detail={SECRET: [SECRET]})
         context.output("stdout", b"the end begins one: " + first)
         if not self._failure:

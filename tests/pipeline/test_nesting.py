@@ -117,7 +117,7 @@ def test_a_parent_that_is_no_live_run_is_refused(places):
             ended = await service.call("list_directory", {"path": "."})
             for name in ("r_does_not_exist", ended.run_id):
                 with pytest.raises(
-                    BadUsage, match=f"`{name}` can make no call: it is no run of this host, or has ended"
+                    BadUsage, match=f"`{name}` cannot be the parent of a call: it is not a run of this host"
                 ):
                     service.call("list_directory", {"path": "."}, parent=name)
 
@@ -166,7 +166,7 @@ def test_a_call_of_a_run_that_made_the_caller_is_refused_before_both_wait(places
     async def main():
         async with ToolService.open(**places, tools=[inner, outer], approver=yes) as service:
             services.append(service)
-            assert "was itself made by" in (await service.call("outer", timeout=20)).result
+            assert "as the parent, or give none" in (await service.call("outer", timeout=20)).result
 
     asyncio.run(main())
 

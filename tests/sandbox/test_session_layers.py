@@ -361,7 +361,7 @@ async def test_a_grant_with_a_single_call_of_a_plugin_that_keeps_a_state_is_refu
         outcome = await service.call("run", {"code": "pass"}, grants=words)
         assert f'{{plugin = "{reference}", grant = {{write = [".", ".envrc"]}}}}' in outcome.error.hint
         outcome = await service.call("run", {"code": "pass"}, grants={"scratch": True})
-        assert outcome.error.hint == "call it without"
+        assert outcome.error.hint == "call it without grants"
 
 
 @in_a_loop

@@ -99,14 +99,14 @@ async def test_what_a_delegate_allows_is_bound_likewise(bench):
 
 @pytest.mark.parametrize("changed", ["file", "loaded"])
 def test_a_tool_that_changes_between_decision_and_run_is_not_run_and_not_pinned(bench, monkeypatch, changed):
-    held = Answers.hold
+    pin_first_use = Answers.pin_first_use
 
-    async def hold(self, call):
+    async def change_before(self, call):
         path = getattr(bench, changed)
         path.write_text(path.read_text() + "# later\n")
-        await held(self, call)
+        await pin_first_use(self, call)
 
-    monkeypatch.setattr(Answers, "hold", hold)
+    monkeypatch.setattr(Answers, "pin_first_use", change_before)
     outcome = asyncio.run(bench.call())
     assert outcome.error.code == "conflict" and "it changed while it was being decided about" in outcome.error.message
     assert outcome.output == "" and bench.pinned() == []

@@ -298,7 +298,7 @@ class ToolContext(OutputSink, Protocol):
         it waits, and gives the outcome."""
         ...
 
-    def aside(self, data: bytes, stream: Stream = "stderr") -> None:
+    def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:
         """What a program wrote to `stream`, where that is kept with stderr and not part of the output."""
         ...
 

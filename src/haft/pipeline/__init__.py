@@ -1,6 +1,7 @@
-"""The pipeline: every call of every tool goes through it. `order` is the page to read first.
+"""The pipeline: every call of every tool goes through it. Read `order` first.
 
-It knows tools as a contract, never their formats; mechanisms of the layer below by what they do, never how.
+The pipeline knows tools only by the `Tool` contract, never by their format. It uses the packages below it only through
+their public interface.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.pipeline.hooks import preview_of
-    from haft.pipeline.order import Parts
+    from haft.pipeline.order import Dependencies
     from haft.pipeline.pipeline import Pipeline
     from haft.pipeline.run import Run
     from haft.pipeline.stages.decide import Decide
@@ -19,7 +20,7 @@ __getattr__ = face(
     __name__,
     {
         "hooks": "preview_of",
-        "order": "Parts",
+        "order": "Dependencies",
         "pipeline": "Pipeline",
         "run": "Run",
         "stages.decide": "Decide",

@@ -1,9 +1,9 @@
-"""Where people are asked: by the approver of this host, and through the inbox by whoever else can answer. The first
-answer wins.
+"""Gets the answer to a request for approval: from the approver of this host, or from another process through the inbox.
+The first answer wins.
 
-An approver that answers at once is all there is to it. Where it takes longer, or there is none, the question lies in
-the inbox, on disk, and any process can answer it; it is looked at several times a second. Without an approver a
-question expires.
+If the approver answers at once, the inbox is not used. If it takes longer, or there is no approver, the broker writes
+the request into the inbox on disk, where any process can answer it, and polls the inbox several times a second. Without
+an approver the request expires.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from haft.contracts import (
     own_copy,
 )
 from haft.pipeline import nesting
-from haft.pipeline.masking import as_shown
+from haft.pipeline.masking import masked_for_person
 from haft.pipeline.run import Run
 from haft.pipeline.untrusted_calls import UntrustedCalls
 from haft.values import dataclass, replace
@@ -39,119 +39,123 @@ if TYPE_CHECKING:
     from haft.policy import Answered, Inbox, Waiting
 
 T = TypeVar("T")
-Tell = Callable[[Call, Principal, str | None, ApprovalAnswer], None]
-"""Writes down who answered which request, and what."""
+RecordAnswer = Callable[[Call, Principal, str | None, ApprovalAnswer], None]
+"""Records in the audit log who answered which request, and how."""
 
-AT_ONCE_SECONDS: Final = 0.05
-"""What an approver has before the question is written down for others."""
-LOOK_SECONDS: Final = 0.1
-LEAST_SECONDS: Final = 60.0
-"""How long a question can be answered after its host died, at least."""
+INSTANT_SECONDS: Final = 0.05
+"""How long an approver has before the request goes into the inbox."""
+POLL_SECONDS: Final = 0.1
+MIN_WAIT_SECONDS: Final = 60.0
+"""A request can be answered for at least this long after its host died."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """An answer, and how it came."""
+class ReceivedAnswer:
+    """An answer, and where it came from."""
 
     answer: ApprovalAnswer
     by: str
     """`person`, `nobody` or `expiry`."""
 
 
-class Questions(Protocol):
-    """The inbox, as the broker needs it: handed out one at a time, in a thread."""
+class SharedInbox(Protocol):
+    """The inbox as the broker needs it. One piece of work uses it at a time, in a thread."""
 
     def use(self, work: Callable[[Inbox], T]) -> Awaitable[T]: ...
 
     def is_alive(self, host: HostId) -> bool: ...
 
-    def may_have_kept(self, fingerprint: str) -> bool:
-        """Whether a yes may lie there for this call: a look that costs nothing."""
+    def may_have_approval(self, fingerprint: str) -> bool:
+        """Whether an approval may be stored for this call: a cheap check, which may be wrong when it says yes."""
         ...
 
 
 class ApprovalBroker:
-    """Asks."""
+    """Asks for approval, and waits for the answer."""
 
     def __init__(
         self,
         approver: Approver | None,
-        questions: Questions | None,
-        foreign: UntrustedCalls,
+        inbox: SharedInbox | None,
+        untrusted: UntrustedCalls,
         host: HostId,
         workspace: str,
         wait_seconds: float,
-        is_hidden: Callable[[], Awaitable[bool]],
+        is_inbox_hidden: Callable[[], Awaitable[bool]],
         person: Principal,
-        tell: Tell,
+        record_answer: RecordAnswer,
     ) -> None:
-        self._is_hidden = is_hidden
+        self._is_inbox_hidden = is_inbox_hidden
         self._person = person
-        self._tell = tell
+        self._record = record_answer
         self._approver = approver
-        self._questions = questions
-        self._foreign = foreign
+        self._inbox = inbox
+        self._untrusted = untrusted
         self._host = host
         self._workspace = workspace
         self._wait_seconds = wait_seconds
 
-    async def has_someone(self) -> bool:
-        """Whether anyone can be asked at all."""
-        return self._approver is not None or (self._wait_seconds > 0 and await self._shared() is not None)
+    async def can_ask(self) -> bool:
+        """Whether anyone can answer at all."""
+        return self._approver is not None or (self._wait_seconds > 0 and await self._usable_inbox() is not None)
 
-    async def _shared(self) -> Questions | None:
-        """The inbox, where other processes may answer: not where a tool could reach it, and approve itself."""
-        return self._questions if await self._is_hidden() else None
+    async def _usable_inbox(self) -> SharedInbox | None:
+        """The inbox, unless a tool could reach it and approve its own call."""
+        return self._inbox if await self._is_inbox_hidden() else None
 
-    async def take_unused_approval(self, call: Call) -> ApprovalAnswer | None:
-        """A yes that was given to exactly this call when its host had died."""
+    async def kept_approval(self, call: Call) -> ApprovalAnswer | None:
+        """An approval that a person gave to exactly this call after the host that asked had died."""
         fingerprint = self._fingerprint(call)
-        if self._questions is None or not self._questions.may_have_kept(fingerprint):
+        if self._inbox is None or not self._inbox.may_have_approval(fingerprint):
             return None
-        questions = await self._shared()
-        if questions is None:
+        shared = await self._usable_inbox()
+        if shared is None:
             return None
-        found = await questions.use(lambda inbox: inbox.take_unused_approval(fingerprint, questions.is_alive))
+        found = await shared.use(lambda inbox: inbox.take_unused_approval(fingerprint, shared.is_alive))
         if found is None or found.answer is None:
             return None
-        return self._told(call, found.id, replace(to_answer(found.answer), scope="once"))
+        return self._record_answer(call, found.id, replace(to_answer(found.answer), scope="once"))
 
-    async def ask(self, run: Run, request: ApprovalRequest) -> Given:
-        """Wait for an answer. Cancelling withdraws the question. Who waits for the run holds no place meanwhile. The
-        audit log has a person's answer when this returns; `NeedsPerson` where an agent approved."""
+    async def ask(self, run: Run, request: ApprovalRequest) -> ReceivedAnswer:
+        """Wait for an answer. Cancelling withdraws the request. The callers of the run hold no place in the queue while
+        it waits. When this returns, the audit log has a person's answer. `NeedsPerson` if an agent approved."""
         if run.parent is None:
             given = await self._answer(run.call, request)
         else:
-            async with nesting.while_a_person_thinks(run):
+            async with nesting.callers_paused(run):
                 given = await self._answer(run.call, request)
-        return given if given.by != "person" else replace(given, answer=self._told(run.call, request.id, given.answer))
+        if given.by != "person":
+            return given
+        return replace(given, answer=self._record_answer(run.call, request.id, given.answer))
 
-    def _told(self, call: Call, request: str | None, answer: ApprovalAnswer) -> ApprovalAnswer:
+    def _record_answer(self, call: Call, request: str | None, answer: ApprovalAnswer) -> ApprovalAnswer:
         principal = self._person.acting(answer.who)
         if answer.approved:
             principal.must_be_person("approve")
-        self._tell(call, principal, request, answer)
+        self._record(call, principal, request, answer)
         return replace(answer, who=principal)
 
-    async def _answer(self, call: Call, request: ApprovalRequest) -> Given:
-        asking = _Asking(self._foreign, self._approver)
+    async def _answer(self, call: Call, request: ApprovalRequest) -> ReceivedAnswer:
+        approver = _ApproverTask(self._untrusted, self._approver)
         if self._approver is not None:
-            asking.begin(request)
-            given = await asking.wait(AT_ONCE_SECONDS)
+            approver.begin(request)
+            given = await approver.wait(INSTANT_SECONDS)
             if given is not None:
                 return given
         try:
-            questions = await self._shared()
-            if questions is None:
-                return await asking.run_uncancellable()
-            return await self._in_company(call, request, asking, questions)
+            shared = await self._usable_inbox()
+            if shared is None:
+                return await approver.result()
+            return await self._wait_with_inbox(call, request, approver, shared)
         finally:
-            await asking.stop()
+            await approver.stop()
 
-    async def _in_company(self, call: Call, request: ApprovalRequest, asking: _Asking, questions: Questions) -> Given:
+    async def _wait_with_inbox(
+        self, call: Call, request: ApprovalRequest, approver: _ApproverTask, shared: SharedInbox
+    ) -> ReceivedAnswer:
         now = time.time()
-        lasts = max(self._wait_seconds, LEAST_SECONDS) if self._approver is not None else self._wait_seconds
-        shown = shown_of(request)
+        lasts = max(self._wait_seconds, MIN_WAIT_SECONDS) if self._approver is not None else self._wait_seconds
+        shown = request_content(request)
         waiting = policy.Waiting(
             id=request.id or policy.new_request_id(),
             run=call.run,
@@ -166,35 +170,37 @@ class ApprovalBroker:
             shown=shown,
         )
         try:
-            await questions.use(lambda inbox: inbox.put(waiting))
-            return await self._first_answer(waiting, asking, questions, lasts)
+            await shared.use(lambda inbox: inbox.put(waiting))
+            return await self._first_answer(waiting, approver, shared, lasts)
         except BaseException:
             with contextlib.suppress(HaftError):
-                await asyncio.shield(_all_of(questions.use(lambda inbox: inbox.end(waiting.id))))
+                await asyncio.shield(_as_coroutine(shared.use(lambda inbox: inbox.end(waiting.id))))
             raise
 
-    async def _first_answer(self, waiting: Waiting, asking: _Asking, questions: Questions, lasts: float) -> Given:
+    async def _first_answer(
+        self, waiting: Waiting, approver: _ApproverTask, shared: SharedInbox, lasts: float
+    ) -> ReceivedAnswer:
         expires_at = waiting.expires_at
         seen = policy.digest_of(waiting.shown)
         while True:
-            given = await asking.wait(LOOK_SECONDS)
-            if given is not None and await questions.use(lambda inbox: inbox.end(waiting.id)):
+            given = await approver.wait(POLL_SECONDS)
+            if given is not None and await shared.use(lambda inbox: inbox.end(waiting.id)):
                 return given
-            answered = await questions.use(lambda inbox: inbox.answer_to(waiting.id))
+            answered = await shared.use(lambda inbox: inbox.answer_to(waiting.id))
             if answered is not None:
-                await questions.use(lambda inbox: inbox.end(waiting.id, "taken"))
-                return _given(answered, seen)
+                await shared.use(lambda inbox: inbox.end(waiting.id, "taken"))
+                return _inbox_answer(answered, seen)
             now = time.time()
             if self._approver is None and now >= expires_at:
-                if await questions.use(lambda inbox: inbox.end(waiting.id)):
-                    return Given(ApprovalAnswer(approved=False, message=_expired(lasts)), "expiry")
+                if await shared.use(lambda inbox: inbox.end(waiting.id)):
+                    return ReceivedAnswer(ApprovalAnswer(approved=False, message=_expired(lasts)), "expiry")
             elif self._approver is not None and now > expires_at - lasts / 2:
                 expires_at = now + lasts
-                await questions.use(lambda inbox, until=expires_at: inbox.prolong(waiting.id, until))  # type: ignore[misc]
+                await shared.use(lambda inbox, until=expires_at: inbox.prolong(waiting.id, until))  # type: ignore[misc]
 
     def _fingerprint(self, call: Call, request: ApprovalRequest | None = None) -> str:
         decision = call.decision
-        # A yes to building is none to the call.
+        # Approving the build of a package does not approve the call.
         build = {} if request is None or request.build is None else {"build": request.pin}
         return policy.fingerprint_of(
             {
@@ -213,19 +219,19 @@ class ApprovalBroker:
         )
 
 
-class _Asking:
-    """The approver at work: it may answer, fail, or be called off."""
+class _ApproverTask:
+    """Runs the approver in a task: the approver may answer or fail, and it can be stopped."""
 
-    def __init__(self, foreign: UntrustedCalls, approver: Approver | None) -> None:
-        self._foreign = foreign
+    def __init__(self, untrusted: UntrustedCalls, approver: Approver | None) -> None:
+        self._untrusted = untrusted
         self._approver = approver
-        self._task: asyncio.Task[Given] | None = None
+        self._task: asyncio.Task[ReceivedAnswer] | None = None
 
     def begin(self, request: ApprovalRequest) -> None:
-        self._task = asyncio.ensure_future(self._asked(request))
+        self._task = asyncio.ensure_future(self._ask(request))
 
-    async def wait(self, seconds: float) -> Given | None:
-        """Its answer, if it comes in time."""
+    async def wait(self, seconds: float) -> ReceivedAnswer | None:
+        """The answer, or None if it does not come in time."""
         if self._task is None:
             await asyncio.sleep(seconds)
             return None
@@ -236,7 +242,7 @@ class _Asking:
             raise
         return self._task.result() if done else None
 
-    async def run_uncancellable(self) -> Given:
+    async def result(self) -> ReceivedAnswer:
         assert self._task is not None
         try:
             return await asyncio.shield(self._task)
@@ -245,30 +251,30 @@ class _Asking:
             raise
 
     async def stop(self) -> None:
-        """Call it off."""
+        """Stop asking."""
         task, self._task = self._task, None
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait({task})
         if task is not None and not task.cancelled():
-            task.exception()  # Looked at, or the loop would complain of an answer that came too late to matter.
+            task.exception()  # Otherwise the loop warns that nobody retrieved the exception of this answer.
 
-    async def _asked(self, request: ApprovalRequest) -> Given:
+    async def _ask(self, request: ApprovalRequest) -> ReceivedAnswer:
         assert self._approver is not None
         try:
-            given = await self._foreign.held(_answer(self._approver, request))
+            given = await self._untrusted.guard(_answer(self._approver, request))
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except BaseException as error:
             reason = f"the approver failed: {type(error).__name__}: {error}"
-            return Given(ApprovalAnswer(approved=False, message=reason), "nobody")
+            return ReceivedAnswer(ApprovalAnswer(approved=False, message=reason), "nobody")
         if isinstance(given, bool):
             given = ApprovalAnswer(approved=given)
         if not isinstance(given, ApprovalAnswer):
             raise BadApprover(given)
         if not isinstance(given.approved, bool):
             raise BadApprover(given.approved, "ApprovalAnswer.approved")
-        return Given(given, "person")
+        return ReceivedAnswer(given, "person")
 
 
 async def _answer(approver: Approver, request: ApprovalRequest) -> object:
@@ -276,23 +282,23 @@ async def _answer(approver: Approver, request: ApprovalRequest) -> object:
     return await given if inspect.isawaitable(given) else given
 
 
-async def _all_of(work: Awaitable[T]) -> T:
+async def _as_coroutine(work: Awaitable[T]) -> T:
     return await work
 
 
-def _given(answered: Answered, seen: str) -> Given:
-    """What another process wrote down."""
+def _inbox_answer(answered: Answered, seen: str) -> ReceivedAnswer:
+    """The answer that another process wrote into the inbox."""
     if answered.seen != seen:
-        message = "the answer was given to something else than what was asked"
-        return Given(ApprovalAnswer(approved=False, message=message), "nobody")
-    return Given(to_answer(answered), "person")
+        message = "the answer belongs to another request than the one that waits"
+        return ReceivedAnswer(ApprovalAnswer(approved=False, message=message), "nobody")
+    return ReceivedAnswer(to_answer(answered), "person")
 
 
 def to_answer(answered: Answered) -> ApprovalAnswer:
-    """As an approver would have given it."""
+    """An answer from the inbox in the form that an approver returns."""
     return ApprovalAnswer(
         approved=answered.approved,
-        message=answered.message or f"{answered.who} said {'yes' if answered.approved else 'no'} in the inbox",
+        message=answered.message or f"{answered.who} {'approved' if answered.approved else 'rejected'} it in the inbox",
         arguments=answered.arguments,
         grants=grants_from(answered.grants),
         scope=answered.scope,  # type: ignore[arg-type]
@@ -305,8 +311,8 @@ def _expired(seconds: float) -> str:
     return f"nobody answered within {seconds:g} seconds"
 
 
-def shown_of(request: ApprovalRequest) -> dict[str, Any]:
-    """What is shown of a call, whoever shows it: the answer is bound to it."""
+def request_content(request: ApprovalRequest) -> dict[str, Any]:
+    """Everything of a request that a person sees. The answer is bound to it."""
     return {
         "tool": request.tool,
         "description": request.description,
@@ -330,7 +336,7 @@ def shown_of(request: ApprovalRequest) -> dict[str, Any]:
     }
 
 
-def request_of(
+def approval_request(
     run: Run,
     confinement: Confinement,
     reason: str,
@@ -339,10 +345,11 @@ def request_of(
     output: str | None = None,
     withheld: tuple[str, ...] = (),
 ) -> ApprovalRequest:
-    """The question about a call. Secrets are masked in it, but for files: a diff shows what they hold."""
+    """The request for approval of a call. Secrets are masked in it, except in the diff, which shows the content of
+    files."""
     call = run.call
-    # A copy: what was shown cannot be changed behind the person's back.
-    arguments, decision = as_shown(call, run.decision)
+    # A copy, so that nobody changes the arguments after the person has seen them.
+    arguments, decision = masked_for_person(call, run.decision)
     masked = call.secrets.masked
     chain = [*nesting.callers(run)][::-1]
     return ApprovalRequest(
@@ -371,9 +378,9 @@ def request_of(
     )
 
 
-def told_of(request: ApprovalRequest) -> dict[str, Any]:
-    """What whoever watches a run learns when it waits for a person: which request to answer, why it is asked, and what
-    could be allowed from now on, so that calls like it are not asked about again."""
+def waiting_facts(request: ApprovalRequest) -> dict[str, Any]:
+    """The facts that observers get when a run waits for a person: the id of the request, why the call needs approval,
+    and which rules could allow such calls from now on."""
     return {
         "request": request.id,
         "reason": request.reason,

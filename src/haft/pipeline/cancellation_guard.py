@@ -1,8 +1,8 @@
-"""Holding a tool's coroutine without being held by it.
+"""Awaits a tool's coroutine so that a tool that ignores cancellation cannot block its run.
 
-A task for every tool would cost three more turns of the event loop a call. So the coroutine runs in the run's own task,
-step by step, as `await` would run it. Only a tool that goes on after it was cancelled, longer than a grace, is let go:
-it continues in a task of its own, abandoned, and the run ends.
+A separate task for every tool would cost three more iterations of the event loop per call. So the coroutine runs in the
+run's own task, step by step, as `await` would run it. Only when a tool still runs after its cancellation and a grace
+period, it is abandoned: it continues in a task of its own, and the run ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class CancellationGuard(Generic[T]):
-    """Awaitable once. After a cancellation it never ends normally, whatever the coroutine answers."""
+    """Awaits a coroutine, once. After a cancellation it always raises, whatever the coroutine returns."""
 
     __slots__ = ("_abandon", "_coroutine", "_grace", "_grace_is_over", "_on_cancel", "_timer")
 
@@ -75,8 +75,8 @@ class CancellationGuard(Generic[T]):
         self._timer = loop.call_later(self._grace, over)
 
 
-class _Rest(Generic[T]):
-    """What is left of a coroutine, beginning with an exception."""
+class _Remainder(Generic[T]):
+    """Awaits the remaining steps of a coroutine; the first step raises an exception in it."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], error: BaseException) -> None:
         self._coroutine = coroutine
@@ -85,7 +85,7 @@ class _Rest(Generic[T]):
     def __await__(self) -> Generator[Any, Any, T]:
         waited = self._first()
         if waited is None:
-            return None  # type: ignore[return-value]  # it ended at once, and nobody wants its answer
+            return None  # type: ignore[return-value]  # it ended at once, and nobody uses its result
         while True:
             try:
                 value = yield waited
@@ -102,8 +102,8 @@ class _Rest(Generic[T]):
 
 
 async def _finish(coroutine: Coroutine[Any, Any, Any], error: BaseException) -> None:
-    """Run an abandoned coroutine to its end, and forget how it ended."""
+    """Run an abandoned coroutine to its end, and ignore its result."""
     try:
-        await _Rest(coroutine, error)
+        await _Remainder(coroutine, error)
     except (Exception, asyncio.CancelledError):
         return

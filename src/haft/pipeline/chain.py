@@ -1,4 +1,4 @@
-"""Folding stages into one function: each stage is handed the rest of the way as `proceed`."""
+"""Combines the stages into one function. Each stage gets the stages after it as `proceed`."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ Proceed = Callable[[Run], Awaitable[Outcome]]
 
 
 class Stage(Protocol):
-    """One reason to stop, change or watch a call: `run.call`, which a stage that changes it replaces."""
+    """Stops, changes or watches one call. A stage that changes the call replaces `run.call`."""
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome: ...
 
-    # A stage that has nothing to do with many calls may have `passes(run) -> bool`: where that says yes, the call goes
-    # on as if the stage were not there.
+    # A stage that many calls do not need may have a method `skips(run) -> bool`. If it returns true, the call goes
+    # straight to the next stage.
 
 
-async def _nowhere(run: Run) -> Outcome:
+async def _no_stage_left(run: Run) -> Outcome:
     raise AssertionError(f"no stage ended the call of {run.call.name}")
 
 
 def fold(stages: Sequence[Stage]) -> Proceed:
-    """The whole way, from the first stage to the last."""
-    way: Proceed = _nowhere
+    """Return one function that runs all stages, from the first to the last."""
+    proceed: Proceed = _no_stage_left
     for stage in reversed(stages):
-        way = _before(way, stage)
-    return way
+        proceed = _prepend(stage, proceed)
+    return proceed
 
 
-def _before(way: Proceed, stage: Stage) -> Proceed:
-    """One more stage in front of a way."""
+def _prepend(stage: Stage, proceed: Proceed) -> Proceed:
+    """Return a function that runs the stage, which then runs `proceed`."""
     enter = stage.__call__
-    passes: Callable[[Run], bool] | None = getattr(stage, "passes", None)
-    if passes is None:
-        return lambda run: enter(run, way)
-    return lambda run: way(run) if passes(run) else enter(run, way)
+    skips: Callable[[Run], bool] | None = getattr(stage, "skips", None)
+    if skips is None:
+        return lambda run: enter(run, proceed)
+    return lambda run: proceed(run) if skips(run) else enter(run, proceed)

@@ -1,7 +1,8 @@
-"""What confines a call, resolved once: a person is shown, the helper mounts, and the outcome tells one and the same.
+"""Resolves the confinement of a call once, so that the person sees, the sandbox enforces and the outcome reports the
+same value.
 
-It is resolved again only where the decision or the grants are others than before: a person may answer with more. What
-was shown then must still be what lies there.
+It is resolved again only if the decision or the grants have changed, since a person may approve with more grants. Then
+every granted path must still be the file that the person saw.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from haft.sandbox import Sandbox
 
 
 class Confinements:
-    """Of all calls of a host."""
+    """Resolves the confinements of a host's calls."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
 
     async def of(self, run: Run) -> Confinement:
-        """What confines the processes of a call. `Conflict` where what was granted was replaced since it was shown."""
+        """The confinement of a call's processes. `Conflict` if a granted path was replaced since a person saw it."""
         spec, decision = run.tool.spec, run.decision
         if spec.hosting == "session":
-            basis: Any = spec.grants | granted(run.call) if is_alone(run) else spec.grants
+            basis: Any = spec.grants | grants_of(run.call) if needs_own_process(run) else spec.grants
         else:
             thread = None if spec.hosting == "in-process" else thread_of(run.call)
             basis = (
-                decision.profile, granted(run.call), decision.neutral, decision.unasked, decision.activated, thread
+                decision.profile, grants_of(run.call), decision.neutral, decision.unasked, decision.activated, thread
             )  # fmt: skip
-        before = run.confined
+        before = run.resolved_confinement
         if before is not None and before[0] == basis:
             return before[1]
         if spec.hosting == "session":
@@ -47,32 +48,30 @@ class Confinements:
             )
         if before is not None and not set(before[1].identities) <= set(confinement.identities):
             raise Conflict(
-                f"`{run.call.name}` was not run: what was granted is not there any more, or something else is in its"
-                " place",
-                hint="look at it, and call again",
+                f"`{run.call.name}` was not run: a granted path was deleted or replaced after the approval",
+                hint="check the granted paths, and call again",
             )
-        run.confined = basis, confinement
+        run.resolved_confinement = basis, confinement
         return confinement
 
 
-def is_alone(run: Run) -> bool:
-    """Whether a call of a program that outlives its calls is answered by one that is started for it: it was granted
-    something, and the program keeps no state."""
+def needs_own_process(run: Run) -> bool:
+    """Whether a call of a session tool gets a process of its own: the call has grants, and the tool keeps no state."""
     spec = run.tool.spec
-    return spec.hosting == "session" and not spec.keeps_state and granted(run.call) != NO_GRANTS
+    return spec.hosting == "session" and not spec.keeps_state and grants_of(run.call) != NO_GRANTS
 
 
 def hosting_of(run: Run) -> Hosting:
-    """Where the work of a call is done."""
+    """Where the work of this call is done: see `Hosting`."""
     hosting = run.tool.spec.hosting
-    return "per-call" if hosting == "session" and is_alone(run) else hosting
+    return "per-call" if hosting == "session" and needs_own_process(run) else hosting
 
 
 def thread_of(call: Call) -> str | None:
-    """The thread whose `/tmp` a call may see; None where it was not approved yet, and only tried."""
+    """The thread whose `/tmp` a call may see; None for a trial run, which nobody has approved yet."""
     return None if call.decision is None or call.decision.action == "try" else call.thread
 
 
-def granted(call: Call) -> Grants:
-    """What opens the sandbox for a call: what the caller brought, and what was decided."""
+def grants_of(call: Call) -> Grants:
+    """All grants of a call: those of the caller, and those of the decision."""
     return call.grants | (call.decision.grants if call.decision is not None else NO_GRANTS)

@@ -1,4 +1,4 @@
-"""What a tool is handed when it runs: its workspace, its launcher, and a way to speak while it works."""
+"""The context that a tool gets for one call: its workspace, its launcher, and ways to report while it works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from haft.pipeline.run import Run
 
 
 class CallContext:
-    """The `ToolContext` of one call. Everything it is told goes to the run."""
+    """The `ToolContext` of one call. It passes everything that the tool reports to the run."""
 
     __slots__ = ("_call", "_launcher", "_launcher_for", "_limits", "_run", "_workspace", "cancelled")
 
@@ -23,7 +23,7 @@ class CallContext:
         limits: Limits,
         call: Callable[..., Run],
     ) -> None:
-        """`call` makes a call, as the service does."""
+        """`call` is the method of the service that makes a call."""
         self._call = call
         self._run = run
         self._limits = limits
@@ -43,7 +43,7 @@ class CallContext:
         return self._launcher
 
     def cancel(self) -> None:
-        """The call was cancelled: functions that look can stop early."""
+        """Mark the call as cancelled, so that functions that check `cancelled` can stop early."""
         self.cancelled = True
 
     @property
@@ -83,20 +83,20 @@ class CallContext:
         return tuple(each.id for each in nesting.callers(self._run))
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Run:
-        """Call another tool, as part of this call: await the run for its outcome."""
+        """Call another tool as part of this call. Await the run for its outcome."""
         return self._call(name, arguments, timeout=timeout, parent=self._run.id)
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
         if self._run.outcome is None:
-            self._run.note("progress", {"message": message, "fraction": fraction, **facts})
+            self._run.emit("progress", {"message": message, "fraction": fraction, **facts})
 
     def output(self, stream: Stream, data: bytes) -> None:
         if self._run.outcome is None:
             self._run.output(stream, data)
 
-    def aside(self, data: bytes, stream: Stream = "stderr") -> None:
+    def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:
         if self._run.outcome is None:
-            self._run.aside(data, stream)
+            self._run.stderr_only(data, stream)
 
     def ended(self, children: Sequence[EndedChild]) -> None:
         self._run.ended(children)

@@ -1,7 +1,7 @@
-"""The clocks of calls in progress: total time, and time without a sign of life.
+"""The deadlines of calls in progress: for the total time, and for the time without a sign of life.
 
-A deadline ends a call by cancelling its task, and says afterwards whether it was the one who did. One timer looks at
-all of them many times a second: a timer for each would cost every call more than its deadline is worth.
+A deadline ends a call by cancelling its task, and `expired_limit` says afterwards whether it did so. One timer checks
+all deadlines many times a second, because a timer for each call would cost too much.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 
-LOOK_SECONDS = 0.025
+CHECK_SECONDS = 0.025
 
 
 class Deadline:
-    """The clock of one call, running from when it is made until it is taken off its `Clocks`."""
+    """The deadline of one call. It counts from its creation until `Clocks.stop`."""
 
-    __slots__ = ("_above", "_idle", "_idle_at", "_paused_at", "_pauses", "_task", "_total_at", "passed")
+    __slots__ = ("_idle", "_idle_at", "_parent", "_paused_at", "_pauses", "_task", "_total_at", "expired_limit")
 
-    def __init__(self, total: float, idle: float, above: Deadline | None = None) -> None:
-        """`above` is the clock of the run that made this one."""
-        self._above = above
+    def __init__(self, total: float, idle: float, parent: Deadline | None = None) -> None:
+        """`parent` is the deadline of the run that made this call."""
+        self._parent = parent
         self._pauses = 0
         self._paused_at = 0.0
         task = asyncio.current_task()
@@ -29,64 +29,64 @@ class Deadline:
         self._total_at = now + total
         self._idle = idle
         self._idle_at = now + idle
-        self.passed: str | None = None
+        self.expired_limit: str | None = None
         """The limit that ran out: `max_seconds` or `max_idle_seconds`."""
 
-    def alive(self) -> None:
-        """A sign of life: the idle clock begins again, and that of whoever waits for this call."""
+    def restart_idle(self) -> None:
+        """Restart the idle time after a sign of life, here and in the runs that wait for this call."""
         self._idle_at = monotonic() + self._idle
-        if self._above is not None:
-            self._above.alive()
+        if self._parent is not None:
+            self._parent.restart_idle()
 
     def pause(self) -> None:
-        """Stand still: a call that this one made waits for a person."""
+        """Stop counting, because a call that this one made waits for a person."""
         if not self._pauses:
             self._paused_at = monotonic()
         self._pauses += 1
 
     def resume(self) -> None:
-        """Go on; the time between does not count."""
+        """Count again; the time since `pause` does not count."""
         self._pauses -= 1
         if not self._pauses:
-            stood = monotonic() - self._paused_at
-            self._total_at += stood
-            self._idle_at += stood
+            paused = monotonic() - self._paused_at
+            self._total_at += paused
+            self._idle_at += paused
 
-    def look(self, now: float) -> None:
-        """End the call if its time is up."""
-        if self.passed is not None or self._pauses:
+    def check(self, now: float) -> None:
+        """Cancel the call if its time is up."""
+        if self.expired_limit is not None or self._pauses:
             return
         if now >= self._total_at:
-            self.passed = "max_seconds"
+            self.expired_limit = "max_seconds"
         elif self._idle and now >= self._idle_at:
-            self.passed = "max_idle_seconds"
+            self.expired_limit = "max_idle_seconds"
         else:
             return
         self._task.cancel()
 
 
 class Clocks:
-    """All deadlines of a host. The timer stands still while there are none."""
+    """All deadlines of a host. The timer runs only while there are any."""
 
     def __init__(self) -> None:
         self._running: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self, total: float, idle: float, above: Deadline | None = None) -> Deadline:
-        """Begin counting for the task that calls this."""
-        deadline = Deadline(total, idle, above)
+    def start(self, total: float, idle: float, parent: Deadline | None = None) -> Deadline:
+        """Start a deadline for the current task."""
+        deadline = Deadline(total, idle, parent)
         self._running.add(deadline)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+            self._timer = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._check_all)
         return deadline
 
     def stop(self, deadline: Deadline) -> None:
         self._running.discard(deadline)
 
-    def _look(self) -> None:
+    def _check_all(self) -> None:
         self._timer = None
         if self._running:
             now = monotonic()
             for deadline in self._running:
-                deadline.look(now)
-            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+                deadline.check(now)
+            self._timer = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._check_all)

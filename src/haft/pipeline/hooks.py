@@ -1,8 +1,7 @@
-"""What some tools can do besides running: say in a line what a call would do, and explain how one failed.
+"""The optional hooks of a tool: `preview` says in one line what a call would do, `explain` says why a call failed.
 
-Both are foreign code with a short time of their own. Neither can hold a call, end it, or make it look like another: a
-preview stands beside the arguments, never in their place, and an explanation stands in for the output of a call that
-failed, never for the failure.
+Both run the tool's own code, with a short timeout. Neither can block a call, end it, or disguise it: a preview is shown
+beside the arguments and never replaces them. An explanation replaces the output of a failed call and never its error.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from haft.pipeline.run import Run
 from haft.values import replace
 
 HOOK_SECONDS: Final = 5.0
-LONGEST_PREVIEW: Final = 500
-LONGEST_TAIL: Final = 300
+MAX_PREVIEW_LENGTH: Final = 500
+MAX_TAIL_LENGTH: Final = 300
 
 
 async def preview_of(call: Call, context: ToolContext) -> str | None:
-    """The line that a tool has for a call; None where it has none, fails or takes too long."""
+    """The preview line of a tool for a call; None if the tool has none, fails or takes too long."""
     tool: Any = call.tool
     if not tool.spec.previews:
         return None
@@ -30,11 +29,11 @@ async def preview_of(call: Call, context: ToolContext) -> str | None:
     except (TimeoutError, HaftError, OSError):
         return None
     line = call.secrets.masked_text(said).strip().split("\n", 1)[0].strip()
-    return (line if len(line) <= LONGEST_PREVIEW else f"{line[:LONGEST_PREVIEW]}…") or None
+    return (line if len(line) <= MAX_PREVIEW_LENGTH else f"{line[:MAX_PREVIEW_LENGTH]}…") or None
 
 
-async def explained(run: Run, outcome: Outcome, context: ToolContext, seconds: float, most: int) -> Outcome:
-    """The outcome of a call that failed or ran out of time, in the words that its tool has for it; `most` bytes."""
+async def explain_failure(run: Run, outcome: Outcome, context: ToolContext, seconds: float, most: int) -> Outcome:
+    """The outcome of a failed or timed-out call, with the tool's explanation as its output; at most `most` bytes."""
     call = run.call
     tool: Any = run.tool
     error = outcome.error
@@ -42,7 +41,7 @@ async def explained(run: Run, outcome: Outcome, context: ToolContext, seconds: f
         return outcome
     timed_out = seconds if error.code == "timed-out" else None
     if timed_out is not None:
-        tail = " ".join(outcome.stderr.strip().splitlines()[-3:])[-LONGEST_TAIL:]
+        tail = " ".join(outcome.stderr.strip().splitlines()[-3:])[-MAX_TAIL_LENGTH:]
         words = f"`{call.name}` timed out after {timed_out:g} s" + (f": {tail}" if tail else "")
         outcome = evolve(outcome, error=replace(error, message=words))
     try:

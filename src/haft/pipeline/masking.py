@@ -1,7 +1,7 @@
-"""Secrets out of what is said of a call: its outcome, and the question about it.
+"""Masks secrets in the outcome of a call and in the request for its approval.
 
-Output is masked on its way (`shown`), and notes by the run. What is decided, approved and run are the real arguments;
-what is shown of them is masked, so an answer that repeats what was shown means the real ones.
+`output_buffer` masks the output, and the run masks its events. Policy, approval and the tool use the real arguments; a
+person sees masked ones. So when an answer repeats a masked argument, it means the real one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from haft.values import replace
 
 
 def masked_outcome(outcome: Outcome, secrets: Secrets) -> Outcome:
-    """Everything that an outcome says, but for the names of changed files."""
+    """The outcome with secrets masked everywhere except in the names of changed files."""
     if not secrets:
         return outcome
     return evolve(
@@ -33,8 +33,8 @@ def masked_outcome(outcome: Outcome, secrets: Secrets) -> Outcome:
         output=secrets.masked_text(outcome.output),
         stderr=secrets.masked_text(outcome.stderr),
         result=secrets.masked(outcome.result),
-        error=None if outcome.error is None else _failure(outcome.error, secrets),
-        decision=None if outcome.decision is None else _decision(outcome.decision, secrets),
+        error=None if outcome.error is None else _masked_failure(outcome.error, secrets),
+        decision=None if outcome.decision is None else _masked_decision(outcome.decision, secrets),
         ended_children=tuple(
             replace(child, command=secrets.masked_text(child.command)) for child in outcome.ended_children
         ),
@@ -42,11 +42,11 @@ def masked_outcome(outcome: Outcome, secrets: Secrets) -> Outcome:
     )
 
 
-def _failure(error: Failure, secrets: Secrets) -> Failure:
+def _masked_failure(error: Failure, secrets: Secrets) -> Failure:
     return replace(error, message=secrets.masked_text(error.message), hint=secrets.masked(error.hint))
 
 
-def _decision(decision: Decision, secrets: Secrets) -> Decision:
+def _masked_decision(decision: Decision, secrets: Secrets) -> Decision:
     parts = tuple(
         replace(part, command=secrets.masked_text(part.command), reason=secrets.masked_text(part.reason))
         for part in decision.parts
@@ -55,22 +55,22 @@ def _decision(decision: Decision, secrets: Secrets) -> Decision:
     return replace(decision, parts=parts, **said)
 
 
-def as_shown(call: Call, decision: Decision) -> tuple[Any, Decision]:
-    """The arguments of a call and its decision as a person sees them: copies, masked."""
-    return call.secrets.masked(own_copy(call.arguments)), _decision(decision, call.secrets)
+def masked_for_person(call: Call, decision: Decision) -> tuple[Any, Decision]:
+    """Masked copies of a call's arguments and its decision, for a person to see."""
+    return call.secrets.masked(own_copy(call.arguments)), _masked_decision(decision, call.secrets)
 
 
-def as_meant(call: Call, answered: Mapping[str, Any]) -> Any:
-    """The arguments that an answer means: real values where it repeats what was shown. `InvalidArguments` where a mark
-    is left, which stands for no value any more."""
+def unmasked_arguments(call: Call, answered: Mapping[str, Any]) -> Any:
+    """The arguments of an answer, with the real value wherever the answer repeats a masked one. `InvalidArguments` if a
+    mark remains that no longer stands for a value."""
     real = own_copy(call.arguments)
     meant = _restored(own_copy(answered), call.secrets.masked(real), real)
     given = set(texts_in(real))
     if call.secrets and any(MARK in text and text not in given for text in texts_in(meant)):
         raise InvalidArguments(
             call.name,
-            [f"an argument holds `{MARK}`, which stands for a value that was not shown"],
-            hint="leave that argument as it was shown, or write it anew",
+            [f"an argument contains `{MARK}`, which stands for a hidden value"],
+            hint="leave that argument as it was shown, or write the whole argument",
         )
     return meant
 

@@ -1,8 +1,9 @@
-"""Calls inside calls: who made a run, what it made, and how both end.
+"""Calls inside calls: which run made which, and how both end.
 
 A call that a run makes is a run of its own, decided and recorded like any other. It joins the scope of its caller: it
-borrows the caller's place, sees and changes what the caller does, ends with it at the latest, and whoever is asked
-about it sees who waits. Nothing here decides anything; the stages ask.
+borrows the caller's place in the queue, it sees and changes the same files, and it ends no later than the caller. If it
+needs approval, the person sees which runs wait for it. The functions here only answer the stages' questions; they
+decide nothing.
 """
 
 from __future__ import annotations
@@ -17,49 +18,51 @@ from haft.contracts import BadUsage, RunId
 from haft.pipeline.run import Run
 
 CURRENT: Final[ContextVar[Run | None]] = ContextVar("haft-current-run", default=None)
-"""The run whose tool is at work here: the caller of calls that name none."""
+"""The run whose tool executes the current code. It is the parent of a call that names no parent."""
 
-DEEPEST: Final = 50
-"""Calls inside calls: a tool that calls itself without end is stopped here."""
+MAX_DEPTH: Final = 50
+"""How deep calls can nest. This stops a tool that calls itself without end."""
 
 
 def callers(run: Run) -> Iterator[Run]:
-    """Who waits for a run: its caller, the caller of that, and so on."""
+    """The runs that wait for a run: its caller, the caller of its caller, and so on."""
     above = run.parent
     while above is not None:
         yield above
         above = above.parent
 
 
-def layered(run: Run) -> Run | None:
-    """The nearest caller of a run that works above a layer, if the run's changes land there."""
+def caller_with_layer(run: Run) -> Run | None:
+    """The nearest caller of a run with a transaction, if that caller works above a layer, into which the run's changes
+    go too."""
     caller = next((each for each in callers(run) if each.transaction is not None), None)
     is_layered = caller is not None and caller.transaction is not None and caller.transaction.scope is not None
     return caller if is_layered else None
 
 
-def why_no_caller(run: Run) -> str | None:
-    """Why a run can make no call, if it cannot."""
-    if run.outcome is not None or run.is_closed:
+def why_cannot_call(run: Run) -> str | None:
+    """Why a run cannot make a call; None if it can."""
+    if run.outcome is not None or run.tool_has_ended:
         return f"{run.id} has ended"
-    if sum(1 for _ in callers(run)) + 1 >= DEEPEST:
-        return f"{run.id} is {DEEPEST} calls deep: calls cannot nest deeper"
+    if sum(1 for _ in callers(run)) + 1 >= MAX_DEPTH:
+        return f"{run.id} is {MAX_DEPTH} calls deep: calls cannot nest deeper"
     within = CURRENT.get()
     if within is not None and within is not run and run in callers(within):
-        # It would wait for its own caller's turn.
-        return f"{within.id}, which makes the call, was itself made by {run.id}: name {within.id}, or none"
+        # The new call would wait for its own caller.
+        return f"{within.id} makes the call, and {run.id} waits for it: name {within.id} as the parent, or give none"
     return None
 
 
 def busy_with(run: Run) -> RunId | None:
-    """The run that keeps a call waiting: its tool answers one call after another, and answers that one now."""
+    """The run that the tool of `run` answers now, if the tool answers one call after another; `run` waits for it."""
     answered: RunId | None = getattr(run.tool, "busy_with", None)
     return None if answered == run.id else answered
 
 
-def closes_circle(run: Run, waiting: Collection[Run]) -> RunId | None:
-    """The caller of a run that would wait for itself, if one would: the run waits for a call that waits, by calls of
-    its own, for that caller. `waiting` are those that wait for their tools, and some that do so no longer."""
+def find_deadlock(run: Run, waiting: Collection[Run]) -> RunId | None:
+    """The caller of a run that would wait for itself; None if no caller would. This happens when the run must wait for
+    a call that waits, through calls of its own, for that caller. `waiting` has all runs that wait for their tool; it
+    may also have some that do so no longer."""
     above = {run.id, *(each.id for each in callers(run))}
     seen: set[RunId] = set()
     held_up = [busy_with(run)]
@@ -74,32 +77,32 @@ def closes_circle(run: Run, waiting: Collection[Run]) -> RunId | None:
     return None
 
 
-def adopt(run: Run) -> None:
-    """Join a new run to its caller; `BadUsage` where that can make none."""
+def attach_to_caller(run: Run) -> None:
+    """Add a new run to its caller's children; `BadUsage` if the caller cannot make calls."""
     caller = run.parent
     if caller is None:
         return
-    if (why := why_no_caller(caller)) is not None:
+    if (why := why_cannot_call(caller)) is not None:
         raise BadUsage(f"`{run.call.name}` was not called: {why}")
     caller.children[run.id] = run
-    caller.note("child", {"child": run.id, "tool": run.call.name, "became": "queued"})
+    caller.emit("child", {"child": run.id, "tool": run.call.name, "became": "queued"})
 
 
-def part(run: Run) -> None:
-    """A run has ended: its caller knows of it, and of all that it made."""
+def detach_from_caller(run: Run) -> None:
+    """Remove an ended run from its caller's children, and add it and its descendants to the caller's descendants."""
     caller = run.parent
     if caller is None:
         return
     caller.children.pop(run.id, None)
-    caller.made += [run.id, *run.made]
+    caller.descendants += [run.id, *run.descendants]
     if caller.outcome is None:
-        caller.note("child", {"child": run.id, "tool": run.call.name, "became": run.status})
+        caller.emit("child", {"child": run.id, "tool": run.call.name, "became": run.status})
 
 
-async def children_ended(run: Run, *, cancel: bool) -> None:
-    """Wait for what a run has made, which outlives it in no case; no more can be made. With `cancel`, and when who
-    waits is cancelled, they are told to end."""
-    run.is_closed = True
+async def wait_for_children(run: Run, *, cancel: bool) -> None:
+    """Wait until all children of a run have ended; the run can make no more calls. The children are cancelled if
+    `cancel` is true, or if the waiting task is cancelled."""
+    run.tool_has_ended = True
     cancelled: asyncio.CancelledError | None = None
     while run.children:
         if cancel:
@@ -114,23 +117,24 @@ async def children_ended(run: Run, *, cancel: bool) -> None:
 
 
 @contextlib.asynccontextmanager
-async def while_a_person_thinks(run: Run) -> AsyncIterator[None]:
-    """Meanwhile the places of those who wait for a run are free for others, and their clocks stand still. Their locks
-    stay."""
+async def callers_paused(run: Run) -> AsyncIterator[None]:
+    """While the run waits for a person, its callers give up their places in the queue, and their deadlines pause. They
+    keep their locks."""
     above = [*callers(run)]
     for each in above:
         if each.place is not None:
             each.place.pause()
-        if each.clock is not None:
-            each.clock.pause()
+        if each.deadline is not None:
+            each.deadline.pause()
     back = above[::-1]
     try:
         yield
-        # Whoever has the workspace alone gets a place at once: others may wait for it with all places in their hands.
-        is_alone = any(each.transaction is not None and each.transaction.lock is not None for each in above)
-        if not is_alone and any(each.place is not None and not each.place.is_held for each in above):
-            run.turn("queued")
-        while back and not is_alone:
+        # A caller that has locked the workspace gets its place back at once. All other places may be held by runs that
+        # wait for this lock.
+        has_lock = any(each.transaction is not None and each.transaction.lock is not None for each in above)
+        if not has_lock and any(each.place is not None and not each.place.is_held for each in above):
+            run.set_status("queued")
+        while back and not has_lock:
             each = back.pop(0)
             if each.place is not None:
                 await each.place.resume(None if each.parent is None else each.parent.place)
@@ -139,5 +143,5 @@ async def while_a_person_thinks(run: Run) -> AsyncIterator[None]:
             if each.place is not None:
                 each.place.resume_at_once(None if each.parent is None else each.parent.place)
         for each in above:
-            if each.clock is not None:
-                each.clock.resume()
+            if each.deadline is not None:
+                each.deadline.resume()

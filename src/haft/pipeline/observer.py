@@ -1,7 +1,7 @@
-"""One observer of a run: a queue that a slow reader cannot make grow without end.
+"""One observer of a run: a queue of events with a bounded size, also when its reader is slow.
 
-Statuses and outcomes always arrive. Output that a reader is too slow for is skipped, and the next piece says how many
-bytes; of progress only the newest is kept for a reader that is behind.
+Statuses and outcomes always arrive. If a reader is too slow, output is skipped, and the next piece of output says how
+much was skipped. Of progress events, only the newest are kept.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Callable
 from haft.contracts import Event
 from haft.values import replace
 
-MOST_TEXT = 1 << 20
-"""Characters of output that may wait for one reader."""
-MOST_PROGRESS = 64
+MAX_TEXT = 1 << 20
+"""The characters of output that may wait for one reader."""
+MAX_PROGRESS = 64
 
 
 class Observer:
@@ -32,7 +32,7 @@ class Observer:
     def put(self, event: Event) -> None:
         if event.type in ("stdout", "stderr"):
             size = len(event.facts["text"])
-            if self._text + size > MOST_TEXT:
+            if self._text + size > MAX_TEXT:
                 self._skipped += size
                 return
             self._text += size
@@ -40,7 +40,7 @@ class Observer:
                 event = replace(event, facts={**event.facts, "skipped": self._skipped})
                 self._skipped = 0
         elif event.type == "progress":
-            if self._progress >= MOST_PROGRESS:
+            if self._progress >= MAX_PROGRESS:
                 self._drop_oldest_progress()
             self._progress += 1
         self._waiting.append(event)

@@ -1,39 +1,47 @@
-"""The pipeline, on one page: the stages that every call passes, in their order. Read this first.
+"""The pipeline on one page: the stages that every call passes, in their order. Read this first.
 
-    service.call(name, arguments) ─► Run          (await it, iterate it, cancel it)
+    service.call(name, arguments) ─► Run          (await it, iterate over it, cancel it)
                     │
-    record → resolve → validate → decide → approve → settle → build → queue
-    audit    registry  schema     policy   a person  changes  a person  schedule
-                                                                         │
-                  invoke ← shape ← confine ← transact ← prepare ◄────────┘
-                  the tool limits  sandbox   changes    the tool
+    record → resolve → validate → decide → approve → review → approve_build → queue
+    audit    registry  schema     policy   a person  a person  a person      schedule
+                                                                               │
+                    invoke ← limit ← confine ← transact ← prepare ◄────────────┘
+                    the tool deadline sandbox  changes    the tool
 
-Every call of every tool takes this way, whatever format the tool came in and whichever surface it was called from. A
-stage is a function of the run and of the rest of the way (`proceed`). It may stop the call, change it, or watch it. The
-call stands in one place, `run.call`: a stage that changes it puts a changed copy there (`run.revise`), and nothing else
-carries one. A stage that has nothing to do with a call is passed by (`passes`): nothing to ask, to try, to prepare.
+Every call of every tool goes through this pipeline. Neither the format of the tool nor the surface that made the call
+matters.
 
-The order carries the safety argument:
+A stage is a callable, `stage(run, proceed)`. It calls `proceed(run)` to run the remaining stages, and returns the
+outcome. A stage can stop the call, change it, or watch it; the first line of its module says which. `run.call` is the
+only copy of the call: a stage changes it with `run.revise`. A stage can have a method `skips(run)`; when it returns
+true, the pipeline leaves the stage out for that run.
 
-- `record` is outermost: refusals, mistakes and crashes are recorded too, and no outcome is seen before it is on disk.
-- `validate` comes before `decide`: what is judged is what will run.
-- `decide` and `approve` come before `queue`: no place is held while a person thinks.
-- `settle` stands outside of `queue`: what was tried waits for a person, and holds no place meanwhile.
-- `build` does too: it asks where `prepare` finds that a package must be built, and goes on from `queue` after a yes.
-- `prepare` comes before `transact` and `shape`: the environment that a tool needs is no part of what a call changed,
-  and making it takes none of its time.
-- `transact` comes after `queue`, and around `confine`: what the call changed is known when nothing of it runs any more,
-  and none of it counts before it was looked at.
-- `confine` comes after `approve`: the decision says what the sandbox lets through. What confines a call is one value
-  (`confinement`): a person is shown it, the helper mounts it and refuses what was replaced since, the outcome tells it.
-- `shape` comes after `queue`: a deadline's clock runs only while the call is in progress.
-- `invoke` is last, and the only one that meets the tool.
+The order of the stages makes calls safe:
 
-A call that a tool makes takes the same way, as a run of its own within the scope of the run that made it: it borrows
-that run's place, ends with it at the latest, and whoever is asked about it sees who waits (`nesting`).
+- `record` is the outermost stage, so that it also records rejected calls, invalid calls and crashes. A caller gets an
+  outcome only after the outcome is on disk.
+- `validate` comes before `decide`, so that policy decides about the same arguments that the tool gets.
+- `decide` and `approve` come before `queue`, so that a call holds no place in the queue while a person thinks.
+- `review` lies outside `queue` for the same reason. After a trial run it shows the changes to a person, who applies or
+  drops them.
+- `approve_build` lies outside `queue` too. `prepare` may find that a package must be built. Then `approve_build` asks a
+  person, and after an approval it runs the stages from `queue` on a second time.
+- `prepare` comes before `transact` and `limit`. It makes the environment that a tool needs, such as a virtual
+  environment. That work is not part of the call's changes, and does not count against the call's deadline.
+- `transact` comes after `queue` and lies around `confine`. It collects the call's changes when no process of the call
+  runs any more, and checks all of them before it commits any.
+- `confine` comes after `approve`, because the decision says what the sandbox lets through. One value, the
+  `Confinement`, says what the call may reach: the person sees it, the sandbox enforces it, the outcome reports it. The
+  sandbox refuses a granted path if another file has replaced it since the person saw it.
+- `limit` comes after `queue`, so that a deadline counts only the time in which the call is in progress.
+- `invoke` is the last stage, and the only one that runs the tool.
 
-A failure is an outcome, not an exception. Only cancellation and mistakes of ours travel as exceptions, and `record`
-turns these into outcomes too: every run ends in exactly one terminal status.
+A tool can call other tools. Such a call goes through the same pipeline, as a run of its own. It borrows the place of
+the run that made it, and it ends no later than that run. If the call needs approval, the person sees which runs wait
+for it. See `nesting`.
+
+A failure is an outcome, not an exception. Only cancellation and bugs in haft travel as exceptions, and `record` turns
+these into outcomes too: every run ends in exactly one terminal status.
 """
 
 from __future__ import annotations
@@ -55,13 +63,14 @@ from haft.contracts import (
     RunId,
     Workspace,
 )
-from haft.pipeline.approval_broker import ApprovalBroker, Questions
+from haft.pipeline.approval_broker import ApprovalBroker, SharedInbox
 from haft.pipeline.chain import Stage
 from haft.pipeline.confinement import Confinements
 from haft.pipeline.context import CallContext
-from haft.pipeline.output_buffer import Keeping
+from haft.pipeline.output_buffer import OutputStore
 from haft.pipeline.run import Run
 from haft.pipeline.stages import (
+    ApplyLimits,
     Approve,
     ApproveBuild,
     Confine,
@@ -72,12 +81,11 @@ from haft.pipeline.stages import (
     Queue,
     Record,
     Resolve,
-    Settle,
-    Shape,
+    Review,
     Transact,
     Validate,
 )
-from haft.pipeline.stages.approve import Agree, Hold
+from haft.pipeline.stages.approve import PinFirstUse, SaveApproval
 from haft.pipeline.untrusted_calls import UntrustedCalls
 from haft.policy import PolicyQuery
 from haft.registry import Catalogue
@@ -91,8 +99,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What the stages need, brought together by `service`."""
+class Dependencies:
+    """Everything that the stages need. `service` fills it."""
 
     host: HostId
     workspace: Workspace
@@ -100,96 +108,110 @@ class Parts:
     engine_selector: Callable[[], EngineSelector]
     limits: Limits
     tool_seconds: Mapping[str, float]
-    """Deadlines of single tools, from the configuration."""
+    """The configured deadlines of single tools, by tool name."""
     seconds_are_set: bool
-    """Whether `limits.max_seconds` was configured; as a mere default it gives way to any deadline that is set."""
+    """Whether `limits.max_seconds` is configured. Its default gives way to any deadline that is set."""
     durability: Durability
     catalogue: Catalogue
     renew: Callable[[str], Awaitable[None]] | None
-    """Looks again at what lies on disk, for a tool that is not there or was changed."""
+    """Discovers a tool again, by name, if the catalogue lacks it or its files may have changed."""
     decide: Callable[[PolicyQuery], Decision]
     approver: Approver | None
     person: Principal
-    """Whoever an approver answers for that names nobody."""
-    questions: Questions | None
-    """The inbox, through which other processes can answer; None where there is no state to share."""
+    """Who counts as the author of an answer if the approver names nobody."""
+    inbox: SharedInbox | None
+    """The inbox, in which other processes can answer; None if no state is shared."""
     wait_seconds: float
-    """How long a question waits in the inbox where there is no approver; 0: nobody is asked."""
+    """How long a request waits in the inbox if there is no approver; 0: it does not wait."""
     answers_are_open: bool
-    """Whether other processes may answer although nothing hides the inbox from tools."""
-    agree: Agree
-    hold: Hold
+    """Whether other processes may answer even if nothing hides the inbox from tools."""
+    save_approval: SaveApproval
+    pin_first_use: PinFirstUse
     scribe: Scribe
     trail: Trail
-    keep: Callable[[RunId], Keeping]
+    open_output_store: Callable[[RunId], OutputStore]
     call: Callable[..., Run]
-    """Makes a call, for tools that call others: the service's own."""
+    """Makes a call for a tool that calls other tools: the method of the service."""
 
 
-def stages(parts: Parts, live: Mapping[RunId, Run], foreign: UntrustedCalls) -> tuple[Stage, ...]:
-    """The pipeline, outermost first."""
-    confinements = Confinements(parts.sandbox)
+def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: UntrustedCalls) -> tuple[Stage, ...]:
+    """The stages of the pipeline, the outermost first."""
+    confinements = Confinements(dependencies.sandbox)
 
     def launcher(run: Run) -> Launcher:
         async def confinement() -> Confinement:
             confinement = run.call.confinement
-            # What runs in this process has no sandbox; the commands that it starts have.
+            # An in-process tool has no sandbox itself, but the commands that it starts have one.
             return (
                 await confinements.of(run)
                 if confinement is None or run.tool.spec.hosting == "in-process"
                 else confinement
             )
 
-        return parts.sandbox.launcher_within(confinement, run.call.layer)
+        return dependencies.sandbox.launcher_within(confinement, run.call.layer)
 
     def context(run: Run) -> CallContext:
-        return CallContext(run, parts.workspace, launcher, parts.limits, parts.call)
+        return CallContext(run, dependencies.workspace, launcher, dependencies.limits, dependencies.call)
 
-    def previewing(run: Run) -> CallContext:
-        return CallContext(run, parts.workspace, lambda _run: parts.sandbox.asking_launcher(), parts.limits, parts.call)
+    def preview_context(run: Run) -> CallContext:
+        return CallContext(
+            run,
+            dependencies.workspace,
+            lambda _run: dependencies.sandbox.asking_launcher(),
+            dependencies.limits,
+            dependencies.call,
+        )
 
-    validate = Validate(context, foreign)
+    async def is_inbox_hidden() -> bool:
+        return dependencies.answers_are_open or (await dependencies.sandbox.ready()).namespaces
 
-    async def is_hidden() -> bool:
-        return parts.answers_are_open or (await parts.sandbox.ready()).namespaces
-
-    def answered(call: Call, principal: Principal, request: str | None, answer: ApprovalAnswer) -> None:
-        said = {"request": request, "message": answer.message, "scope": answer.scope}
-        parts.trail.tell_act(
-            "approve" if answer.approved else "reject", principal, call.run, call.name, call.secrets, **said
+    def record_answer(call: Call, principal: Principal, request: str | None, answer: ApprovalAnswer) -> None:
+        facts = {"request": request, "message": answer.message, "scope": answer.scope}
+        dependencies.trail.tell_act(
+            "approve" if answer.approved else "reject", principal, call.run, call.name, call.secrets, **facts
         )
 
     broker = ApprovalBroker(
-        parts.approver,
-        parts.questions,
-        foreign,
-        parts.host,
-        parts.workspace.root,
-        parts.wait_seconds,
-        is_hidden,
-        parts.person,
-        answered,
+        dependencies.approver,
+        dependencies.inbox,
+        untrusted,
+        dependencies.host,
+        dependencies.workspace.root,
+        dependencies.wait_seconds,
+        is_inbox_hidden,
+        dependencies.person,
+        record_answer,
     )
-    decide = Decide(parts.decide, parts.sandbox, parts.engine_selector)
+    validate = Validate(context, untrusted)
+    decide = Decide(dependencies.decide, dependencies.sandbox, dependencies.engine_selector)
     return (
-        Record(live, parts.scribe, parts.trail, parts.host, parts.durability),
-        Resolve(parts.catalogue, parts.renew, parts.sandbox),
+        Record(live, dependencies.scribe, dependencies.trail, dependencies.host, dependencies.durability),
+        Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox),
         validate,
         decide,
-        Approve(broker, parts.agree, parts.hold, validate, decide, parts.sandbox, confinements, previewing),
-        Settle(broker, parts.engine_selector),
-        ApproveBuild(broker, parts.sandbox),
-        Queue(Admission(parts.limits.max_concurrent)),
-        Prepare(context),
-        Transact(parts.engine_selector, parts.workspace, parts.sandbox, confinements),
-        Confine(parts.sandbox, confinements),
-        Shape(
-            parts.limits,
-            parts.tool_seconds,
-            parts.keep,
-            parts.sandbox,
-            context,
-            cap_is_set=parts.seconds_are_set,
+        Approve(
+            broker,
+            dependencies.save_approval,
+            dependencies.pin_first_use,
+            validate,
+            decide,
+            dependencies.sandbox,
+            confinements,
+            preview_context,
         ),
-        Invoke(context, foreign),
+        Review(broker, dependencies.engine_selector),
+        ApproveBuild(broker, dependencies.sandbox),
+        Queue(Admission(dependencies.limits.max_concurrent)),
+        Prepare(context),
+        Transact(dependencies.engine_selector, dependencies.workspace, dependencies.sandbox, confinements),
+        Confine(dependencies.sandbox, confinements),
+        ApplyLimits(
+            dependencies.limits,
+            dependencies.tool_seconds,
+            dependencies.open_output_store,
+            dependencies.sandbox,
+            context,
+            cap_is_set=dependencies.seconds_are_set,
+        ),
+        Invoke(context, untrusted),
     )

@@ -1,8 +1,8 @@
-"""Output on its way: masked, kept whole elsewhere, and of it the head and tail that an outcome shows.
+"""The output of a run: masks it, passes all of it to a store, and keeps the head and tail that the outcome shows.
 
-Secrets are masked before anything is kept, shown or cut: nobody behind this sees one, or half of one. Memory is bounded
-by what is shown, whatever the tool prints. Text is decoded with replacement, characters that are cut by the edge of a
-piece put together again.
+Secrets are masked before output is stored, shown or cut, so that no secret and no part of one gets any further. Memory
+use does not grow with the output. Invalid bytes are decoded with replacement characters; a character that is split
+between two pieces is put together again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Protocol
 from haft.contracts import MaskedStream, Secrets, Stream
 
 
-class Keeping(Protocol):
-    """Where whole output goes (`runs.KeptOutput`)."""
+class OutputStore(Protocol):
+    """Stores the whole output (`runs.KeptOutput`)."""
 
     def append(self, seq: int, at: float, stream: Stream, data: bytes) -> None: ...
 
@@ -24,7 +24,7 @@ class Keeping(Protocol):
 
 
 class HeadAndTail:
-    """The first and the last bytes of a stream, half of the bound each."""
+    """The first and the last bytes of a stream, each up to half of `bound`."""
 
     __slots__ = ("_head", "_head_room", "_tail", "_tail_room", "_tail_size", "total")
 
@@ -53,57 +53,57 @@ class HeadAndTail:
 
     @property
     def cut(self) -> int:
-        """Bytes between head and tail that are not here."""
+        """The number of bytes between head and tail that were dropped."""
         return max(0, self.total - self._head_room - self._tail_room)
 
-    def text(self, handle: str) -> str:
-        """What is shown, with a word about what is not and where to find it."""
+    def text(self, run: str) -> str:
+        """The head and the tail. If bytes are missing between them, a line says so and how to see them."""
         tail = b"".join(self._tail)
         if not self.cut:
             return bytes(self._head + tail).decode("utf-8", "replace")
-        # Characters cut by our own edges are left out rather than shown as damaged.
+        # A character that this cut splits is left out, not shown as a damaged one.
         head = codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(self._head))
         end = tail[len(tail) - self._tail_room :] if self._tail_room else b""
         for _ in range(3):
             if end and end[0] & 0xC0 == 0x80:
                 end = end[1:]
         shown = end.decode("utf-8", "replace")
-        return f"{head}\n[… {self.cut:_} bytes not shown: haft output {handle} …]\n{shown}"
+        return f"{head}\n[… {self.cut:_} bytes not shown: haft output {run} …]\n{shown}"
 
 
 class OutputBuffer:
-    """Everything one run writes."""
+    """The output of one run."""
 
-    def __init__(self, bound: int, keeping: Keeping, secrets: Secrets) -> None:
+    def __init__(self, bound: int, store: OutputStore, secrets: Secrets) -> None:
         self._secrets = secrets
         self._masked: dict[tuple[Stream, bool], MaskedStream] = {}
-        """By stream, and whether it is shown: each is a text of its own."""
+        """By stream, and whether it is part of the output: each is masked on its own."""
         self._is_over = False
         self.all = HeadAndTail(bound)
         self.stderr = HeadAndTail(bound)
-        self._keeping = keeping
+        self._store = store
         self._decoders: dict[Stream, codecs.IncrementalDecoder] = {}
 
     def add(self, seq: int, at: float, stream: Stream, data: bytes, *, decode: bool) -> str:
-        """Take a piece; its text, as far as that is settled, where someone watches."""
-        return self._add(seq, at, stream, self._settled(data, stream, is_shown=True), decode=decode)
+        """Add a piece of output. With `decode`, return its text without the end that may be part of a secret."""
+        return self._add(seq, at, stream, self._masked_part(data, stream, is_shown=True), decode=decode)
 
-    def add_aside(self, seq: int, at: float, data: bytes, stream: Stream) -> None:
-        """Take a piece that is kept with stderr, and not shown with the rest."""
-        self._add_aside(seq, at, self._settled(data, stream, is_shown=False))
+    def add_stderr_only(self, seq: int, at: float, data: bytes, stream: Stream) -> None:
+        """Add a piece that goes into `stderr` only, and not into `all`."""
+        self._add_stderr_only(seq, at, self._masked_part(data, stream, is_shown=False))
 
     def end(self, seq: int, at: float) -> Iterator[tuple[Stream, str]]:
-        """Nothing more is taken: what was held back, and its text where it is shown."""
+        """Accept no more output. Add the rest that was kept back, and yield its text for each stream of the output."""
         self._is_over = True
         for (stream, is_shown), masked in self._masked.items():
             if rest := masked.end():
                 if is_shown:
                     yield stream, self._add(seq, at, stream, rest, decode=True)
                 else:
-                    self._add_aside(seq, at, rest)
+                    self._add_stderr_only(seq, at, rest)
 
-    def _settled(self, data: bytes, stream: Stream, *, is_shown: bool) -> bytes:
-        """What of it can be shown now: the rest may be the beginning of a secret."""
+    def _masked_part(self, data: bytes, stream: Stream, *, is_shown: bool) -> bytes:
+        """The masked bytes that can be shown now. The others may be the start of a secret, and are kept back."""
         if self._is_over:
             return b""
         if not self._secrets:
@@ -117,7 +117,7 @@ class OutputBuffer:
         self.all.add(data)
         if stream == "stderr":
             self.stderr.add(data)
-        self._keeping.append(seq, at, stream, data)
+        self._store.append(seq, at, stream, data)
         if not decode:
             return ""
         decoder = self._decoders.get(stream)
@@ -125,9 +125,9 @@ class OutputBuffer:
             decoder = self._decoders[stream] = codecs.getincrementaldecoder("utf-8")("replace")
         return decoder.decode(data)
 
-    def _add_aside(self, seq: int, at: float, data: bytes) -> None:
+    def _add_stderr_only(self, seq: int, at: float, data: bytes) -> None:
         self.stderr.add(data)
-        self._keeping.append(seq, at, "stderr", data)
+        self._store.append(seq, at, "stderr", data)
 
     def close(self) -> None:
-        self._keeping.close()
+        self._store.close()

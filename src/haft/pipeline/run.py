@@ -1,7 +1,8 @@
-"""A run: one call on its way, as its caller and any number of observers see it.
+"""A run: one call in the pipeline, as its caller and any number of observers see it.
 
-Made by `Pipeline.call`, moved by the stages (`turn`, `output`, `progress`), ended once by `finish`. It holds no policy
-and writes nothing to disk: its keeper, the `record` stage, is told of every step before observers are.
+`Pipeline.call` makes it, the stages move it on (`set_status`, `output`, `emit`), and `finish` ends it once. A run makes
+no decisions and writes nothing to disk: it tells its recorder, the `record` stage, about every step before it tells the
+observers.
 """
 
 from __future__ import annotations
@@ -37,90 +38,91 @@ if TYPE_CHECKING:
     from haft.pipeline.output_buffer import OutputBuffer
     from haft.schedule import Place
 
-MOST_NOTES: Final = 20
-LONGEST_NOTE: Final = 1000
+MAX_NOTES: Final = 20
+MAX_NOTE_LENGTH: Final = 1000
 
 
-class Keeper(Protocol):
-    """Whoever must know of a step before anyone else does."""
+class RunRecorder(Protocol):
+    """Hears of every step of a run before the observers do."""
 
-    def turned(self, run: Run) -> None: ...
+    def on_status(self, run: Run) -> None: ...
 
-    def heard(self, run: Run, event: Event) -> None: ...
-
-
-class _Nobody:
-    """The keeper of a draft."""
-
-    def turned(self, run: Run) -> None: ...
-
-    def heard(self, run: Run, event: Event) -> None: ...
+    def on_event(self, run: Run, event: Event) -> None: ...
 
 
-_NOBODY: Final = _Nobody()
+class _NoRecorder:
+    """The recorder of a draft: it ignores everything."""
+
+    def on_status(self, run: Run) -> None: ...
+
+    def on_event(self, run: Run, event: Event) -> None: ...
+
+
+_NO_RECORDER: Final = _NoRecorder()
 _new: Final = object.__new__
 
 
 class Run:
-    """Await it for the outcome, iterate it for events, cancel it at any moment."""
+    """One call in the pipeline: await it for the outcome, iterate over it for events, cancel it at any time."""
 
     __slots__ = (
-        "_alive", "_cancel_told", "_facts", "_is_carried", "_keeper", "_next_seq", "_observers", "_outcome", "_task",
-        "_waiters", "call", "cancelled_by", "changes", "children", "clock", "confined", "ended_children", "is_closed",
-        "is_put_down", "made", "noted", "notes", "parent", "place", "show", "shown", "started_at", "states", "status",
-        "transaction", "turn_of", "workspace",
+        "_cancel_requested", "_child_lock", "_facts", "_next_seq", "_observers", "_on_activity", "_outcome",
+        "_recorder", "_task", "_task_has_started", "_waiters", "call", "cancelled_by", "changes", "children",
+        "deadline", "descendants", "ended_children", "is_saved", "make_output_buffer", "notes", "output_buffer",
+        "parent", "place", "resolved_confinement", "started_at", "states", "status", "tool_has_ended", "transaction",
+        "unsaved_events", "workspace",
     )  # fmt: skip
 
-    def __init__(self, call: Call, keeper: Keeper, parent: Run | None = None) -> None:
+    def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:
         self.call = call
-        """The call as it now stands, and the only place where it stands: see `evolve`."""
+        """The current state of the call. Nothing else holds a copy; `revise` replaces it."""
         self.status: Status = "queued"
         self.started_at = time.time()
         self.states: list[tuple[int, float, Status]] = [(0, self.started_at, "queued")]
-        """Every status so far, with its number and time."""
-        self.shown: OutputBuffer | None = None
-        """Where output is gathered; there from the first piece on."""
-        self.show: Callable[[Run], OutputBuffer] | None = None
-        """Makes `shown`; set while the tool may write."""
-        self.confined: tuple[object, Confinement] | None = None
-        """What confines it, and what that was resolved from: see `Confinements`."""
+        """Every status so far, with its sequence number and its time."""
+        self.output_buffer: OutputBuffer | None = None
+        """Collects the output; None until the tool writes something."""
+        self.make_output_buffer: Callable[[Run], OutputBuffer] | None = None
+        """Makes `output_buffer`; set while the tool may write."""
+        self.resolved_confinement: tuple[object, Confinement] | None = None
+        """The confinement, and the values from which it was resolved: see `Confinements`."""
         self.changes: Changes | None = None
-        """What became of the files it changed, once that is known."""
+        """The change set of the run, once it is known."""
         self.workspace: Workspace | None = None
-        """What the tool reaches files through, where that is its own."""
+        """The workspace as only this run sees it; None: the workspace of the host."""
         self.ended_children: list[EndedChild] = []
-        """Processes, not runs."""
+        """Child processes, not child runs."""
         self.parent = parent
-        """The run that made this one, if one did. `nesting` looks after this and the next ones."""
+        """The run that made this one, if there is one. `nesting` maintains this field and the next three."""
         self.children: dict[RunId, Run] = {}
-        """The runs that it made and that have not ended."""
-        self.made: list[RunId] = []
-        """All that ended before it: those that it made, and those that they made."""
-        self.is_closed = False
-        """Whether its tool has ended: it makes no more calls."""
+        """The runs that this one made and that have not ended."""
+        self.descendants: list[RunId] = []
+        """The runs below this one that have ended: those that it made, and those that they made."""
+        self.tool_has_ended = False
+        """Whether the tool has ended: then the run makes no more calls."""
         self.place: Place | None = None
-        self.clock: Deadline | None = None
+        self.deadline: Deadline | None = None
         self.transaction: Transaction | None = None
-        self.turn_of: asyncio.Lock | None = None
+        self._child_lock: asyncio.Lock | None = None
         self.notes: list[str] = []
-        """Texts for the person that the outcome will hold: see `add_note`."""
-        self.is_put_down = False
-        """For the keeper: whether it is on disk at all."""
-        self.noted: list[Event] = []
-        """For the keeper: events that are not on disk yet."""
+        """Texts for the person, which go into the outcome: see `add_note`."""
+        self.is_saved = False
+        """For the recorder: whether anything of the run is on disk."""
+        self.unsaved_events: list[Event] = []
+        """For the recorder: events that are not on disk yet."""
         self._facts: dict[str, Any] = {}
-        """What the status of now says besides its name."""
+        """The facts that belong to the current status."""
         self._next_seq = 1
-        self._keeper = keeper
+        self._recorder = recorder
         self._observers: list[Observer] = []
         self._waiters: list[asyncio.Future[Outcome]] = []
         self._outcome: Outcome | None = None
         self._task: asyncio.Task[None] | None = None
         self.cancelled_by: Principal | None = None
-        """Whoever asked it to end, where somebody did."""
-        self._cancel_told = False
-        self._is_carried = False
-        self._alive: Callable[[], None] | None = None
+        """Who cancelled the run, if somebody did and is known."""
+        self._cancel_requested = False
+        self._task_has_started = False
+        self._on_activity: Callable[[], None] | None = None
 
     @property
     def id(self) -> RunId:
@@ -128,29 +130,29 @@ class Run:
 
     @property
     def tool(self) -> Tool:
-        """What is called; known from `resolve` on."""
+        """The tool that is called; known from the stage `resolve` on."""
         assert self.call.tool is not None
         return self.call.tool
 
     @property
     def decision(self) -> Decision:
-        """Whether it may happen; known from `decide` on."""
+        """The decision about the call; known from the stage `decide` on."""
         assert self.call.decision is not None
         return self.call.decision
 
     @property
     def outcome(self) -> Outcome | None:
-        """How it ended; None while it has not."""
+        """The outcome; None until the run has ended."""
         return self._outcome
 
     @property
     def cancel_requested(self) -> bool:
-        return self._cancel_told
+        return self._cancel_requested
 
     # For the caller.
 
     def __await__(self) -> Generator[Any, None, Outcome]:
-        """The outcome. Cancelling who waits does not cancel the run."""
+        """Wait for the outcome. Cancelling the waiting task does not cancel the run."""
         if self._outcome is not None:
             return self._outcome
         waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -158,7 +160,7 @@ class Run:
         return (yield from waiter.__await__())
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        """Events from now on, the current state first, the outcome last."""
+        """The events from now on: the current status first, the outcome last."""
         last = self.states[-1]
         observer = Observer(Event(self.id, last[0], last[1], "status", last[2], self._facts))
         if self._outcome is None:
@@ -169,122 +171,124 @@ class Run:
         return observer.events(self._forget)
 
     def cancel(self, by: Principal | None = None) -> bool:
-        """Ask it to end. True when it had not ended; it then passes through `cancellation-requested`. The audit
-        log names whoever it is asked `by`."""
+        """Cancel the run, which goes to `cancellation-requested`. False if the run had already ended. The audit log
+        names the principal `by`."""
         if self._outcome is not None:
             return False
-        if not self._cancel_told:
-            self._cancel_told = True
+        if not self._cancel_requested:
+            self._cancel_requested = True
             self.cancelled_by = by
-            if self._is_carried and self._task is not None:
+            if self._task_has_started and self._task is not None:
                 self._task.cancel()
-            # Else its task has not taken a step yet: cancelled now, it never would, and nothing would be recorded.
-            self.turn("cancellation-requested")
+            # Else the task has not started. A task that is cancelled before it starts runs no code at all, so nothing
+            # would be recorded.
+            self.set_status("cancellation-requested")
         return True
 
     # For the pipeline.
 
-    def begin(self, task: asyncio.Task[None]) -> None:
-        """The task that will carry it."""
+    def attach_task(self, task: asyncio.Task[None]) -> None:
+        """Remember the task that executes the run."""
         self._task = task
 
-    def carried(self) -> None:
-        """Its task has taken the first step."""
-        self._is_carried = True
+    def task_started(self) -> None:
+        """Note that the task executes its first step."""
+        self._task_has_started = True
 
     @property
-    def turn_of_children(self) -> asyncio.Lock:
-        """Held by one of the runs that it made, where these come one after another."""
-        self.turn_of = self.turn_of or asyncio.Lock()
-        return self.turn_of
+    def child_lock(self) -> asyncio.Lock:
+        """A lock for the runs that this one made, when only one of them may work at a time."""
+        self._child_lock = self._child_lock or asyncio.Lock()
+        return self._child_lock
 
     def revise(self, **changes: Any) -> None:
-        """Change fields of the call."""
-        copy = _new(Call)  # As `evolve` does, without a second call of a function.
+        """Replace the call with a copy that has other values in some fields."""
+        copy = _new(Call)  # The body of `evolve`, written out to save one function call.
         fields = copy.__dict__
         fields.update(self.call.__dict__)
         fields.update(changes)
         self.call = copy
 
     def draft(self, **changes: Any) -> Run:
-        """A run of the same call with other fields, to be judged beside this one: nobody watches it or keeps it."""
-        return Run(evolve(self.call, **changes), _NOBODY)
+        """A run of the same call with other fields, for a decision about them. It is not observed and not recorded."""
+        return Run(evolve(self.call, **changes), _NO_RECORDER)
 
-    def turn(self, status: Status, facts: dict[str, Any] | None = None) -> None:
-        """Move to another status. `facts` go with it to whoever watches, in other processes too."""
-        if self._cancel_told and status not in TERMINAL and status != "cancellation-requested":
-            return  # A stage that has not noticed yet: who asked for the end keeps seeing that.
+    def set_status(self, status: Status, facts: dict[str, Any] | None = None) -> None:
+        """Change the status. Observers get the `facts` with it, in other processes too."""
+        if self._cancel_requested and status not in TERMINAL and status != "cancellation-requested":
+            return  # A stage that has not noticed the cancellation yet: observers keep seeing the cancellation.
         self.status = status
         seq, at = self._next_seq, time.time()
         self._next_seq = seq + 1
         self.states.append((seq, at, status))
         self._facts = self.call.secrets.masked(facts) if facts else {}
         if facts:
-            self._keeper.heard(self, Event(self.call.run, seq, at, "status", status, self._facts))
+            self._recorder.on_event(self, Event(self.call.run, seq, at, "status", status, self._facts))
         if status not in TERMINAL:
-            self._keeper.turned(self)
+            self._recorder.on_status(self)
         if self._observers:
             self._publish(Event(self.call.run, seq, at, "status", status, self._facts))
 
-    def signs_of_life(self, alive: Callable[[], None]) -> None:
-        """Who wants to know that the tool still works."""
-        self._alive = alive
+    def on_activity(self, callback: Callable[[], None]) -> None:
+        """Set the function that is called whenever the tool shows a sign of life."""
+        self._on_activity = callback
 
-    def note(self, type_: EventType, facts: dict[str, Any]) -> None:
-        """Something happened that is neither a status nor output: progress, a child."""
-        if self._alive is not None:
-            self._alive()
+    def emit(self, type_: EventType, facts: dict[str, Any]) -> None:
+        """Emit an event that is neither a status nor output: progress, or news of a child run."""
+        if self._on_activity is not None:
+            self._on_activity()
         facts = self.call.secrets.masked(facts)
         event = Event(self.id, self._next_seq, time.time(), type_, self.status, facts)
         self._next_seq += 1
-        self._keeper.heard(self, event)
+        self._recorder.on_event(self, event)
         if self._observers:
             self._publish(event)
 
     def output(self, stream: Stream, data: bytes) -> None:
-        """The tool wrote something."""
-        if self.shown is None:
-            if self.show is None or not data:
+        """Add output of the tool."""
+        if self.output_buffer is None:
+            if self.make_output_buffer is None or not data:
                 return
-            self.shown = self.show(self)
-        if self._alive is not None:
-            self._alive()
+            self.output_buffer = self.make_output_buffer(self)
+        if self._on_activity is not None:
+            self._on_activity()
         seq, at = self._next_seq, time.time()
         self._next_seq = seq + 1
-        text = self.shown.add(seq, at, stream, data, decode=bool(self._observers))
+        text = self.output_buffer.add(seq, at, stream, data, decode=bool(self._observers))
         if text:
             self._publish(Event(self.id, seq, at, stream, self.status, {"text": text}))
 
     def end_output(self) -> None:
-        """The tool writes no more: what was held back in case it began a secret is shown."""
-        for stream, text in () if self.shown is None else self.shown.end(self._next_seq, time.time()):
+        """Close the output. Show the bytes that were kept back because they could have been the start of a secret."""
+        for stream, text in () if self.output_buffer is None else self.output_buffer.end(self._next_seq, time.time()):
             self._publish(Event(self.id, self._next_seq, time.time(), stream, self.status, {"text": text}))
             self._next_seq += 1
 
-    def aside(self, data: bytes, stream: Stream) -> None:
-        """The tool wrote to `stream`, and that is kept with stderr, and not shown with its output."""
-        if self.shown is None:
-            if self.show is None or not data:
+    def stderr_only(self, data: bytes, stream: Stream) -> None:
+        """Add output that goes into the outcome's `stderr` and not into its `output`. `stream` is where the tool wrote
+        it."""
+        if self.output_buffer is None:
+            if self.make_output_buffer is None or not data:
                 return
-            self.shown = self.show(self)
-        if self._alive is not None:
-            self._alive()
+            self.output_buffer = self.make_output_buffer(self)
+        if self._on_activity is not None:
+            self._on_activity()
         seq = self._next_seq
         self._next_seq = seq + 1
-        self.shown.add_aside(seq, time.time(), data, stream)
+        self.output_buffer.add_stderr_only(seq, time.time(), data, stream)
 
     def ended(self, children: Sequence[EndedChild]) -> None:
-        """Processes had to be ended with the call."""
+        """Remember the processes that had to be ended together with the call."""
         self.ended_children.extend(children)
 
     def add_note(self, text: str) -> None:
-        """Say something to the person in the outcome's `notes`. Any stage may; a text that was said already, and the
-        first beyond `MOST_NOTES`, are dropped."""
-        if text not in self.notes and len(self.notes) < MOST_NOTES:
-            self.notes.append(text[:LONGEST_NOTE])
+        """Add a text for the person to the outcome's `notes`. Repeated texts are dropped, and so are texts beyond
+        `MAX_NOTES`."""
+        if text not in self.notes and len(self.notes) < MAX_NOTES:
+            self.notes.append(text[:MAX_NOTE_LENGTH])
 
     def finish(self, outcome: Outcome) -> None:
-        """The end: once, after the audit log has it."""
+        """End the run, once, after its end is recorded."""
         assert self._outcome is None
         self._outcome = outcome
         if self._observers:
@@ -299,8 +303,8 @@ class Run:
                 waiter.set_result(outcome)
         self._waiters.clear()
 
-    def close_states(self, status: Status) -> None:
-        """Write down the last status; observers see it when `finish` is called."""
+    def append_last_status(self, status: Status) -> None:
+        """Add the last status to `states`. Observers see it when `finish` is called."""
         self.status, self._facts = status, {}
         self.states.append((self._next_seq, time.time(), status))
         self._next_seq += 1

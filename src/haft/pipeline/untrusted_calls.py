@@ -1,4 +1,5 @@
-"""Code that is not ours: tools, their preprocessing, approvers. It cannot hold a run, and is counted when let go."""
+"""Runs code that is not haft's: tools, their preprocessing, approvers. Such code cannot block a run. If it ignores
+cancellation, it is abandoned and counted."""
 
 from __future__ import annotations
 
@@ -11,24 +12,24 @@ from haft.pipeline.cancellation_guard import CancellationGuard
 T = TypeVar("T")
 
 GRACE_SECONDS = 2.5
-"""What it has to end after cancellation: enough for TERM, a second, and KILL."""
+"""How long the code has to end after its cancellation: enough for TERM, a second, and KILL."""
 
 
 class UntrustedCalls:
-    """All foreign code of one host."""
+    """Guards the untrusted code of one host."""
 
     def __init__(self) -> None:
         self._abandoned: set[asyncio.Task[None]] = set()
 
     @property
     def abandoned(self) -> int:
-        """How much of it ignored its cancellation and is still at work."""
+        """How many calls ignored their cancellation and still run."""
         return len(self._abandoned)
 
-    def held(
+    def guard(
         self, coroutine: Coroutine[Any, Any, T], on_cancel: Callable[[], None] = lambda: None
     ) -> CancellationGuard[T]:
-        """To be awaited: ends with the coroutine, or a grace after it was cancelled."""
+        """Return an awaitable that ends with the coroutine, or a grace period after its cancellation."""
         return CancellationGuard(coroutine, GRACE_SECONDS, on_cancel, self._abandon)
 
     def _abandon(self, rest: Coroutine[Any, Any, None]) -> None:

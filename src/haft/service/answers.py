@@ -42,10 +42,10 @@ class Answers:
     def is_alive(self, host: HostId) -> bool:
         return self._leases.is_alive(host)
 
-    def may_have_kept(self, fingerprint: str) -> bool:
+    def may_have_approval(self, fingerprint: str) -> bool:
         return self._reading.approvals.has_answered(fingerprint)
 
-    async def agree(self, call: Call, rule: Mapping[str, Any] | None, scope: str, who: str) -> None:
+    async def save_approval(self, call: Call, rule: Mapping[str, Any] | None, scope: str, who: str) -> None:
         """A person, `who`, agreed to a call of this tool; `rule` holds from now on, if there is one."""
         assert call.tool is not None
         assert call.decision is not None
@@ -67,7 +67,7 @@ class Answers:
         if rule is not None or definition is not None or environment is not None:
             await self._written(keep)
 
-    async def hold(self, call: Call) -> None:
+    async def pin_first_use(self, call: Call) -> None:
         """A rule allowed a call of this tool: from its first run on, what was allowed is the tool as it was then."""
         assert call.tool is not None
         if call.tool.spec.is_vouched_for or self.pinned(call.name) is not None:

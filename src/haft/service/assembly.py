@@ -28,7 +28,7 @@ from haft.contracts import (
     new_thread_id,
 )
 from haft.files import Root, secrets_of_root
-from haft.pipeline import Parts, Pipeline, Run
+from haft.pipeline import Dependencies, Pipeline, Run
 from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
 from haft.runs import History, Journal, KeptOutput, Scribe, journal_paths
@@ -153,7 +153,7 @@ class Host:
         ending.callback(answers.close)
         self.policy_engine = self._make_policy_engine(answers, root)
         self.policy_engine_with = functools.partial(self._make_policy_engine, answers, root)
-        parts = Parts(
+        dependencies = Dependencies(
             host=lease.host,
             workspace=root,
             sandbox=sandbox,
@@ -167,18 +167,18 @@ class Host:
             decide=self.policy_engine.decide,
             approver=self._approver,
             person=self.principal if self.principal.kind == "person" else this_user(),
-            questions=answers,
+            inbox=answers,
             wait_seconds=self.config.approval_seconds,
             answers_are_open=self.config.answers_without_sandbox,
-            agree=answers.agree,
-            hold=answers.hold,
+            save_approval=answers.save_approval,
+            pin_first_use=answers.pin_first_use,
             scribe=scribe,
             trail=trail,
-            keep=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
+            open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
             call=call,
         )
         self.trail = trail
-        self.pipeline = pipeline = Pipeline(parts, self._tell_abandoned)
+        self.pipeline = pipeline = Pipeline(dependencies, self._tell_abandoned)
         self._lease = lease
         ending.push_async_callback(pipeline.close)
         loop = asyncio.get_running_loop()

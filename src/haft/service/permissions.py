@@ -142,7 +142,7 @@ async def with_delegates(
     call = Call(new_run_id(), ToolName(name), given, service.principal)
     # Nothing is tried here, so that no change set is needed.
     decide = Decide(service._host.policy_engine.decide, service._host.sandbox, None)  # type: ignore[arg-type]
-    decision = await decide.delegated(call, explained.decision)
+    decision = await decide.ask_delegates(call, explained.decision)
     asked = [
         Step("delegate", each.to, f"{decision.action}: {decision.reason}", each.source)
         for each in explained.decision.delegates

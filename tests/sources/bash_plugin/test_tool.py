@@ -50,7 +50,7 @@ def made(tmp_path, context):
     def make(launcher, policy=None, **changes):
         reference = read_reference(f"bash:{script}", "haft.toml", str(tmp_path))
         (file,) = files_of(reference, str(script), "user", None)
-        context.launcher, context.workspace, context.aside = (
+        context.launcher, context.workspace, context.stderr_only = (
             launcher,
             Place(),
             lambda data: context.output("kept", data),

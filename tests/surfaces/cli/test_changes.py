@@ -44,7 +44,7 @@ def test_what_is_held_is_listed_with_its_reason(haft):
     assert not haft.home.exists()
     run = tried(haft)
     (one,) = haft("changes", "list", "--json").json
-    assert (one["run"], one["tool"], one["files"], one["reason"]) == (run, "write_file", 1, "it was only tried")
+    assert (one["run"], one["tool"], one["files"], one["reason"]) == (run, "write_file", 1, "it is a trial run")
     assert one["workspace"] == str(haft.workspace)
     assert haft("changes", "list").out.split("  ")[0] == short(run)
     assert haft("changes", "list", "-w", str(haft.home), "--json").json == []

@@ -97,7 +97,7 @@ def test_without_a_terminal_it_is_held_and_says_how_to_go_on(haft):
     assert said.json["changes"]["state"] == "held"
     run = said.json["run"]
     assert said.err.splitlines() == [
-        f"1 file held, not in the workspace (it was only tried): `haft diff {short(run)}`, then",
+        f"1 file held, not in the workspace (it is a trial run): `haft diff {short(run)}`, then",
         f"  `haft changes apply {short(run)}` to commit, `haft changes drop {short(run)}` to throw away",
     ]
     assert (haft.workspace / "a.txt").read_text() == "one\ntwo\nthree\n"
@@ -117,7 +117,7 @@ def test_what_changed_nothing_asks_nothing(haft):
 
 def test_network_cannot_be_tried(haft):
     said = haft(*WRITE, "--network")
-    assert said.code == 2 and "cannot be tried with network" in said.err
+    assert said.code == 2 and "cannot have a trial run with network" in said.err
 
 
 def test_a_call_on_a_terminal_says_what_it_changed_unless_it_is_to_be_quiet(terminal, haft):

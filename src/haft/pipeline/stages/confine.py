@@ -1,7 +1,8 @@
-"""Changes and watches: puts a sandbox around what the call starts, and says so when that denied it something.
+"""Changes and watches: puts a sandbox around the processes of the call. If the sandbox denied an action, the error says
+so.
 
-The decision says which profile and what is granted; the sandbox knows what this machine can build. What runs in the
-host's own process has no sandbox, and its run says so; the commands that it starts have.
+The decision has the profile and the grants; the sandbox knows what this machine supports. An in-process tool has no
+sandbox, and its outcome says so; the commands that it starts have one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from haft.contracts import (
     evolve,
 )
 from haft.pipeline.chain import Proceed
-from haft.pipeline.confinement import Confinements, granted, is_alone
+from haft.pipeline.confinement import Confinements, grants_of, needs_own_process
 from haft.pipeline.run import Run
 from haft.policy import may_use_environment
 from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
@@ -29,7 +30,7 @@ from haft.values import replace
 
 
 class Confine:
-    """Next to the tool: nothing comes between the sandbox and what it holds."""
+    """Sets the confinement of a call, and explains failures that the sandbox caused."""
 
     def __init__(self, sandbox: Sandbox, confinements: Confinements) -> None:
         self._sandbox = sandbox
@@ -41,9 +42,10 @@ class Confine:
             run.revise(confinement=IN_PROCESS)
             return await proceed(run)
         if hosting == "remote":
-            if granted(run.call) != NO_GRANTS:
+            if grants_of(run.call) != NO_GRANTS:
                 raise BadUsage(
-                    f"nothing can be granted to `{run.call.name}`: nothing of it runs here", hint="call it without"
+                    f"`{run.call.name}` cannot get grants: it does not run on this machine",
+                    hint="call it without grants",
                 )
             run.revise(confinement=REMOTE)
             return await proceed(run)
@@ -51,12 +53,12 @@ class Confine:
             return await self._in_session(run, proceed)
         with self._sandbox.scratch_for(await self._confinements.of(run)) as confinement:
             run.revise(confinement=confinement)
-            return await self._behind(confinement, run, proceed)
+            return await self._run_confined(confinement, run, proceed)
 
-    async def _behind(self, confinement: Confinement, run: Run, proceed: Proceed) -> Outcome:
+    async def _run_confined(self, confinement: Confinement, run: Run, proceed: Proceed) -> Outcome:
         may_find = not run.decision.unasked and may_use_environment(run.tool.spec)
         if confinement.activated is None and may_find and (place := self._sandbox.activated) is not None:
-            run.add_note(f"the activated environment {place} was not on PATH: {_why_not(run)}")
+            run.add_note(f"the activated environment {place} was not on PATH: {_why_not_activated(run)}")
         outcome = await proceed(run)
         if missed := self._sandbox.missed_scratch(run.call.thread, f"{outcome.output}\n{outcome.stderr}", confinement):
             run.add_note(missed)
@@ -67,15 +69,15 @@ class Confine:
             and (more := self._sandbox.without_network(outcome.output, confinement))
         ):
             return evolve(outcome, error=replace(error, hint=f"{error.hint}; {more}"))
-        return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}", confinement)
+        return self._explain_denial(run, outcome, f"{outcome.output}\n{outcome.stderr}", confinement)
 
-    def _explained(self, run: Run, outcome: Outcome, said: str, confinement: Confinement) -> Outcome:
-        """An outcome that says so where the sandbox or a limit was in the way."""
+    def _explain_denial(self, run: Run, outcome: Outcome, text: str, confinement: Confinement) -> Outcome:
+        """The outcome; if the sandbox or a limit made the tool fail, with an error that says so."""
         failed = outcome.error is not None
         if outcome.error is not None and outcome.error.code != "tool-failed":
             return outcome
-        found = self._sandbox.explain(run.call, said, confinement, outcome.exit_code) if failed else None
-        for note in self._sandbox.notes(run.call, said, confinement, failed=failed, explained=found is not None):
+        found = self._sandbox.explain(run.call, text, confinement, outcome.exit_code) if failed else None
+        for note in self._sandbox.notes(run.call, text, confinement, failed=failed, explained=found is not None):
             run.add_note(note)
         if found is None:
             return outcome
@@ -84,50 +86,53 @@ class Confine:
         return evolve(outcome, error=found.failure(), limits=limits)
 
     async def _in_session(self, run: Run, proceed: Proceed) -> Outcome:
-        """Its process has been in its sandbox since before the call: that cannot be opened for one call."""
-        if is_alone(run):
-            alone: Any = run.tool
-            run.revise(tool=RenamedTool(run.tool.spec, alone.alone()))
-        elif granted(run.call) != NO_GRANTS:
+        """Run a call of a session. Its process started in its sandbox before the call, so that the sandbox cannot be
+        opened for one call."""
+        if needs_own_process(run):
+            tool: Any = run.tool
+            run.revise(tool=RenamedTool(run.tool.spec, tool.alone()))
+        elif grants_of(run.call) != NO_GRANTS:
             raise BadUsage(
-                f"nothing can be granted to a single call of `{run.call.name}`: its process outlives its calls, and"
-                " keeps a state",
-                hint=_remedy(run, self._sandbox.site.workspace),
+                f"a single call of `{run.call.name}` cannot get grants: one process answers all of its calls, and keeps"
+                " state between them",
+                hint=_grant_hint(run, self._sandbox.site.workspace),
             )
         confinement = await self._confinements.of(run)
         run.revise(confinement=confinement)
         outcome = await proceed(run)
-        # What its code raised is not part of what it wrote.
+        # The text of an exception is not part of the output.
         raised = "" if outcome.error is None else outcome.error.message
-        return self._explained(run, outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", confinement)
+        return self._explain_denial(run, outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", confinement)
 
 
-def _remedy(run: Run, root: str) -> str:
-    """What to write into the configuration for a process to have what a call was granted. Its `/tmp` is its own."""
-    wanted = replace(granted(run.call), scratch=False)
-    if wanted == NO_GRANTS:
-        return "call it without"
-    wanted = run.tool.spec.grants | replace(
-        wanted, read=_relative(wanted.read, root), write=_relative(wanted.write, root)
+def _grant_hint(run: Run, root: str) -> str:
+    """How to write the grants of the call into the configuration, for the whole process. The process has its own
+    `/tmp`, so that `scratch` is left out."""
+    grants = replace(grants_of(run.call), scratch=False)
+    if grants == NO_GRANTS:
+        return "call it without grants"
+    grants = run.tool.spec.grants | replace(
+        grants, read=_relative(grants.read, root), write=_relative(grants.write, root)
     )
-    table = {name: value for name, value in wanted.to_json().items() if value}
+    table = {name: value for name, value in grants.to_json().items() if value}
     inner = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in table.items())
     plugin = json.dumps(run.tool.spec.meta.get("plugin", {}).get("reference", "…"), ensure_ascii=False)
-    return f"call it without, or let its process have it: `{{plugin = {plugin}, grant = {{{inner}}}}}` in `plugins`"
+    entry = f"{{plugin = {plugin}, grant = {{{inner}}}}}"
+    return f"call it without grants, or grant this to its process: `{entry}` in `plugins`"
 
 
 def _relative(paths: Iterable[str], root: str) -> tuple[str, ...]:
-    """Paths of the workspace as a configuration has them."""
+    """The paths as a configuration writes them: those in the workspace are relative to it."""
     return tuple(os.path.relpath(path, root) if f"{path}/".startswith(f"{root}/") else path for path in paths)
 
 
-def _why_not(run: Run) -> str:
-    """Why a call did not find the activated environment."""
-    asks = "a call that names one of them asks"
+def _why_not_activated(run: Run) -> str:
+    """Why the activated environment was not on the PATH of a call."""
+    needs = "a call that names one of them needs approval"
     if run.decision.action == "try":
-        return "the call was tried before anyone approved it"
+        return "this is a trial run, and nobody has approved the call yet"
     if run.decision.by == "person":
-        return "its files cannot be looked at, or a link there leads to where calls find files of their own"
-    if granted(run.call) != NO_GRANTS:
-        return f"a rule allowed the call, and gives it more than the programs there may have; {asks}"
-    return f"a rule allowed the call, and nobody has agreed to the programs there as they are; {asks}"
+        return "its files cannot be read, or a link in it leads to a place that is private to each call"
+    if grants_of(run.call) != NO_GRANTS:
+        return f"a rule allowed the call, with grants that the programs there may not have; {needs}"
+    return f"a rule allowed the call, and nobody has approved the programs there as they are now; {needs}"

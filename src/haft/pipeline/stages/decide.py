@@ -1,7 +1,7 @@
-"""Changes the call: writes the decision on it. Stops nothing itself: `approve` acts on what stands here.
+"""Changes: adds the decision to the call. It stops no call itself; the stage `approve` acts on the decision.
 
-Where a rule leaves it to a program, that program is asked here, in the sandbox: exit 0 allows, 1 asks, anything else
-rejects, and so do its failure and its delay.
+If a rule delegates the decision to a program, this stage runs that program in the sandbox. Exit code 0 allows the call,
+1 means that it needs approval, and any other code rejects it. A delegate that fails or times out rejects it too.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from haft.changes import EngineSelector
 
 DELEGATE_SECONDS: Final = 10.0
-MOST_SAID: Final = 4_000
-_STRICTER: Final[tuple[Action, ...]] = ("allow", "try", "ask", "reject")
+MAX_DELEGATE_TEXT: Final = 4_000
+_BY_STRICTNESS: Final[tuple[Action, ...]] = ("allow", "try", "ask", "reject")
 
 
 class Decide:
-    """May this happen?"""
+    """Decides whether a call may run, needs approval, or is rejected."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class Decide:
         self._engine_selector = engine_selector
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        if run.call.decision is None:  # Else a person called it by its own name: undo and its like.
-            await self.judge(run)
+        if run.call.decision is None:  # Commands of a person, such as undo, bring their own decision.
+            await self.decide(run)
         return await proceed(run)
 
-    async def judge(self, run: Run) -> None:
-        """Write the decision on the call. What no sandbox holds to its word may need approval."""
+    async def decide(self, run: Run) -> None:
+        """Decide, and add the decision to the call. Without a sandbox, more calls need approval."""
         call, spec = run.call, run.tool.spec
         confined = spec.has_processes and (await self._ready(spec)).namespaces
         decision = self._decide(
@@ -77,61 +77,62 @@ class Decide:
             )
         )
         if decision.action == "delegate":
-            decision = await self.delegated(call, decision)
+            decision = await self.ask_delegates(call, decision)
         if (call.trial or decision.action == "try") and not spec.effects.readonly and decision.action != "reject":
-            decision = await self._tried(run, decision)
+            decision = await self._as_trial(run, decision)
         elif decision.action == "try":
             decision = replace(decision, action="allow")
         secrets = call.secrets | self._sandbox.granted_secrets(call.grants, decision.grants, spec.grants)
-        if secrets:  # A rule that is remembered is written down as it is.
+        if secrets:  # A remembered rule is stored unmasked, so rules with secrets in them are not offered.
             offered = tuple(one for one in decision.to_allow if secrets.masked(one.to_json()) == one.to_json())
             decision = replace(decision, to_allow=offered)
         run.revise(decision=decision, secrets=secrets)
 
     async def _ready(self, spec: ToolSpec) -> Abilities:
         if spec.commands:
-            prepare_analysis()  # While the helper starts.
+            prepare_analysis()  # At the same time, the sandbox's helper starts.
         return await self._sandbox.ready()
 
-    async def delegated(self, call: Call, decision: Decision) -> Decision:
-        """What the programs say that rules leave it to; the strictest counts, and what else was decided stays."""
+    async def ask_delegates(self, call: Call, decision: Decision) -> Decision:
+        """The decision after all delegates have answered. The strictest answer counts; the other fields stay."""
         action: Action = decision.otherwise
         reason = f"{decision.delegates[0].to} allows it"
         for each in decision.delegates:
-            said, why = await self._asked(call, each)
-            if said == "reject":
+            answer, why = await self._ask_delegate(call, each)
+            if answer == "reject":
                 return replace(decision, action="reject", layer="delegate", by="delegate", reason=why, message=why)
-            if _STRICTER.index(said) > _STRICTER.index(action):
-                action, reason = said, why
+            if _BY_STRICTNESS.index(answer) > _BY_STRICTNESS.index(action):
+                action, reason = answer, why
         by = "delegate" if action == "allow" else "rule"
         return replace(decision, action=action, layer="delegate", by=by, reason=reason)  # type: ignore[arg-type]
 
-    async def _asked(self, call: Call, to: Delegation) -> tuple[Action, str]:
+    async def _ask_delegate(self, call: Call, to: Delegation) -> tuple[Action, str]:
         program = os.path.expanduser(to.to)
         env = {"AGENT_TOOL_NAME": call.name, "AMP_THREAD_ID": call.thread, "AGENT_THREAD_ID": call.thread}
         readable = (os.path.abspath(program),) if os.sep in program else ()
         command = Command([program], env=env, stdin=json.dumps(dict(call.arguments)).encode(), readable=readable)
-        heard = _Heard(call.secrets.stream())
+        stderr = _DelegateStderr(call.secrets.stream())
         try:
             async with asyncio.timeout(DELEGATE_SECONDS):
-                end = await self._sandbox.launcher("read-only").run(command, heard)
+                end = await self._sandbox.launcher("read-only").run(command, stderr)
         except TimeoutError:
             return "reject", f"{to.to} did not answer within {DELEGATE_SECONDS:g} seconds"
         except (HaftError, OSError) as error:
-            return "reject", f"{to.to} cannot be asked: {error}"
-        said = " ".join(heard.text.split())
+            return "reject", f"{to.to} could not be run: {error}"
+        message = " ".join(stderr.text.split())
         if end.code == 0:
             return "allow", f"{to.to} allows it"
         if end.code == 1:
-            return "ask", f"{to.to} wants a person to be asked" + (f": {said}" if said else "")
-        return "reject", said or f"{to.to} rejected it (exit {end.code})"
+            return "ask", f"{to.to} demands approval" + (f": {message}" if message else "")
+        return "reject", message or f"{to.to} rejected it (exit {end.code})"
 
-    async def _tried(self, run: Run, decision: Decision) -> Decision:
-        """What can be tried is tried, and asks afterwards; what cannot asks before."""
+    async def _as_trial(self, run: Run, decision: Decision) -> Decision:
+        """The decision for a trial run: approval after the run. If the call cannot have a trial run, it needs approval
+        before."""
         call, spec = run.call, run.tool.spec
         if call.grants.network or decision.grants.network:
             raise BadUsage(
-                f"`{call.name}` cannot be tried with network: what it does there cannot be taken back",
+                f"`{call.name}` cannot have a trial run with network: haft cannot undo its effects there",
                 hint="call it without --try, or without --network",
             )
         grants = call.grants | decision.grants
@@ -139,23 +140,23 @@ class Decide:
             writable = await self._sandbox.writable(grants)
             if any(not path.startswith(writable[0].rstrip("/") + "/") for path in writable[1:]):
                 raise BadUsage(
-                    f"`{call.name}` cannot be tried with writing outside the workspace: that cannot be taken back",
+                    f"`{call.name}` cannot have a trial run with writes outside the workspace: haft cannot undo those",
                     hint="call it without --try, or without that --write",
                 )
-        above = nesting.layered(run)
+        above = nesting.caller_with_layer(run)
         if above is not None:
-            why_not: str | None = f"its changes are part of those of {above.id}, which calls it: try that one"
+            why_not: str | None = f"its changes are part of the changes of {above.id}, which calls it: use --try there"
         else:
             why_not = await self._engine_selector().why_no_trial(spec)
         if why_not is None:
-            # A person is asked afterwards, and programs that nobody has agreed to have run then.
+            # A person decides only after the run. Programs that nobody has approved must not run before that.
             is_open = decision.environment is not None or grants != NO_GRANTS
             return replace(decision, action="try", activated=None if is_open else decision.activated)
-        return replace(decision, action="ask", reason=f"{decision.reason}; it cannot be tried first: {why_not}")
+        return replace(decision, action="ask", reason=f"{decision.reason}; a trial run is not possible: {why_not}")
 
 
-class _Heard:
-    """What a delegate writes to stderr, its beginning."""
+class _DelegateStderr:
+    """The first part of a delegate's stderr, masked."""
 
     def __init__(self, masked: MaskedStream) -> None:
         self._masked = masked
@@ -163,10 +164,10 @@ class _Heard:
 
     @property
     def text(self) -> str:
-        return (self._data + self._masked.end())[:MOST_SAID].decode("utf-8", "replace")
+        return (self._data + self._masked.end())[:MAX_DELEGATE_TEXT].decode("utf-8", "replace")
 
     def output(self, stream: Stream, data: bytes) -> None:
-        if stream == "stderr" and len(self._data) < MOST_SAID:
+        if stream == "stderr" and len(self._data) < MAX_DELEGATE_TEXT:
             self._data += self._masked.feed(data)
 
     def ended(self, children: Sequence[EndedChild]) -> None: ...

@@ -1,8 +1,8 @@
-"""The last stage: runs the tool and turns its answer into an outcome.
+"""The last stage: runs the tool, and turns its answer into an outcome.
 
-A tool that ignores cancellation cannot hold its run: after a grace the run ends, the tool is abandoned, counted, and
-its late answer dropped. The calls that a tool made end before its run does: they are waited for where it came to its
-end, and cancelled where it failed or was cancelled.
+A tool that ignores cancellation cannot block its run: after a grace period the run ends, the tool is abandoned and
+counted, and its answer is dropped. The calls that a tool made end before its run does. The stage waits for them if the
+tool succeeded, and cancels them if the tool failed or was cancelled.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ _BLANK = Outcome(RunId(""), ToolName(""), "done", "", ThreadId(""))
 
 
 class Invoke:
-    """Where the call reaches its tool."""
+    """Runs the tool."""
 
-    def __init__(self, context: Callable[[Run], CallContext], foreign: UntrustedCalls) -> None:
+    def __init__(self, context: Callable[[Run], CallContext], untrusted: UntrustedCalls) -> None:
         self._context = context
-        self._foreign = foreign
+        self._untrusted = untrusted
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         context = self._context(run)
         within = nesting.CURRENT.set(run)
         try:
-            answer = await self._foreign.held(self._work(run, context), context.cancel)
+            answer = await self._untrusted.guard(self._work(run, context), context.cancel)
         except BaseException:
-            await nesting.children_ended(run, cancel=True)
+            await nesting.wait_for_children(run, cancel=True)
             raise
         finally:
             nesting.CURRENT.reset(within)
-        run.is_closed = True
+        run.tool_has_ended = True
         if run.children:
-            await nesting.children_ended(run, cancel=answer.failure is not None)
+            await nesting.wait_for_children(run, cancel=answer.failure is not None)
         return self._outcome(run, answer)
 
     @staticmethod
@@ -64,7 +64,7 @@ class Invoke:
         except HaftError as error:
             return Answer(failure=error.failure(), hit=getattr(error, "limit", None))
         except BaseException as error:
-            # Whatever a tool raises is its own failure: SystemExit would take the host down with it.
+            # Every exception of a tool is its own failure. SystemExit, for example, must not end the host.
             return Answer(failure=Failure("tool-failed", f"{type(error).__name__}: {error}"))
 
     @staticmethod

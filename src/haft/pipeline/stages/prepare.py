@@ -1,4 +1,5 @@
-"""Watches: what a tool needs besides, an environment mostly, is made before its clock runs and its changes count."""
+"""Watches: makes what a tool needs besides its files, mostly an environment, before the deadline and the transaction
+start."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from haft.pipeline.run import Run
 
 
 class Prepare:
-    """For tools that say `prepares`."""
+    """Runs the tool's `prepare`, for tools whose spec has `prepares`."""
 
     def __init__(self, context: Callable[[Run], CallContext]) -> None:
         self._context = context
 
     @staticmethod
-    def passes(run: Run) -> bool:
+    def skips(run: Run) -> bool:
         return not run.tool.spec.prepares
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:

@@ -1,6 +1,7 @@
-"""Watches: a call that finds no place waits here as `queued`. No place is held while a person thinks.
+"""Watches: a call that finds no free place waits here with the status `queued`. No call holds a place while a person
+thinks.
 
-A call that another one made borrows the place of that one: see `haft.schedule.place`.
+A call that another call made borrows the place of its caller: see `haft.schedule.place`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from haft.schedule import Admission, Place
 
 
 class Queue:
-    """The way to one of the places of this host."""
+    """Gives the call one of the host's places."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
@@ -22,7 +23,7 @@ class Queue:
         caller = None if run.parent is None else run.parent.place
         if not place.take(caller):
             if run.status != "queued":
-                run.turn("queued")
+                run.set_status("queued")
             await place.wait(caller)
         try:
             return await proceed(run)

@@ -1,8 +1,10 @@
-"""Watches: outermost, so that refusals and crashes are recorded too. Turns whatever happens inside into one outcome.
+"""Watches: the outermost stage, so that it also records rejections and crashes. It turns everything that happens in the
+other stages into one outcome.
 
-Nothing is acknowledged before it is on disk. A call that may change something is in the audit log before it acts, and
-its end before it is answered. A call that only reads is put down when it ends, or when it has lasted long enough that
-someone might want to see or cancel it; the audit log has it a moment later, also when this process is killed meanwhile.
+A caller hears of nothing before it is on disk. A call that may change something is in the audit log before it starts to
+act, and its end is there before the caller gets the outcome. A call that only reads is saved when it ends, or when it
+has lasted so long that someone might want to see or cancel it. The audit log gets such a call a moment later, even if
+this process is killed in between.
 """
 
 from __future__ import annotations
@@ -16,20 +18,20 @@ from typing import Literal
 from haft.audit import Trail
 from haft.contracts import Bug, Event, HaftError, HostId, Outcome, RunId, StorageFailed, evolve
 from haft.pipeline.chain import Proceed
-from haft.pipeline.ended import broken, cancelled, ended, failed
+from haft.pipeline.failure_outcomes import bug_outcome, cancelled_outcome, failed_outcome, outcome_so_far
 from haft.pipeline.masking import masked_outcome
 from haft.pipeline.run import Run
 from haft.runs import Scribe, entry_of
 
 Durability = Literal["group", "full"]
 
-PULSE_SECONDS = 0.05
-MOST_NOTED = 256
-"""Progress that waits for the pulse; of more, the newest is kept."""
+SAVE_SECONDS = 0.05
+MAX_UNSAVED_EVENTS = 256
+"""How many events of a run may wait until they are saved. If there are more, the newest are kept."""
 
 
 class Record:
-    """The first stage, and the keeper of every run."""
+    """The first stage, and the recorder of every run."""
 
     def __init__(
         self,
@@ -44,85 +46,86 @@ class Record:
         self._trail = trail
         self._host = host
         self._durability = durability
-        self._pulse: asyncio.TimerHandle | None = None
+        self._save_timer: asyncio.TimerHandle | None = None
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        if self._pulse is None:
-            self._pulse = asyncio.get_running_loop().call_later(PULSE_SECONDS, self._beat)
+        if self._save_timer is None:
+            self._save_timer = asyncio.get_running_loop().call_later(SAVE_SECONDS, self._save_long_runs)
         try:
-            outcome = cancelled(run) if run.cancel_requested else await proceed(run)
+            outcome = cancelled_outcome(run) if run.cancel_requested else await proceed(run)
         except asyncio.CancelledError:
-            outcome = cancelled(run)
+            outcome = cancelled_outcome(run)
         except HaftError as error:
-            outcome = failed(run, error)
+            outcome = failed_outcome(run, error)
         except KeyboardInterrupt:
-            run.finish(self._close(run, cancelled(run)))  # The host is being ended: who waits must still hear of it.
+            # The host is about to end; the waiting tasks must still get the outcome.
+            run.finish(self._close(run, cancelled_outcome(run)))
             raise
         except BaseException as error:
-            outcome = broken(run, error)
+            outcome = bug_outcome(run, error)
         outcome = self._close(run, outcome)
         if self._durability == "full":
-            await self._synced()
+            await self._wait_for_sync()
         return outcome
 
-    async def _synced(self) -> None:
+    async def _wait_for_sync(self) -> None:
         syncing = asyncio.ensure_future(asyncio.to_thread(self._scribe.sync))
         while not syncing.done():
             try:
                 await asyncio.shield(syncing)
             except asyncio.CancelledError:
-                continue  # The run is over; only its safety is waited for.
+                continue  # The run has ended; only the sync to disk is left to wait for.
 
-    # As keeper.
+    # As the recorder of runs.
 
-    def turned(self, run: Run) -> None:
-        """Called at every status that is not the last, before observers see it."""
+    def on_status(self, run: Run) -> None:
+        """Called for every status but the last, before observers see it."""
         match run.status:
             case "blocked-on-user":
-                self._put_down(run, None)
+                self._save(run, None)
             case "in-progress":
                 if _may_change_something(run):
-                    self._put_down(run, None, record_now=True)
+                    self._save(run, None, record_now=True)
             case "cancellation-requested" | "queued":
                 if run.cancelled_by is not None:
                     with contextlib.suppress(StorageFailed):
                         self._trail.tell_act("cancel", run.cancelled_by, run.id, run.call.name)
-                if run.is_put_down:
-                    with contextlib.suppress(StorageFailed):  # A full disk must not keep anyone from cancelling.
-                        self._put_down(run, None)
+                if run.is_saved:
+                    with contextlib.suppress(StorageFailed):  # Cancelling must work even if the disk is full.
+                        self._save(run, None)
             case _:
                 pass
 
-    def heard(self, run: Run, event: Event) -> None:
-        """Called at every event that is neither status nor output."""
-        if len(run.noted) >= MOST_NOTED:
-            del run.noted[0]
-        run.noted.append(event)
+    def on_event(self, run: Run, event: Event) -> None:
+        """Called for every event that is not output, and for a status that has facts."""
+        if len(run.unsaved_events) >= MAX_UNSAVED_EVENTS:
+            del run.unsaved_events[0]
+        run.unsaved_events.append(event)
 
     def close(self) -> None:
-        if self._pulse is not None:
-            self._pulse.cancel()
-            self._pulse = None
+        if self._save_timer is not None:
+            self._save_timer.cancel()
+            self._save_timer = None
 
-    def _beat(self) -> None:
-        """Now and then while anything runs: what has lasted a while becomes visible to other processes."""
-        self._pulse = None
+    def _save_long_runs(self) -> None:
+        """Save the runs that have lasted a while, so that other processes see them. Repeats while there are runs."""
+        self._save_timer = None
         if not self._live:
             return
-        self._pulse = asyncio.get_running_loop().call_later(PULSE_SECONDS, self._beat)
-        since = time.time() - PULSE_SECONDS
+        self._save_timer = asyncio.get_running_loop().call_later(SAVE_SECONDS, self._save_long_runs)
+        since = time.time() - SAVE_SECONDS
         for run in self._live.values():
-            if run.outcome is None and run.started_at <= since and (not run.is_put_down or run.noted):
+            if run.outcome is None and run.started_at <= since and (not run.is_saved or run.unsaved_events):
                 try:
-                    self._put_down(run, None)
+                    self._save(run, None)
                 except StorageFailed:
-                    return  # The end of the run says so; until then it is only less visible.
+                    return  # The end of the run reports the error; until then other processes do not see the run.
 
     def _close(self, run: Run, outcome: Outcome) -> Outcome:
-        """The end: on disk first, then it is true."""
-        if run.shown is not None:
-            run.shown.close()
-        run.close_states(outcome.status)
+        """Save the end of a run, and return its final outcome."""
+        if run.output_buffer is not None:
+            run.output_buffer.close()
+        run.append_last_status(outcome.status)
         outcome = evolve(
             outcome,
             started_at=run.started_at,
@@ -133,20 +136,20 @@ class Record:
         if run.call.secrets.values:
             outcome = masked_outcome(outcome, run.call.secrets)
         try:
-            self._put_down(run, outcome, record_now=_may_change_something(run))
+            self._save(run, outcome, record_now=_may_change_something(run))
         except StorageFailed as error:
             if outcome.status != "error":
-                run.close_states("error")
+                run.append_last_status("error")
             outcome = evolve(outcome, status="error", error=error.failure())
         except Exception as error:
-            # Whatever it is, the run must end: who waits for it would wait for ever.
+            # The run must end whatever happens, or the tasks that wait for it would wait for ever.
             outcome = evolve(outcome, status="error", error=Bug(error).failure())
         return outcome
 
-    def _put_down(self, run: Run, outcome: Outcome | None, *, record_now: bool = False) -> None:
-        """The run as it now stands, to the disk; `outcome` when it has ended."""
+    def _save(self, run: Run, outcome: Outcome | None, *, record_now: bool = False) -> None:
+        """Save the current state of a run; with `outcome` if it has ended."""
         at = run.states[-1][1]
-        known = outcome if outcome is not None else ended(run, run.status, None)
+        known = outcome if outcome is not None else outcome_so_far(run, run.status, None)
         record, apart = self._trail.entry(run.call, known, at, is_end=outcome is not None)
         if record_now and outcome is None:
             self._trail.append([record])
@@ -156,16 +159,16 @@ class Record:
             "endedAt": None if outcome is None else at,
             **apart,
             "states": run.states,
-            "noted": [(event.seq, event.at, event.type, event.status, event.facts) for event in run.noted]
-            if run.noted
+            "noted": [(event.seq, event.at, event.type, event.status, event.facts) for event in run.unsaved_events]
+            if run.unsaved_events
             else (),
             "recorded": record_now,
         }
         self._scribe.write(entry_of(run.id, record, rest, self._trail.redactor, run.call.secrets))
-        run.is_put_down = True
-        run.noted.clear()
+        run.is_saved = True
+        run.unsaved_events.clear()
         if record_now and outcome is not None:
-            # After the journal: were this process killed in between, recovery would find the end there and add it.
+            # After the journal: if this process is killed in between, recovery finds the end there and adds it.
             try:
                 self._trail.append([record])
             except StorageFailed:
@@ -174,6 +177,6 @@ class Record:
 
 
 def _may_change_something(run: Run) -> bool:
-    """Whether the call had a tool that does not only read, and came to the point of using it."""
+    """Whether the tool does more than read, and the call got as far as `limit`, just before the tool runs."""
     tool = run.call.tool
     return tool is not None and not tool.spec.effects.readonly and run.call.limits is not None

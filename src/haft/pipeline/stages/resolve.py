@@ -1,4 +1,4 @@
-"""Changes the call: finds the tool it names, or stops it with the name that was probably meant."""
+"""Changes: finds the tool that the call names. If there is none, it stops the call and suggests a similar name."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from haft.sandbox import Sandbox, with_parents
 
 
 class Resolve:
-    """From a name to a tool. What lies on disk may have changed since it was found: `renew` looks again, where a tool
-    is not there or not what it was."""
+    """Finds the tool by its name. Files of tools may have changed since they were discovered, so `renew` discovers the
+    tool again if it is missing or consists of files."""
 
     def __init__(self, catalogue: Catalogue, renew: Callable[[str], Awaitable[None]] | None, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -22,7 +22,7 @@ class Resolve:
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         call = run.call
-        if call.tool is None:  # Undo and its like bring their own: nobody can name them.
+        if call.tool is None:  # Commands such as undo bring their own tool, which is not in the catalogue.
             if self._renew is not None:
                 tool = self._catalogue.peek(call.name)
                 if tool is None or (tool.spec.hosting != "in-process" and tool.spec.files):
@@ -30,7 +30,7 @@ class Resolve:
             tool = configured(self._catalogue.get(call.name, call.thread), call.config)
             spec = tool.spec
             if spec.has_processes:
-                self._sandbox.begin()  # It gets ready while the call is validated and judged.
+                self._sandbox.begin()  # It starts while the call is validated and decided.
             found = with_parents(spec.files) if spec.hosting == "per-call" else ()
             run.revise(tool=tool, found=found, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))
         return await proceed(run)

@@ -1,8 +1,8 @@
-"""Changes and watches: makes the call a transaction, and sees what it changed to its end.
+"""Changes and watches: makes the call a transaction, and commits, holds or discards its changes at the end.
 
-A tool that came to its own end, well or badly, has its changes committed. One that was stopped by a limit has them
-held: nothing is lost, and nothing half done counts unasked. One that was cancelled has them thrown away. What is tried
-is held until someone has seen it."""
+If the tool ended by itself, with success or failure, its changes are committed. If a limit stopped it, its changes are
+held: nothing is lost, and half-finished work does not get into the workspace without a person. If it was cancelled, its
+changes are discarded. The changes of a trial run are held until a person has reviewed them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from haft.contracts import (
 )
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
-from haft.pipeline.confinement import Confinements, granted, hosting_of
+from haft.pipeline.confinement import Confinements, grants_of, hosting_of
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
 from haft.values import replace
@@ -35,13 +35,13 @@ from haft.values import replace
 if TYPE_CHECKING:
     from haft.changes import EndAction, EngineSelector, Owner, Scope, Transaction, TransactionResult
 
-REMOTE = Changes(complete=False, reason="it runs elsewhere: what it changes is not tracked")
-OUTSIDE = "a command of it ran outside of the layer that was to take in its changes"
+REMOTE = Changes(complete=False, reason="it runs on another machine: its changes are not tracked")
+OUTSIDE = "one of its commands ran outside the layer that collects its changes"
 _STOPPED = ("timed-out", "limit-exceeded")
 
 
 class Transact:
-    """Under a place of the queue, around the sandbox."""
+    """Makes each call that may change something a transaction."""
 
     def __init__(
         self,
@@ -55,30 +55,30 @@ class Transact:
         self._engine_selector = engine_selector
         self._workspace = workspace
         self._with_sessions: set[Run] = set()
-        """The calls whose tools answer one after another."""
+        """The runs whose tool is a session, which answers one call after another."""
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if hosting_of(run) != "session":
-            return await self._joined(run, proceed)
-        circle = nesting.closes_circle(run, self._with_sessions)
-        if circle is not None and circle != nesting.busy_with(run):  # A plugin that calls itself is told so by its own.
+            return await self._run_in_caller_scope(run, proceed)
+        circle = nesting.find_deadlock(run, self._with_sessions)
+        if circle is not None and circle != nesting.busy_with(run):  # A plugin that calls itself has its own error.
             raise Deadlock(
-                f"`{run.call.name}` was not called: its plugin answers one call after another, and the one that it"
-                f" answers now waits for {circle}, which waits for this one"
+                f"`{run.call.name}` was not called: its plugin answers one call at a time, and its current call waits"
+                f" for {circle}, which waits for this call"
             )
         self._with_sessions.add(run)
         try:
-            return await self._joined(run, proceed)
+            return await self._run_in_caller_scope(run, proceed)
         finally:
             self._with_sessions.discard(run)
 
-    async def _joined(self, run: Run, proceed: Proceed) -> Outcome:
-        """In the scope of its caller, where it has one."""
+    async def _run_in_caller_scope(self, run: Run, proceed: Proceed) -> Outcome:
+        """Run the call; if another run made it, in the scope of that run."""
         if run.parent is None:
-            return await self._carried(run, proceed)
+            return await self._run_to_end(run, proceed)
         caller = next((each for each in nesting.callers(run) if each.transaction is not None), None)
         if caller is None:
-            return await self._carried(run, proceed)
+            return await self._run_to_end(run, proceed)
         lock = next(
             (each.transaction.lock for each in nesting.callers(run) if each.transaction and each.transaction.lock), None
         )
@@ -89,39 +89,39 @@ class Transact:
         with changing.share_lock(lock):
             if caller.transaction is None or caller.transaction.lock is None:
                 await self._pause(caller, run)
-                return await self._carried(run, proceed, scope)
+                return await self._run_to_end(run, proceed, scope)
             if not changes:
-                return await self._carried(run, proceed)
-            # Who has the workspace alone shares it with one call at a time.
-            async with caller.turn_of_children:
+                return await self._run_to_end(run, proceed)
+            # A caller that has locked the workspace shares the lock with one of its calls at a time.
+            async with caller.child_lock:
                 await self._pause(caller, run)
                 try:
-                    return await self._carried(run, proceed)
+                    return await self._run_to_end(run, proceed)
                 finally:
                     await run_uncancellable(caller.transaction.resume)
 
     async def _pause(self, caller: Run, run: Run) -> None:
-        """Let the caller's changes so far be seen by the call that it makes."""
-        transaction, spared, stop = caller.transaction, await self._spared(caller), list[bool]()
+        """Make the caller's changes so far visible to the call that it makes."""
+        transaction, spared, stop = caller.transaction, await self._granted_writes(caller), list[bool]()
         assert transaction is not None
         error = await run_uncancellable(lambda: transaction.pause(spared), lambda: stop.append(True))
         if stop:
             raise asyncio.CancelledError
         if error is not None:
             raise ToolFailed(
-                f"`{run.call.name}` was not called: what {caller.id}, which calls it, has changed so far cannot be"
-                f" committed before: {error.message}"
+                f"`{run.call.name}` was not called: the changes of its caller {caller.id} could not be committed first:"
+                f" {error.message}"
             )
 
-    async def _carried(self, run: Run, proceed: Proceed, scope: Scope | None = None) -> Outcome:
-        """To its end, in the scope of its caller where that works above a layer; what a call that is cancelled had done
-        by others is taken back."""
+    async def _run_to_end(self, run: Run, proceed: Proceed, scope: Scope | None = None) -> Outcome:
+        """Run the call to its end. `scope` is that of a caller that works above a layer. If the call is cancelled, undo
+        the changes of the calls that it made."""
         try:
             spec = run.tool.spec
             if scope is None and spec.effects.readonly and spec.hosting == "in-process":
-                outcome = await proceed(run)  # Nothing to cover, as in `_covered`.
+                outcome = await proceed(run)  # It changes nothing: `_run_tracked` would do the same.
             else:
-                outcome = await self._covered(run, proceed, scope)
+                outcome = await self._run_tracked(run, proceed, scope)
         except asyncio.CancelledError:
             await self._take_back(run)
             raise
@@ -130,31 +130,31 @@ class Transact:
         return outcome
 
     async def _take_back(self, run: Run) -> None:
-        if not run.made:
+        if not run.descendants:
             return
         owner = _owner(run)
-        back, why_not = await run_uncancellable(lambda: self._engine_selector().undo_nested(owner, run.made))
+        back, why_not = await run_uncancellable(lambda: self._engine_selector().undo_nested(owner, run.descendants))
         if back:
-            run.add_note(f"it was cancelled: what {', '.join(back)} changed was taken back")
+            run.add_note(f"it was cancelled, and the changes of {', '.join(back)} were undone")
         if why_not is not None:
-            run.add_note(f"it was cancelled, and what it had changed by its calls could not be taken back: {why_not}")
+            run.add_note(f"it was cancelled, and the changes of the calls that it made could not be undone: {why_not}")
 
-    async def _covered(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
+    async def _run_tracked(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
         tool = run.tool
         spec, hosting = tool.spec, hosting_of(run)
         if hosting == "remote":
             return evolve(await proceed(run), changes=REMOTE)
         if spec.effects.readonly or isinstance(tool, changing.ChangesTool):
-            # Nothing to cover, or undo and its like: transactions themselves.
-            return await (proceed(run) if scope is None else self._reading(run, proceed, scope))
+            # It changes nothing, or it is a command such as undo, which makes its own transaction.
+            return await (proceed(run) if scope is None else self._run_reading(run, proceed, scope))
         if spec.hosting != hosting:
             spec = replace(spec, hosting=hosting)
         if await self._cannot_write(run):
-            return evolve(await self._reading(run, proceed, scope), changes=NO_CHANGES)
+            return evolve(await self._run_reading(run, proceed, scope), changes=NO_CHANGES)
         owner = _owner(run)
 
         def tell(message: str) -> None:
-            run.note("progress", {"message": message, "fraction": None})
+            run.emit("progress", {"message": message, "fraction": None})
 
         transaction = await self._engine_selector().begin(
             spec, owner, self._workspace, tell, lambda: _session(run), scope, _started(run)
@@ -171,16 +171,16 @@ class Transact:
         run.transaction = transaction
         try:
             outcome = await proceed(run)
-        except BaseException:  # Cancelled, or it could not begin.
-            # Where a process that outlives its call was covered by looking at everything, what a person did meanwhile
-            # is in there too, and is not thrown away.
+        except BaseException:  # The call was cancelled, or could not begin.
+            # Snapshots around a session also see what other people changed meanwhile. Those changes must not be
+            # discarded.
             action: EndAction = "hold" if spec.hosting == "session" and transaction.covers_others else "discard"
-            run.changes = (await self._end(run, transaction, action, "the call was cancelled")).changes
+            run.changes = (await self._finish_transaction(run, transaction, action, "the call was cancelled")).changes
             raise
-        return await self._ended(run, transaction, outcome)
+        return await self._finish_outcome(run, transaction, outcome)
 
-    async def _reading(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
-        """A call that changes nothing itself, and sees what its caller has changed."""
+    async def _run_reading(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
+        """Run a call that changes nothing itself, and let it see its caller's changes."""
         if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, changing.ChangesTool):
             return await proceed(run)
         run.workspace = self._workspace.seen_at(scope.path)
@@ -189,41 +189,41 @@ class Transact:
             return await proceed(run)
 
     async def _cannot_write(self, run: Run) -> bool:
-        """Whether the sandbox keeps it from every file that could be tracked: then there is nothing to cover."""
+        """Whether the sandbox lets the call write no file that haft tracks: then there is nothing to track."""
         hosting = run.tool.spec.hosting
         if hosting in ("in-process", "remote") or (hosting == "per-call" and run.decision.profile != "read-only"):
             return False
         confinement = await self._confinements.of(run)
         return "namespaces" in confinement.layers and not confinement.writable
 
-    async def _ended(self, run: Run, transaction: Transaction, outcome: Outcome) -> Outcome:
+    async def _finish_outcome(self, run: Run, transaction: Transaction, outcome: Outcome) -> Outcome:
         code = None if outcome.error is None else outcome.error.code
         action: EndAction = "commit"
         why = None
         if run.decision.action == "try":
-            action, why = "hold", "it was only tried"
+            action, why = "hold", "it is a trial run"
         elif code in _STOPPED:
-            action, why = "hold", "the call was stopped before it came to its end"
+            action, why = "hold", "the call was stopped before it ended by itself"
         elif code == "cancelled":
             action = "discard"
-        settled = await self._end(run, transaction, action, why)
+        settled = await self._finish_transaction(run, transaction, action, why)
         run.changes = settled.changes
         if settled.error is not None:
-            failure = named(settled.error.failure(), run.id)
+            failure = with_run_id(settled.error.failure(), run.id)
             return evolve(outcome, status="error", error=failure, changes=settled.changes)
         if settled.changes.state == "held" and outcome.error is not None and code in _STOPPED:
-            more = f"what it had changed is held: `haft diff {run.id}`, `haft changes apply|drop {run.id}`"
+            more = f"its changes are held: `haft diff {run.id}`, `haft changes apply|drop {run.id}`"
             hint = f"{outcome.error.hint}; {more}" if outcome.error.hint else more
             outcome = evolve(outcome, error=replace(outcome.error, hint=hint))
-        return self._hinted(evolve(outcome, changes=settled.changes))
+        return self._with_layer_hint(evolve(outcome, changes=settled.changes))
 
-    async def _end(
+    async def _finish_transaction(
         self, run: Run, transaction: Transaction, action: EndAction, why: str | None = None
     ) -> TransactionResult:
-        """See it to its end in a thread. A cancellation is heard until the first file is touched, and from then on only
-        after the last."""
+        """Finish the transaction in a thread. A cancellation stops it until the first file is written; from then on, it
+        takes effect only after the last file."""
         stop: list[bool] = []
-        spared = await self._spared(run)
+        spared = await self._granted_writes(run)
         is_outside = transaction.layer is not None and self._sandbox.ran_outside(transaction.layer)
         doubt = OUTSIDE if is_outside else None
         witness = None if transaction.layer is None else self._sandbox.witness_of(transaction.layer)
@@ -252,33 +252,33 @@ class Transact:
             try:
                 return await run_uncancellable(finish, lambda: stop.append(True))
             except changing.CallStopped:
-                run.changes = Changes(reason="cancelled before its changes were taken in", state="discarded")
+                run.changes = Changes(reason="cancelled before its changes were collected", state="discarded")
                 raise asyncio.CancelledError from None
 
-    async def _spared(self, run: Run) -> tuple[str, ...]:
-        """What was granted to be written. What runs in this process has no sandbox, and its changes are judged all the
-        same."""
+    async def _granted_writes(self, run: Run) -> tuple[str, ...]:
+        """The paths that the call may write. An in-process tool has no sandbox, but the same check applies to its
+        changes."""
         confinement = run.call.confinement
         if confinement is not None and confinement.writable:
             return confinement.writable
-        if run.tool.spec.hosting != "in-process" or not granted(run.call).write:
+        if run.tool.spec.hosting != "in-process" or not grants_of(run.call).write:
             return ()
-        return await self._sandbox.writable(granted(run.call))
+        return await self._sandbox.writable(grants_of(run.call))
 
     @staticmethod
-    def _hinted(outcome: Outcome) -> Outcome:
-        """Two things that a layer cannot do look like errors of the program."""
+    def _with_layer_hint(outcome: Outcome) -> Outcome:
+        """The outcome, with a hint if the program failed by one of two known limitations of layers."""
         error = outcome.error
         if error is None or error.code != "tool-failed" or outcome.changes.engine != "overlay":
             return outcome
         if "Invalid cross-device link" in outcome.output:
             more = (
-                "a directory that was there before the call cannot be renamed from within it by an ordinary user: copy"
-                ' and delete it (as `mv` does), or set `changes.engine = "snapshot"`'
+                "a call of an ordinary user cannot rename a directory that was there before the call: copy and delete"
+                ' it (as `mv` does), or set `changes.engine = "snapshot"`'
             )
         elif "Value too large for defined data type" in outcome.output:
             more = (
-                "a file of another owner cannot be changed from within the call: `haft doctor` finds them; chown them,"
+                "a call cannot change a file that belongs to another user: `haft doctor` finds such files; chown them,"
                 ' or set `changes.engine = "snapshot"`'
             )
         else:
@@ -292,17 +292,17 @@ def _owner(run: Run) -> Owner:
 
 
 def _session(run: Run) -> Session | None:
-    """The process that the call goes to, where that outlives calls and was started."""
+    """The session process that answers the call, if it has been started."""
     found: Session | None = getattr(run.tool, "session", None) if hosting_of(run) == "session" else None
     return found
 
 
 def _started(run: Run) -> Callable[[], Awaitable[Session]] | None:
-    """What starts that process, where it is not there."""
+    """The function that starts the session process if it does not run."""
     starting: Callable[[], Awaitable[Session]] | None = getattr(run.tool, "started", None)
     return starting if hosting_of(run) == "session" else None
 
 
-def named(failure: Failure, run: RunId) -> Failure:
-    """The failure with the run in its hint, where commands for it stand."""
+def with_run_id(failure: Failure, run: RunId) -> Failure:
+    """The failure with the run's id in place of `RUN` in its hint."""
     return failure if failure.hint is None else replace(failure, hint=failure.hint.replace("RUN", run))

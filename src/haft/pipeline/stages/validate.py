@@ -1,6 +1,7 @@
-"""Changes and stops: the tool's own preprocessing first, then the schema. Everything after sees the result of both.
+"""Changes and stops: runs the tool's own preprocessing, then checks the arguments against the tool's schema.
 
-What is judged, shown, recorded and run are the same arguments.
+All later stages use the resulting arguments, so that the arguments that are decided, shown, recorded and run are the
+same.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from haft.schema import validator_for, why_not_json
 
 
 class Validate:
-    """Are these arguments that the tool can be called with?"""
+    """Checks that the tool can be called with these arguments."""
 
-    def __init__(self, context: Callable[[Run], ToolContext], foreign: UntrustedCalls) -> None:
+    def __init__(self, context: Callable[[Run], ToolContext], untrusted: UntrustedCalls) -> None:
         self._context = context
-        self._foreign = foreign
+        self._untrusted = untrusted
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if run.tool.spec.preprocesses:
-            await self.judge(run)
+            await self.check(run)
         else:
             self._check(run)
         return await proceed(run)
 
-    async def judge(self, run: Run) -> None:
-        """Gives the call the arguments that shall run; `InvalidArguments` where they cannot."""
+    async def check(self, run: Run) -> None:
+        """Preprocess and check the arguments; `InvalidArguments` if the tool cannot be called with them."""
         tool = run.tool
         if tool.spec.preprocesses:
-            given = await self._foreign.held(tool.preprocess(own_copy(run.call.arguments), self._context(run)))
+            given = await self._untrusted.guard(tool.preprocess(own_copy(run.call.arguments), self._context(run)))
             run.revise(arguments=own_copy(given))
         self._check(run)
 
@@ -44,4 +45,4 @@ class Validate:
         if not validator.is_valid(arguments):
             raise InvalidArguments(call.name, validator.problems(arguments))
         if (problem := why_not_json(arguments)) is not None:
-            raise InvalidArguments(call.name, [problem], hint="name the file or the text in another way")
+            raise InvalidArguments(call.name, [problem], hint="give a value that JSON can carry")

@@ -61,7 +61,7 @@ class Heard:
         if whole:
             said = _GIVEN.sub("input_value=…".encode(), whole) if self._is_quiet else whole
             self._last = (self._last + said)[-MOST_TOLD:]
-            self._context.aside(said)
+            self._context.stderr_only(said)
 
     def ended(self, children: Sequence[EndedChild]) -> None:
         self._context.ended(children)
@@ -102,12 +102,12 @@ class Heard:
             before, after = self._held[:found], self._held[found + len(self._key) :]
             self._held, self._is_open = b"", True
             if before:
-                self._context.aside(before, "stdout")
+                self._context.stderr_only(before, "stdout")
             self._say(after)
         elif len(self._held) > 2 * MOST_HELD:
             gone, self._held = self._held[:-MOST_HELD], self._held[-MOST_HELD:]
             self._passed += len(gone)
-            self._context.aside(gone, "stdout")
+            self._context.stderr_only(gone, "stdout")
 
     def _say(self, data: bytes) -> None:
         """Part of the answer: without the blanks around it."""

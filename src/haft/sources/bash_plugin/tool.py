@@ -145,7 +145,7 @@ class _OutputSink:
         if self._stream_stderr:
             self._context.output(stream, data)
         else:
-            self._context.aside(data)
+            self._context.stderr_only(data)
 
     def ended(self, children: Sequence[EndedChild]) -> None:
         self._context.ended(children)

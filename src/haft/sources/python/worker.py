@@ -110,7 +110,7 @@ class WorkerContext:
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
         return call_through_host(self._voice, self._answers, name, arguments, timeout)
 
-    def aside(self, data: bytes, stream: Stream = "stderr") -> None:
+    def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:
         self.output("stderr", data)
 
     def ended(self, children: Sequence[EndedChild]) -> None:

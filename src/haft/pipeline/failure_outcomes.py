@@ -1,4 +1,4 @@
-"""Outcomes of runs that did not get as far as an answer: refused, failed, cancelled."""
+"""Outcomes of runs that ended without an answer of the tool: rejected, failed, cancelled."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from haft.pipeline.run import Run
 CANCELLED = Failure("cancelled", "the run was cancelled")
 
 
-def ended(run: Run, status: Status, error: Failure | None) -> Outcome:
-    """The outcome of a run as far as it came, with what it had written until then."""
+def outcome_so_far(run: Run, status: Status, error: Failure | None) -> Outcome:
+    """The outcome of a run that has not finished, with its output so far."""
     call = run.call
-    shown = run.shown
+    shown = run.output_buffer
     began = any(state[2] == "in-progress" for state in run.states)
     changes_something = call.tool is not None and not call.tool.spec.effects.readonly
     return Outcome(
@@ -44,19 +44,19 @@ def ended(run: Run, status: Status, error: Failure | None) -> Outcome:
     )
 
 
-def failed(run: Run, error: HaftError) -> Outcome:
-    """The outcome of an error that a stage or a tool raised."""
+def failed_outcome(run: Run, error: HaftError) -> Outcome:
+    """The outcome of a run in which a stage or a tool raised an error."""
     run.end_output()
-    return ended(run, "rejected-by-user" if isinstance(error, Rejected) else "error", error.failure())
+    return outcome_so_far(run, "rejected-by-user" if isinstance(error, Rejected) else "error", error.failure())
 
 
-def cancelled(run: Run) -> Outcome:
-    """The outcome of a run that was told to end."""
+def cancelled_outcome(run: Run) -> Outcome:
+    """The outcome of a run that was cancelled."""
     run.end_output()
-    return ended(run, "cancelled", CANCELLED)
+    return outcome_so_far(run, "cancelled", CANCELLED)
 
 
-def broken(run: Run, error: BaseException) -> Outcome:
-    """The outcome of a mistake of ours."""
+def bug_outcome(run: Run, error: BaseException) -> Outcome:
+    """The outcome of a run that met a bug in haft."""
     run.end_output()
-    return ended(run, "error", Bug(error).failure())
+    return outcome_so_far(run, "error", Bug(error).failure())

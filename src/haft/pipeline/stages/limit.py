@@ -1,8 +1,9 @@
-"""Changes and watches: what the call may use, its clocks, and how much of its output the outcome shows.
+"""Changes and watches: sets the limits and the deadline of the call, and bounds the output that the outcome shows.
 
-The clocks run only from here on, so neither waiting for a person nor for a place counts. The shortest of the deadlines
-that apply holds: the call's, one that its arguments ask for, and the tool's: what the configuration says of this tool,
-else the shorter of its writer's and a configured `max_seconds`. Where none is set, `max_seconds` has its default.
+The deadline counts only from here on, so that it does not count the time in which the call waits for a person or for a
+place. The shortest of these deadlines applies: the timeout of the call, a timeout among its arguments, and the deadline
+of the tool. The deadline of the tool is the configured one (`tools.timeout`). Without that, it is the shorter of the
+one in the tool's definition and a configured `max_seconds`. If nothing is set, the default of `max_seconds` applies.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from haft.contracts import (
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.deadline import Clocks
-from haft.pipeline.ended import failed
-from haft.pipeline.hooks import explained
-from haft.pipeline.output_buffer import Keeping, OutputBuffer
+from haft.pipeline.failure_outcomes import failed_outcome
+from haft.pipeline.hooks import explain_failure
+from haft.pipeline.output_buffer import OutputBuffer, OutputStore
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
 from haft.values import replace
 
-Keep = Callable[[RunId], Keeping]
+Keep = Callable[[RunId], OutputStore]
 
-MOST_KNOWN = 100
-LONGEST_SECONDS = 10**9
-"""More than any deadline: an argument may hold a number that no clock can."""
+MAX_CACHED = 100
+MAX_SECONDS = 10**9
+"""Longer than any real deadline. An argument may have a number that is too large for a clock."""
 
 
-class Shape:
-    """Limits of time and output."""
+class ApplyLimits:
+    """Applies the limits of time and output."""
 
     def __init__(
         self,
@@ -65,39 +66,39 @@ class Shape:
         seconds = self._seconds(run, spec)
         idle = self._limits.max_idle_seconds
         run.revise(limits=self._applied(seconds, in_process=not spec.has_processes))
-        run.show = self._show
-        run.turn("in-progress")
-        deadline = self._clocks.start(seconds, idle, None if run.parent is None else run.parent.clock)
-        run.clock = deadline
+        run.make_output_buffer = self._make_output_buffer
+        run.set_status("in-progress")
+        deadline = self._clocks.start(seconds, idle, None if run.parent is None else run.parent.deadline)
+        run.deadline = deadline
         if idle:
-            run.signs_of_life(deadline.alive)
+            run.on_activity(deadline.restart_idle)
         try:
             outcome = await proceed(run)
         except asyncio.CancelledError:
-            if deadline.passed is None or run.cancel_requested:
+            if deadline.expired_limit is None or run.cancel_requested:
                 raise
             task = asyncio.current_task()
             assert task is not None
             task.uncancel()
-            late = seconds if deadline.passed == "max_seconds" else idle
-            outcome = self._timed_out(run, deadline.passed, late)
+            elapsed = seconds if deadline.expired_limit == "max_seconds" else idle
+            outcome = self._timed_out(run, deadline.expired_limit, elapsed)
         else:
-            late = 0.0
-            outcome = self._shaped(run, outcome)
+            elapsed = 0.0
+            outcome = self._bound_output(run, outcome)
             if outcome.error is not None:
-                outcome = _told(outcome)
+                outcome = _with_failure_line(outcome)
         finally:
             self._clocks.stop(deadline)
         if outcome.error is None or not spec.explains:
             return outcome
-        return await explained(run, outcome, self._context(run), late, self._limits.max_output_bytes)
+        return await explain_failure(run, outcome, self._context(run), elapsed, self._limits.max_output_bytes)
 
-    def _show(self, run: Run) -> OutputBuffer:
+    def _make_output_buffer(self, run: Run) -> OutputBuffer:
         return OutputBuffer(self._limits.max_output_bytes, self._keep(run.id), run.call.secrets)
 
     def _applied(self, seconds: float, *, in_process: bool) -> LimitsApplied:
-        """The limits as the outcome shows them; most calls share one. Those on processes hold where there are any, and
-        each says by which mechanism."""
+        """The limits as the outcome shows them. Most calls share one value. Calls with processes also have the limits
+        on processes, each with the mechanism that enforces it."""
         known = self._known.get((seconds, in_process))
         if known is None:
             limits = self._limits
@@ -109,12 +110,12 @@ class Shape:
                 applied |= {name: amount for name in PROCESS_LIMITS if (amount := getattr(limits, name))}
                 enforced = {name: how for name, how in self._sandbox.enforced().items() if name in applied}
             known = LimitsApplied(applied, enforced=enforced)
-            if len(self._known) < MOST_KNOWN:
+            if len(self._known) < MAX_CACHED:
                 self._known[seconds, in_process] = known
         return known
 
     def _deadlines(self, run: Run) -> list[tuple[float, str]]:
-        """The deadlines that apply, each with what sets it."""
+        """The deadlines that apply, each with the place where it is set."""
         call, spec = run.call, run.tool.spec
         found: list[tuple[float | None, str]] = [(call.timeout, "the call's own timeout")]
         if "timeoutArgument" in spec.meta:
@@ -130,8 +131,8 @@ class Shape:
 
     def _seconds(self, run: Run, spec: ToolSpec) -> float:
         if self._nothing_is_set and run.call.timeout is None and spec.timeout is None and not spec.meta:
-            return self._limits.max_seconds  # As for most calls.
-        return float(min(min(self._deadlines(run))[0], LONGEST_SECONDS))
+            return self._limits.max_seconds  # The case of most calls.
+        return float(min(min(self._deadlines(run))[0], MAX_SECONDS))
 
     def _timed_out(self, run: Run, limit: str, seconds: float) -> Outcome:
         call = run.call
@@ -141,19 +142,19 @@ class Shape:
             what, setter = f"`{call.name}` gave no sign of life for {seconds:g} s", "limits.max_idle_seconds"
         else:
             what, setter = f"`{call.name}` did not end within {seconds:g} s", min(self._deadlines(run))[1]
-        return failed(run, TimedOut(what, hint=f"the deadline is set by {setter}"))
+        return failed_outcome(run, TimedOut(what, hint=f"the deadline is set by {setter}"))
 
-    def _shaped(self, run: Run, outcome: Outcome) -> Outcome:
-        """The outcome with its output bounded; what does not fit is kept whole."""
+    def _bound_output(self, run: Run, outcome: Outcome) -> Outcome:
+        """The outcome with bounded output. Longer output is stored whole."""
         if outcome.output:
             output = run.call.secrets.masked_text(outcome.output)
             data = output.encode("utf-8", "surrogateescape")
-            if run.shown is None and len(data) <= self._limits.max_output_bytes:
+            if run.output_buffer is None and len(data) <= self._limits.max_output_bytes:
                 return evolve(outcome, output=output, output_bytes=len(data))
             outcome = evolve(outcome, output=output)
             run.output("stdout", data)
         run.end_output()
-        shown = run.shown
+        shown = run.output_buffer
         if shown is None:
             return outcome
         return evolve(
@@ -165,13 +166,13 @@ class Shape:
         )
 
 
-def _told(outcome: Outcome) -> Outcome:
-    """The outcome of a program that failed, with the line that says why: its tool knows only how it ended."""
+def _with_failure_line(outcome: Outcome) -> Outcome:
+    """The outcome of a failed program, with the line of its output that says why it failed."""
     error = outcome.error
     if error is None or error.code != "tool-failed" or not error.message.endswith(f" exited {outcome.exit_code}"):
         return outcome
     from haft.contracts import failure_line, telling_line
 
-    # On stdout any line may stand last; on stderr the last one is better than none.
+    # The last line of stdout can be anything. The last line of stderr is better than nothing.
     line = telling_line(outcome.stderr) or telling_line(outcome.output) or failure_line(outcome.stderr)
     return evolve(outcome, error=replace(error, message=f"{error.message}: {line}")) if line else outcome

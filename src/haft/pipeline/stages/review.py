@@ -1,7 +1,7 @@
-"""Watches: what was tried is shown to a person with its output and its diff, and then committed or thrown away.
+"""Watches: after a trial run, shows a person its output and its diff, and then applies or drops the changes.
 
-It stands outside of the queue: no place and no lock is held while a person thinks. Where nobody can be asked, the
-changes stay held, and any process can settle them.
+The stage lies outside the queue, so that the call holds no place and no lock while a person thinks. If no person can
+answer, the changes stay held, and any process can apply or drop them.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ from typing import TYPE_CHECKING
 
 from haft.changes import run_uncancellable
 from haft.contracts import (
+    Action,
     BadUsage,
     ChangesState,
     Outcome,
     Rejected,
     evolve,
 )
-from haft.pipeline.approval_broker import ApprovalBroker, Given, request_of, told_of
+from haft.pipeline.approval_broker import ApprovalBroker, ReceivedAnswer, approval_request, waiting_facts
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
-from haft.pipeline.stages.transact import named
+from haft.pipeline.stages.transact import with_run_id
 from haft.values import replace
 
 if TYPE_CHECKING:
     from haft.changes import EngineSelector
 
 
-class Settle:
-    """After the trial."""
+class Review:
+    """Lets a person apply or drop the changes of a trial run."""
 
     def __init__(
         self,
@@ -41,18 +42,18 @@ class Settle:
         self._engine_selector = engine_selector
 
     @staticmethod
-    def passes(run: Run) -> bool:
-        """Whether it was not tried."""
+    def skips(run: Run) -> bool:
+        """Whether the call is not a trial run."""
         return run.decision.action != "try"
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         outcome = await proceed(run)
-        if outcome.changes.state != "held" or not await self._broker.has_someone():
+        if outcome.changes.state != "held" or not await self._broker.can_ask():
             return outcome
         try:
             given = await self._ask(run, outcome)
         except asyncio.CancelledError:
-            with contextlib.suppress(BadUsage):  # Someone else settled it meanwhile.
+            with contextlib.suppress(BadUsage):  # Another process has applied or dropped the changes meanwhile.
                 run.changes = await run_uncancellable(lambda: self._engine_selector().drop(run.id))
             raise
         became = self._engine_selector().state(run.id)
@@ -62,49 +63,50 @@ class Settle:
         if given.by == "expiry":
             return self._expired(run, outcome, answer.message or "nobody answered")
         if answer.approved is not True:
-            reason = answer.message or "a person said no"
+            reason = answer.message or "a person rejected it"
             changes = await run_uncancellable(lambda: self._engine_selector().drop(run.id))
             run.changes = changes
             decision = replace(run.decision, action="reject", layer="approval", by="person", reason=reason)
-            failure = Rejected(f"`{run.call.name}` was tried, and its changes were thrown away: {reason}").failure()
+            failure = Rejected(f"the changes of the trial run of `{run.call.name}` were dropped: {reason}").failure()
             return evolve(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
-        run.turn("in-progress")
+        run.set_status("in-progress")
         settled = await run_uncancellable(lambda: self._engine_selector().apply(run.id, outcome.sandbox.writable))
         run.changes = settled.changes
-        reason = answer.message or "the approver said yes, having seen the changes"
+        reason = answer.message or "the approver approved the changes"
         decision = replace(run.decision, action="allow", layer="approval", by="person", reason=reason)
         outcome = evolve(outcome, changes=settled.changes, decision=decision)
         if settled.error is not None:
-            outcome = evolve(outcome, status="error", error=named(settled.error.failure(), run.id))
+            outcome = evolve(outcome, status="error", error=with_run_id(settled.error.failure(), run.id))
         return outcome
 
     @staticmethod
     def _settled_elsewhere(run: Run, outcome: Outcome, became: ChangesState) -> Outcome:
-        """Another process was faster than the answer: what it did is done."""
-        asked = run.decision
+        """The outcome after another process applied or dropped the changes before the answer came."""
+        decision = run.decision
         dropped = became == "discarded"
-        reason = f"another process {'threw its changes away' if dropped else 'committed its changes'} meanwhile"
+        reason = f"another process {'dropped' if dropped else 'applied'} its changes"
         run.changes = changes = replace(outcome.changes, state=became, reason=None)
-        decision = replace(asked, action="reject" if dropped else "allow", layer="approval", by="person", reason=reason)
+        action: Action = "reject" if dropped else "allow"
+        decision = replace(decision, action=action, layer="approval", by="person", reason=reason)
         outcome = evolve(outcome, changes=changes, decision=decision)
         if not dropped:
             return outcome
-        failure = Rejected(f"`{run.call.name}` was tried, and {reason}").failure()
+        failure = Rejected(f"trial run of `{run.call.name}`: {reason}").failure()
         return evolve(outcome, status="rejected-by-user", error=failure)
 
     @staticmethod
     def _expired(run: Run, outcome: Outcome, reason: str) -> Outcome:
-        """Nobody looked at it in time. What was tried is not thrown away: it stays held."""
+        """The outcome if nobody answered in time. The changes are not dropped: they stay held."""
         decision = replace(run.decision, action="reject", layer="approval", by="expiry", reason=reason)
         failure = Rejected(
-            f"`{run.call.name}` was tried, and {reason}: its changes are held",
-            hint=f"`haft changes apply {run.id}` commits them, `haft changes drop {run.id}` throws them away",
+            f"the changes of the trial run of `{run.call.name}` are held: {reason}",
+            hint=f"`haft changes apply {run.id}` applies them, `haft changes drop {run.id}` drops them",
         ).failure()
         return evolve(outcome, status="rejected-by-user", error=failure, decision=decision)
 
-    async def _ask(self, run: Run, outcome: Outcome) -> Given:
+    async def _ask(self, run: Run, outcome: Outcome) -> ReceivedAnswer:
         diff = await asyncio.to_thread(self._engine_selector().diff_text, run.id)
-        reason = f"it was tried: this is what it changed ({run.decision.reason})"
-        request = request_of(run, outcome.sandbox, reason, diff=diff, output=outcome.output)
-        run.turn("blocked-on-user", told_of(request))
+        reason = f"these are the changes of a trial run ({run.decision.reason})"
+        request = approval_request(run, outcome.sandbox, reason, diff=diff, output=outcome.output)
+        run.set_status("blocked-on-user", waiting_facts(request))
         return await self._broker.ask(run, request)
