@@ -305,7 +305,7 @@ def test_cancelling_in_the_middle_of_five_takes_back_what_was_committed_below_an
             assert sorted(os.listdir(places["workspace"])) == ["after1", "after2", "f1", "f2"]
             statuses = [service.run(each).status for each in chain]
             assert statuses == ["done", "done", "cancelled", "cancelled", "cancelled"]
-            assert any("taken back" in note for note in service.run(chain[2]).outcome["notes"])
+            assert any("were undone" in note for note in service.run(chain[2]).outcome["notes"])
             # Undoing the outermost undoes all, also what was made by runs that changed nothing themselves.
             assert (await service.undo(run.id)).ok
             assert os.listdir(places["workspace"]) == []

@@ -366,13 +366,13 @@ def test_closing_the_service_cancels_what_still_runs_and_every_run_ends_in_one_t
     asyncio.run(main())
 
 
-def test_a_mistake_of_ours_inside_a_stage_still_ends_the_run(tmp_path, monkeypatch):
+def test_a_bug_inside_a_stage_still_ends_the_run(tmp_path, monkeypatch):
     import haft.pipeline.stages.decide as decide
 
     def broken(self, call):
         raise RuntimeError("oops")
 
-    monkeypatch.setattr(decide.Decide, "judge", broken)
+    monkeypatch.setattr(decide.Decide, "decide", broken)
 
     async def body(service):
         outcome = await service.call("echo", {"text": "x"})

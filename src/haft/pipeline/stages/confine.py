@@ -44,7 +44,7 @@ class Confine:
         if hosting == "remote":
             if grants_of(run.call) != NO_GRANTS:
                 raise BadUsage(
-                    f"`{run.call.name}` cannot get grants: it does not run on this machine",
+                    f"`{run.call.name}` cannot get grants: it runs elsewhere",
                     hint="call it without grants",
                 )
             run.revise(confinement=REMOTE)

@@ -35,7 +35,7 @@ from haft.values import replace
 if TYPE_CHECKING:
     from haft.changes import EndAction, EngineSelector, Owner, Scope, Transaction, TransactionResult
 
-REMOTE = Changes(complete=False, reason="it runs on another machine: its changes are not tracked")
+REMOTE = Changes(complete=False, reason="it runs elsewhere: its changes are not tracked")
 OUTSIDE = "one of its commands ran outside the layer that collects its changes"
 _STOPPED = ("timed-out", "limit-exceeded")
 
