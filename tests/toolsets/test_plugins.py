@@ -14,7 +14,7 @@ from haft.config.files import workspace_config
 from haft.config.trusting import trust
 from haft.contracts import MARK, Exit
 from haft.sandbox import Sandbox
-from haft.surfaces.cli.person.questions import shown_call
+from haft.surfaces.cli.person.questions import call_lines
 
 ECHO = (Path(__file__).parents[2] / "examples/template-bash-tool/template_bash_echo.bash").read_text()
 ALLOW = {"plugin_policy.allow_bash_tools": True}
@@ -451,8 +451,8 @@ async def test_a_preview_is_one_line_beside_the_arguments_and_a_failing_one_is_n
     assert all(one.arguments == {"real": "argument"} for one in places.asked)
     assert told == {name: [] if one.preview is None else [one.preview] for name, one in asked.items()}
     assert not (places.workspace / "made").exists(), "nobody has approved anything yet"
-    (line,) = [line for line in shown_call(asked["codes"], asked["codes"].arguments, "/") if "harmless" in line]
-    assert "its own words" in line and "\x1b" not in line and "\x07" not in line
+    (line,) = [line for line in call_lines(asked["codes"], asked["codes"].arguments, "/") if "harmless" in line]
+    assert "the tool's preview" in line and "\x1b" not in line and "\x07" not in line
 
 
 # What they say of themselves.

@@ -1,1 +1,1 @@
-"""Ways in: each surface shows the same service to someone else. They are strangers to each other."""
+"""The interfaces to the service, such as the command line. Surfaces do not import each other."""

@@ -83,7 +83,7 @@ def test_apply_overwrites_nothing_that_changed_since_until_it_was_looked_at(haft
     (haft.workspace / "a.txt").write_text("a person\n")
     refused = haft("changes", "apply", run)
     assert (refused.code, refused.out) == (5, "")
-    assert "in the way: a.txt, changed outside of haft" in refused.err
+    assert "conflict: a.txt, changed outside of haft" in refused.err
     assert (haft.workspace / "a.txt").read_text() == "a person\n"
     assert state(haft, run) == "held"
     assert "-a person\n+x\n" in haft("diff", run).out, "the diff is one against what is there now"

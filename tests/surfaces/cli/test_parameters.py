@@ -2,7 +2,7 @@ import pytest
 
 from haft.contracts import BadUsage, Grants, ToolName, ToolSpec
 from haft.surfaces.cli.words.binding import arguments
-from haft.surfaces.cli.words.parameters import OPTIONS, VALUED, take_apart
+from haft.surfaces.cli.words.parameters import OPTIONS, VALUED, split_words
 from haft.surfaces.cli.words.use_options import UseOptions
 
 SCHEMA = {
@@ -24,7 +24,7 @@ OPEN = {"type": "object", "additionalProperties": True}
 
 
 def read(*words, schema=SCHEMA):
-    return arguments(take_apart(["x", *words]), "x", schema)
+    return arguments(split_words(["x", *words]), "x", schema)
 
 
 def test_values_stand_beside_the_name_or_behind_an_equals_sign():
@@ -84,12 +84,12 @@ def test_a_name_wins_over_the_same_key_in_args(tmp_path):
 
 
 def test_options_of_haft_are_haft_s_until_a_bare_double_dash():
-    line = take_apart(["--approve", "x", "--path", "a"])
+    line = split_words(["--approve", "x", "--path", "a"])
     assert line.flag("--approve") and arguments(line, "x", SCHEMA) == {"path": "a"}
-    line = take_apart(["x", "--path", "a", "--", "--approve"])
+    line = split_words(["x", "--path", "a", "--", "--approve"])
     assert not line.flag("--approve"), "a parameter called `approve` must never approve"
     assert arguments(line, "x", SCHEMA) == {"path": "a", "approve": True}
-    assert not take_apart(["x", "--", "--json", "-q"]).options
+    assert not split_words(["x", "--", "--json", "-q"]).options
 
 
 def test_a_value_does_not_reach_across_an_option():
@@ -100,8 +100,8 @@ def test_a_value_does_not_reach_across_an_option():
 def test_options_of_other_versions_are_refused():
     for option in ("--no-cache",):
         with pytest.raises(BadUsage, match="this version does not have"):
-            take_apart(["x", option, "1"])
-        assert take_apart(["x", "--", option]).pieces
+            split_words(["x", option, "1"])
+        assert split_words(["x", "--", option]).pieces
 
 
 def test_the_sandbox_is_opened_by_options_and_not_by_parameters_of_their_name(tmp_path, monkeypatch):
@@ -109,19 +109,19 @@ def test_the_sandbox_is_opened_by_options_and_not_by_parameters_of_their_name(tm
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "a file").write_text("")
-    line = take_apart(["x", "--network", "--write", "out", "--write=~/a file", "--write", "./out/", "--read", "out"])
+    line = split_words(["x", "--network", "--write", "out", "--write=~/a file", "--write", "./out/", "--read", "out"])
     grants = UseOptions.from_line(line).grants
     out = str(tmp_path / "out")
     assert grants == Grants(network=True, read=(out,), write=(out, str(tmp_path / "a file")))
-    line = take_apart(["x", "--path", "a", "--", "--network", "--write", "out"])
+    line = split_words(["x", "--path", "a", "--", "--network", "--write", "out"])
     assert UseOptions.from_line(line).grants == Grants()
     assert arguments(line, "x", OPEN) == {"path": "a", "network": True, "write": "out"}
     for missing in ("../nowhere", "/nowhere/at/all", ""):
         with pytest.raises(BadUsage, match=f"there is no `{missing}`") as caught:
-            UseOptions.from_line(take_apart(["x", f"--write={missing}"]))
+            UseOptions.from_line(split_words(["x", f"--write={missing}"]))
         assert caught.value.hint is not None
     with pytest.raises(BadUsage, match="there is no `missing`"):
-        UseOptions.from_line(take_apart(["x", "--read=missing"]))
+        UseOptions.from_line(split_words(["x", "--read=missing"]))
 
 
 def test_a_tool_that_takes_anything_is_given_anything():
@@ -138,7 +138,7 @@ def test_a_value_for_a_template_stays_text_where_the_template_takes_text():
     declared = [{"name": "key", "key": "key", "type": "string"}, {"name": "tries", "key": "Tries", "type": "integer"}]
     spec = ToolSpec(ToolName("x"), "agent-studio", "", {}, meta={"template": {"userParameters": declared}})
     words = ["x", "--config", "key=1.50", "--config", "Tries=3", "--config", 'more={"a": 1}']
-    wanted = UseOptions.from_line(take_apart(words))
+    wanted = UseOptions.from_line(split_words(words))
     assert wanted.config_for(spec) == {"key": "1.50", "Tries": 3, "more": {"a": 1}}
     assert wanted.config_for(None) == {"key": 1.5, "Tries": 3, "more": {"a": 1}}
 
@@ -153,7 +153,7 @@ def test_an_option_that_the_tool_declares_too_is_refused_after_its_name_with_bot
             read(*words, schema=schema)
         haft_s, own = f"`haft tools use {option}{value} x`", f"`haft tools use x -- {option} VALUE`"
         assert refused.value.hint == f"haft's option: {haft_s}; the tool's parameter: {own}"
-    given = take_apart([option, *(["y"] if value else []), "x", "--", option, "z"])
+    given = split_words([option, *(["y"] if value else []), "x", "--", option, "z"])
     assert given.options[option] == (["y"] if value else [""])
     if option != "--args":
         assert arguments(given, "x", schema) == {name: "z"}

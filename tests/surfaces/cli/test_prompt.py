@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from haft.contracts import ApprovalRequest, RunId, ThreadId, ToolName
-from haft.surfaces.cli.person.questions import shown_call
+from haft.surfaces.cli.person.questions import call_lines
 
 from .conftest import until
 
@@ -80,7 +80,7 @@ def test_no_text_of_a_call_leaves_its_frame(monkeypatch, value, name, reason):
         reason=reason, who="me", thread=ThreadId("T-1"), cwd=value or ".", env={name: value}, preview=value,
         chain=(value,),
     )  # fmt: skip
-    first, *rest = shown_call(request, request.arguments, "/w")
+    first, *rest = call_lines(request, request.arguments, "/w")
     assert first.startswith("shell needs approval:")
     for line in (first, *rest):
         assert drawn_columns(line) <= WIDTH, "the terminal would break it, and its end would stand where haft speaks"
@@ -99,7 +99,7 @@ def test_the_prompt_says_who_waits_for_the_answer(monkeypatch):
         run=RunId("r_3"), tool=ToolName("shell"), description="", arguments={}, reason="", who="me",
         thread=ThreadId("T-1"), chain=("r_1", "r_2"), chain_tools=("deploy", "step"),
     )  # fmt: skip
-    shown = "\n".join(shown_call(request, {}, "/w"))
+    shown = "\n".join(call_lines(request, {}, "/w"))
     assert "called by: r_1 (deploy) → r_2 (step): all wait for the answer" in shown
 
 
@@ -127,12 +127,12 @@ def test_a_changed_definition_is_shown_and_hides_nothing():
         thread=ThreadId("T-1"),
         definition_diff="--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\x1b[2K\n" + "+more\n" * 500,
     )
-    shown = list(shown_call(request, {}, "/w"))
+    shown = list(call_lines(request, {}, "/w"))
     assert "  its file is not the one that was approved:" in shown
     assert "-old" in shown and "+new\\x1b[2K" in shown
     assert len(shown) < 250 and any("more lines" in line for line in shown)
     described = replace(request, definition_diff="--- definition as approved\n+++ definition as it is now\n")
-    assert "  its definition is not the one that was approved:" in list(shown_call(described, {}, "/w"))
+    assert "  its definition is not the one that was approved:" in list(call_lines(described, {}, "/w"))
 
 
 @pytest.mark.parametrize("answer", ["a 9", "a 0", "t x", "w w", "yy", "sure"])
@@ -140,7 +140,7 @@ def test_unknown_input_asks_again_and_says_what_the_keys_are(terminal, haft, ans
     here = terminal(*TOUCH)
     here.until(QUESTION)
     here.type(f"{answer}\n")
-    here.until(f"`{answer}` is no answer to this: type y/N, t(hread), a(lways), w(ith network), e(dit), m(essage)")
+    here.until(f"`{answer}` is not an answer here: type y/N, t(hread), a(lways), w(ith network), e(dit), m(essage)")
     here.until(QUESTION)
     assert not (haft.workspace / "made").exists()
     here.type("y\n")
@@ -203,7 +203,7 @@ def test_no_with_a_message(terminal, haft):
     here = terminal(*TOUCH)
     here.until(QUESTION)
     here.type("m\n")
-    here.until("What shall be said")
+    here.until("Message for the caller: ")
     here.type("use make instead\n")
     assert here.end() == 3
     assert "use make instead" in haft("log", "--json").json[0]["outcome"]["error"]["message"]
@@ -245,7 +245,7 @@ def test_edited_arguments_are_looked_at_again_before_anyone_says_yes(terminal, h
     here.type("e\n")
     here.until("Arguments as JSON")
     here.type('{"comand": "x"}\n')
-    here.until("the arguments stay as they were")
+    here.until("the arguments were not changed")
     here.until(QUESTION)
     here.type("n\n")
     assert here.end() == 3
@@ -256,7 +256,7 @@ def test_a_question_mark_explains_the_choices(terminal):
     here = terminal(*TOUCH)
     here.until(QUESTION)
     here.type("?\n")
-    here.until("n, no, Enter: no")
+    here.until("n, no, Enter: reject this call")
     here.until(QUESTION)
     here.type("n\n")
     assert here.end() == 3
@@ -279,6 +279,6 @@ def test_the_first_line_breaks_between_words(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     reason = "`/tmp/out.csv` lies outside of the workspace; it leaves the workspace (outside-workspace)"
     request = ApprovalRequest(RunId("r_1"), ToolName("t"), "", {}, reason, "me", ThreadId("T"))
-    first, second, *_ = shown_call(request, {}, "/w")
+    first, second, *_ = call_lines(request, {}, "/w")
     assert first == "t needs approval: `/tmp/out.csv` lies outside of the"
     assert second == "  │ workspace; it leaves the workspace (outside-workspace)"

@@ -3,7 +3,7 @@
 import pytest
 
 from haft.contracts import ApprovalRequest, Confinement, LimitsApplied
-from haft.surfaces.cli.person.approver import shown_call
+from haft.surfaces.cli.person.approver import call_lines
 from haft.surfaces.cli.screen.sandbox import limits_lines, sandbox_lines, sandbox_words
 
 HOSTILE = "/x\x1b[2K\u202e\n  sandbox: none, no network"
@@ -46,7 +46,7 @@ def test_the_question_shows_the_sandbox_under_the_call():
     request = ApprovalRequest(
         "r_1", "shell", "Run.", {"command": "ls"}, "it may change", "me", "T-1", sandbox=confinement
     )
-    assert list(shown_call(request, request.arguments, "/w"))[1:] == [
+    assert list(call_lines(request, request.arguments, "/w"))[1:] == [
         "  command: ls",
         "  sandbox: workspace, no network",
     ]

@@ -60,7 +60,7 @@ def test_edited_arguments_are_shown_again_and_run(terminal, haft):
     here.type("e\n")
     here.until("Arguments as JSON on one line")
     here.type("nonsense\n")
-    here.until("the arguments stay as they were")
+    here.until("the arguments were not changed")
     here.until(QUESTION)
     here.type("e\n")
     here.until("Arguments as JSON on one line")

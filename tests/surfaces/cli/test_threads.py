@@ -140,7 +140,7 @@ def test_where_it_would_last_for_one_call_only_it_is_not_offered(shell):
     here.until("Approve shell? [y/N, a(lways), w(ith network), e(dit), m(essage)] ")
     assert "t (in this thread)" not in here.seen and "t lasts" not in here.seen
     here.type("t\n")
-    here.until("`t` is not offered: it would last for this call only; type y/N")
+    here.until("`t` is not offered: it would hold for this call only; type y/N")
     here.until("Approve shell?")
     here.type("n\n")
     assert here.end() == 3

@@ -331,7 +331,7 @@ def test_haft_is_not_called_from_inside_of_its_own_calls(haft):
     for command in ("TOOLBOX_ACTION=execute ./again < /dev/null", program):
         said = haft("tools", "use", "shell", "--command", command, "--approve", "--only", "output")
         assert said.code != 0
-        assert "haft is not called from inside of one of its own calls" in said.out
+        assert "haft cannot run inside one of its own calls" in said.out
     refused = haft("tools", "list", "--json", HAFT_INSIDE="1")
     assert refused.code == 2 and "from inside" in refused.json["error"]["message"]
 

@@ -88,7 +88,7 @@ def test_the_file_is_shown_whole_and_escaped_and_is_trusted_only_at_a_yes(haft, 
     asked = terminal("trust", COLUMNS="200")
     asked.until("[y/N] ")
     asked.type("sure\n")
-    asked.until("`sure` is no answer to this: type y (yes) or n (no)")
+    asked.until("`sure` is not an answer here: type y (yes) or n (no)")
     asked.until("[y/N] ")
     asked.type("Yes\n")
     assert asked.end() == 0 and "is trusted as it is now (sha256 " in asked.seen
@@ -204,14 +204,14 @@ def test_the_notice_of_a_change_names_what_is_new_and_where_the_difference_is_sh
     )
     told = haft("tools", "list", MY_SECRET="x").err
     assert '`sandbox.mode = "off"` does not count' in told and "`sandbox.network = true`" not in told
-    assert "3 more settings of haft.toml, which counted before it changed, do not count now" in told
+    assert "3 more settings of haft.toml, which counted before the file changed, do not count now" in told
     assert "changed since it was trusted (1 line added, 0 removed): `haft trust` shows the difference" in told
     assert "tok-literal-123" not in told
     haft("trust", "--yes", MY_SECRET="x")
     assert "trust" not in haft("tools", "use", "list_directory", "--path", ".", MY_SECRET="x").err
     own.write_text(own.read_text().replace("[config]", '[tools]\ndisable = ["search"]\n[config]').partition("[sand")[0])
     told = haft("tools", "list", MY_SECRET="x").err
-    assert "1 more setting of haft.toml, which counted before it changed, does not count now" in told
+    assert "1 more setting of haft.toml, which counted before the file changed, does not count now" in told
 
 
 def test_what_the_persons_own_file_forbids_is_not_said_to_count(haft, terminal, tmp_path):

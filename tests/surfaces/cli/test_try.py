@@ -43,7 +43,7 @@ def test_the_word_yes_commits_and_an_unknown_word_asks_again(terminal, haft):
     here = terminal(*WRITE)
     here.until(COMMIT)
     here.type("ok\n")
-    here.until("`ok` is no answer to this: type y (yes) or n (no)")
+    here.until("`ok` is not an answer here: type y (yes) or n (no)")
     here.until(COMMIT)
     here.type("yes\n")
     assert here.end() == 0

@@ -80,7 +80,7 @@ def test_who_stands_in_the_way_is_named_and_nothing_is_touched(haft):
     refused = haft("undo", first)
     assert (refused.code, refused.out) == (5, "")
     assert refused.err.splitlines() == [
-        "in the way: x, changed outside of haft",
+        "conflict: x, changed outside of haft",
         f"to undo {short(first)} means:",
         "  delete  x",
         f"error: {short(first)} cannot be undone: a path was changed again since; nothing was touched",
@@ -96,7 +96,7 @@ def test_who_stands_in_the_way_is_named_and_nothing_is_touched(haft):
 def test_the_one_that_came_later_is_named_in_the_hint(haft):
     first, later = shell(haft, "echo 1 > x"), shell(haft, "echo 2 > x")
     said = haft("undo", first).err
-    assert f"in the way: x, changed by {short(later)}" in said
+    assert f"conflict: x, changed by {short(later)}" in said
     assert f"hint: `haft undo {short(later)}` first, or use `--force`" in said
     both = haft("undo", first, later, "--json").json
     assert sorted(both["runs"]) == sorted([first, later])

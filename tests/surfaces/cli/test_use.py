@@ -73,7 +73,7 @@ def test_a_signal_cancels_the_run_and_waits_for_its_end(haft, ended, number):
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert json.loads(out)["status"] == "cancelled"
-    assert err.decode() == "cancelling; once more to quit at once\n"
+    assert err.decode() == "cancelling; press Ctrl-C again to quit at once\n"
 
 
 def test_a_second_signal_quits_at_once_and_the_run_is_interrupted(haft, ended):

@@ -90,9 +90,9 @@ def test_what_cannot_be_passed_on_is_refused(box, name, words):
 
 def test_the_question_names_it_and_one_key_allows_it_always_with_the_variable(box, terminal):
     here = terminal(*CALL)
-    here.until("withheld: TEAM_TOKEN (the tool names it)")
-    here.until("v: always, with TEAM_TOKEN: it sees the value")
-    here.until("o: this once, with TEAM_TOKEN: it sees the value")
+    here.until("withheld: TEAM_TOKEN (the tool asks for it)")
+    here.until("v: always, with TEAM_TOKEN: the tool sees the value")
+    here.until("o: this once, with TEAM_TOKEN: the tool sees the value")
     here.until("v(ariable, always), o(nce with variable)")
     here.type("v\n")
     assert here.end() == 0
@@ -166,7 +166,7 @@ def test_the_inbox_names_it_and_approve_passes_it_on(box, ended):
 
     (waiting,) = until(lambda: box("inbox", "--json").json)
     assert waiting["withheld"] == ["TEAM_TOKEN"]
-    assert "withheld: TEAM_TOKEN (the tool names it)" in box("inbox").out
+    assert "withheld: TEAM_TOKEN (the tool asks for it)" in box("inbox").out
     assert "--env TEAM_TOKEN: the tool sees the value" in box("inbox").out
     said = box("approve", waiting["id"], "--always", "--env", "TEAM_TOKEN")
     assert "with TEAM_TOKEN" in said.out and "and the variable TEAM_TOKEN" in said.err

@@ -1,6 +1,5 @@
-"""The command line `haft`. `main` is its entry, `app` the page that lists every command.
+"""The command line `haft`. `main` is the entry point, `app` lists every command.
 
-Above it is a person or a program; below it the service. It decides nothing: it reads words, calls, and prints. stdout
-is data, stderr is talk. Importing a command costs what that command needs and no more, which is why packages below are
-imported inside the functions that use them.
+This package decides nothing: it parses the command line, calls the service, and prints. Results go to stdout, messages
+to stderr. Each command imports only what it needs, so packages of lower layers are imported inside functions.
 """

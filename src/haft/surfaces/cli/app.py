@@ -1,6 +1,6 @@
-"""Every command, on one page. A command's module is imported when it is run, completed or asked for help.
+"""The table of all commands. A command's module is imported only when the command runs, or for its completion or help.
 
-The help lines stand here for the same reason: `haft --help` imports nothing of them.
+The help lines are in this table for the same reason: `haft --help` imports no command.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ COMPLETE_VARIABLE: Final = "_HAFT_COMPLETE"
 """Set by the completion scripts: the program then answers a shell instead of running a command."""
 
 Place = tuple[str, str]
-"""Where a command lies, as `module:attribute` of `commands`, and what it does."""
+"""The place of a command, as `module:attribute` below `commands`, and its help line."""
 
 
 class LazyGroup(HaftGroup):
-    """A group that knows its commands by name and loads them when wanted."""
+    """A group that lists its commands by name and imports each when it is needed."""
 
     def __init__(
         self,
@@ -30,14 +30,14 @@ class LazyGroup(HaftGroup):
         about: str,
         places: Mapping[str, Place | LazyGroup],
         short_forms: Mapping[str, tuple[str, str]] | None = None,
-        meant: Mapping[str, str] | None = None,
+        synonyms: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(name, help=about, context_settings={"help_option_names": ["--help", "-h"]})
         self._places = places
         self._short_forms = short_forms or {}
-        """Commands of a group below that may be called without its name: the group and the command."""
-        self._meant = meant or {}
-        """Words that other programs have for a command, and the command."""
+        """Commands that may be called without the name of their group: for each, the group and the command."""
+        self._synonyms = synonyms or {}
+        """For each name that other programs give to a command, haft's name. Hints use it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._places)
@@ -67,7 +67,7 @@ class LazyGroup(HaftGroup):
 
     def _unknown(self, ctx: click.Context, name: str) -> BadUsage:
         below = next((f"{group} {name}" for group, place in self._places.items() if _has(place, name)), None)
-        near = below or self._meant.get(name) or near_miss(name, self._places)
+        near = below or self._synonyms.get(name) or near_miss(name, self._places)
         hint = f"did you mean `{ctx.command_path} {near}`?" if near else f"the commands are {', '.join(self._places)}"
         return BadUsage(f"there is no command `{ctx.command_path} {name}`", hint=hint)
 
@@ -99,107 +99,107 @@ def _has(place: Place | LazyGroup, name: str) -> bool:
 
 TOOLS: Final = LazyGroup(
     "tools",
-    "The tools there are, and calling them.",
+    "List, inspect, call, make and check tools.",
     {
-        "list": ("tools:list_tools", "Name, kind and first line of every tool."),
-        "show": ("tools:show_tool", "One tool: description, parameters, effects, or its definition in another form."),
+        "list": ("tools:list_tools", "List every tool: name, kind and first line of the description."),
+        "show": ("tools:show_tool", "Show one tool: description, parameters, effects, or its definition."),
         "use": ("use:use_tool", "Call a tool."),
         "search": ("tools:search_tools", "Find tools by name, description and parameters."),
-        "make": ("make:make_tool", "A fresh tool that works at once."),
-        "check": ("check:check_tools", "What is wrong with tools, and how to mend it."),
+        "make": ("make:make_tool", "Make a new tool that works at once."),
+        "check": ("check:check_tools", "Check tools, and say how to fix what is wrong."),
     },
 )
 
 CHANGES: Final = LazyGroup(
     "changes",
-    "Changes that are held back: tried, in conflict, touching a protected path, over a limit.",
+    "Held changes: of a trial run, in conflict, on a protected path, or over a limit.",
     {
-        "list": ("changes:list_held", "The runs that hold changes, and why."),
-        "apply": ("changes:apply_changes", "Commit what a run holds."),
-        "drop": ("changes:drop_changes", "Throw away what a run holds."),
+        "list": ("changes:list_held", "List the runs with held changes, and why they are held."),
+        "apply": ("changes:apply_changes", "Apply the held changes of a run to the workspace."),
+        "drop": ("changes:drop_changes", "Discard the held changes of a run."),
     },
 )
 
 AUDIT: Final = LazyGroup(
     "audit",
-    "The audit log: every call, in a chain that shows tampering.",
+    "The audit log: a record of every call, hash-chained, so that tampering shows.",
     {
-        "verify": ("audit:verify_record", "Check every record and the head; exit 1 where something was altered."),
-        "list": ("audit:list_record", "The newest records."),
-        "export": ("audit:export_record", "All records as JSON lines, oldest first."),
+        "verify": ("audit:verify_record", "Check every record and the head; exit 1 if something was altered."),
+        "list": ("audit:list_record", "List the newest records."),
+        "export": ("audit:export_record", "Export all records as JSON lines, oldest first."),
     },
 )
 
 CONFIG: Final = LazyGroup(
     "config",
     "The settings.",
-    {"show": ("config:show_config", "The settings in force, and where each comes from.")},
+    {"show": ("config:show_config", "Show the settings in force, and where each comes from.")},
 )
 
 PERMISSIONS: Final = LazyGroup(
     "permissions",
-    "The rules: which there are, and which one decides.",
+    "The rules that decide about calls.",
     {
-        "list": ("permissions.listing:list_rules", "The rules, in the order in which they count."),
-        "test": ("permissions.testing:test_rules", "What would be decided about a call, by which rule, and why."),
-        "add": ("permissions.changing:add_rule", "Write a rule into your own haft.toml, or the workspace's."),
-        "remove": ("permissions.changing:remove_rule", "Take a rule of yours away, or a remembered answer."),
-        "edit": ("permissions.editing:edit_rules", "Open your own haft.toml in your editor."),
-        "replay": ("permissions.replaying:replay_rules", "What changed rules would have done to past calls."),
-        "suggest": ("permissions.suggesting:suggest_rules", "Narrow rules that would have answered past approvals."),
+        "list": ("permissions.list:list_rules", "List the rules, in the order in which they apply."),
+        "test": ("permissions.test:test_rules", "Say how a call would be decided, by which rule, and why."),
+        "add": ("permissions.change:add_rule", "Add a rule to your own haft.toml, or to the workspace's."),
+        "remove": ("permissions.change:remove_rule", "Remove a rule or a remembered answer."),
+        "edit": ("permissions.edit:edit_rules", "Open your own haft.toml in your editor."),
+        "replay": ("permissions.replay:replay_rules", "Say which past calls changed rules would decide differently."),
+        "suggest": ("permissions.suggest:suggest_rules", "Suggest narrow rules that would have saved past approvals."),
     },
 )
 
 SKILLS: Final = LazyGroup(
     "skills",
-    "Skills: what agents can be taught, and the tools that come with it.",
+    "Skills: instructions for agents, and the tools that come with them.",
     {
-        "list": ("skills:list_skills", "The skills there are, and which are active."),
-        "show": ("skills:show_skill", "One skill: its text, or one of its references."),
-        "activate": ("skills:activate_skill", "Let a skill's tools join."),
-        "deactivate": ("skills:deactivate_skill", "Let a skill's tools leave."),
-        "make": ("skills:make_skill", "A fresh skill."),
-        "install": ("skills:install_skill", "Take in a skill from elsewhere."),
+        "list": ("skills:list_skills", "List the skills, and which are active."),
+        "show": ("skills:show_skill", "Show one skill: its text, or one of its references."),
+        "activate": ("skills:activate_skill", "Make a skill's tools available."),
+        "deactivate": ("skills:deactivate_skill", "Make a skill's tools unavailable again."),
+        "make": ("skills:make_skill", "Make a new skill."),
+        "install": ("skills:install_skill", "Install skills from a folder or an archive."),
     },
 )
 
 PLUGINS: Final = LazyGroup(
     "plugins",
-    "Plugins: those that are configured, and what git plugins are pinned to.",
+    "The configured plugins, and the commits that git plugins are pinned to.",
     {
-        "list": ("plugins:list_plugins", "The plugins there are, and where each comes from."),
-        "update": ("plugins:update_plugins", "Fetch git plugins anew, and pin them."),
+        "list": ("plugins:list_plugins", "List the plugins, and where each comes from."),
+        "update": ("plugins:update_plugins", "Fetch git plugins again, and pin them."),
     },
 )
 
 TEMPLATES: Final = LazyGroup(
     "templates",
-    "Agent Studio templates: checked, packed, taken in.",
+    "Check, pack, install, list, build and remove Agent Studio templates.",
     {
-        "check": ("templates:check_templates", "What is wrong with templates."),
+        "check": ("templates:check_templates", "Check templates, and say what is wrong."),
         "pack": ("templates:pack_templates", "Write templates into one ZIP."),
-        "install": ("templates:install_templates", "Take in the templates of a ZIP."),
-        "list": ("templates:list_templates", "The templates there are."),
-        "build": ("templates:build_environment", "Make a template's environment."),
+        "install": ("templates:install_templates", "Install the templates of a ZIP."),
+        "list": ("templates:list_templates", "List the templates."),
+        "build": ("templates:build_environment", "Build a template's environment."),
         "remove": ("templates:remove_template", "Remove a template."),
     },
 )
 
 TOOLBOX: Final = LazyGroup(
     "toolbox",
-    "Toolbox executables, for whatever speaks the protocol.",
+    "Make toolbox executables, for any agent that speaks the toolbox protocol.",
     {
-        "wrap": ("toolbox:wrap_program", "Any command line as executables, one for each command."),
-        "export": ("toolbox:export_tools", "Any tool as an executable that calls back into haft."),
+        "wrap": ("toolbox:wrap_program", "Write an executable for each command of any program."),
+        "export": ("toolbox:export_tools", "Write an executable for each tool, which calls back into haft."),
     },
 )
 
 STORE: Final = LazyGroup(
     "store",
-    "What is kept of runs: before-images and outputs.",
+    "The store of past runs: before-images of changed files, and outputs.",
     {
-        "show": ("store:show_store", "The disk it takes, and how many runs can be undone."),
-        "prune": ("store:prune_store", "Keep it to its budget and its age."),
+        "show": ("store:show_store", "Show how much disk it takes, and how many runs can be undone."),
+        "prune": ("store:prune_store", "Delete what is over its size limit or too old."),
     },
 )
 
@@ -208,18 +208,18 @@ HAFT: Final = LazyGroup(
     "One handle for every agent tool: host, decide, run, record.",
     {
         "tools": TOOLS,
-        "log": ("log:log_runs", "Runs, newest first."),
-        "show": ("log:show_run", "One run: its states, decision, limits, sandbox, arguments, changes."),
-        "output": ("output:print_output", "The whole output of a run, as it was kept."),
+        "log": ("log:log_runs", "List runs, newest first."),
+        "show": ("log:show_run", "Show one run: its states, decision, limits, sandbox, arguments, changes."),
+        "output": ("output:print_output", "Print the whole output of a run, as it was kept."),
         "watch": ("watch:watch_run", "Follow a run of any process."),
         "cancel": ("cancel:cancel_runs", "Stop a run of any process."),
-        "diff": ("diff:print_diff", "What a run changed, as a patch."),
-        "undo": ("undo:undo_runs", "Take back exactly what runs changed."),
-        "redo": ("undo:redo_runs", "Bring back what was undone."),
+        "diff": ("diff:print_diff", "Print the changes of a run as a patch."),
+        "undo": ("undo:undo_runs", "Undo exactly the changes of runs."),
+        "redo": ("undo:redo_runs", "Redo the changes of runs that were undone."),
         "changes": CHANGES,
-        "inbox": ("inbox:list_inbox", "The calls that wait for a person."),
-        "approve": ("inbox:approve_request", "Say yes to a call that waits."),
-        "reject": ("inbox:reject_request", "Say no to a call that waits."),
+        "inbox": ("inbox:list_inbox", "List the calls that wait for a person."),
+        "approve": ("inbox:approve_request", "Approve a waiting call."),
+        "reject": ("inbox:reject_request", "Reject a waiting call."),
         "permissions": PERMISSIONS,
         "skills": SKILLS,
         "plugins": PLUGINS,
@@ -228,11 +228,11 @@ HAFT: Final = LazyGroup(
         "store": STORE,
         "audit": AUDIT,
         "config": CONFIG,
-        "trust": ("trust:trust_workspace", "Let a workspace's own configuration count where it widens."),
-        "doctor": ("doctor:examine", "What this machine can do and what is broken."),
-        "completion": ("completion:print_completion", "The completion script of a shell."),
-        "help": ("help:print_help", "How a command is used."),
-        "version": ("help:print_version", "The version."),
+        "trust": ("trust:trust_workspace", "Trust a workspace's configuration file, so that all its settings count."),
+        "doctor": ("doctor:examine", "Say what this machine can do and what is broken."),
+        "completion": ("completion:print_completion", "Print the completion script of a shell."),
+        "help": ("help:print_help", "Print how a command is used."),
+        "version": ("help:print_version", "Print the version."),
     },
     {"use": ("tools", "use"), "list": ("tools", "list")},
     {"ls": "list", "run": "use", "call": "use", "exec": "use"},

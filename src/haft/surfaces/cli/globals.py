@@ -1,4 +1,4 @@
-"""The options that every command has, before it or after it, and the kind of command that has them."""
+"""The global options, which may stand before or after any command, and the classes of commands that have them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from haft.version import __version__
 
 @dataclass(slots=True)
 class Globals:
-    """What the global options said."""
+    """The values of the global options."""
 
     workspace: str | None = None
-    """As it was named; None: the nearest one."""
+    """The directory given with `-w`; None means the nearest workspace."""
     json: bool = False
     quiet: bool = False
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    said = context.find_object(Globals)
-    # Each command of the line has the option; one that was not given there does not take back what was.
-    if value and said is not None and parameter.name:
-        setattr(said, parameter.name, value)
+    options = context.find_object(Globals)
+    # Every group and command on the line has the option: one without a value must not reset the value of another.
+    if value and options is not None and parameter.name:
+        setattr(options, parameter.name, value)
 
 
 def _keep_workspace(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -35,12 +35,12 @@ def _keep_workspace(context: click.Context, parameter: click.Parameter, value: s
 
 
 def checked_directory(path: str) -> str:
-    """A workspace that was named, as an absolute path."""
+    """The absolute path of a directory that the person named; `BadUsage` if it is not a directory."""
     if not path:
         raise BadUsage("the workspace has an empty name", hint="`-w .` is the current directory")
     absolute = os.path.abspath(os.path.expanduser(path))
     if not os.path.isdir(absolute):
-        raise BadUsage(f"the workspace {path} is not a directory")
+        raise BadUsage(f"the workspace {path} is not a directory", hint="`-w DIR` names an existing directory")
     return absolute
 
 
@@ -59,8 +59,10 @@ GLOBAL_OPTIONS: Final = (
         type=click.Path(file_okay=False),
         help="The directory that tools work in. Default: the nearest one with haft.toml, haft.json or .git.",
     ),
-    click.Option(["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print facts as one JSON value."),
-    click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_keep, help="Say less on stderr."),
+    click.Option(
+        ["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print the result as one JSON value."
+    ),
+    click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_keep, help="Print less on stderr."),
     click.Option(
         ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
     ),

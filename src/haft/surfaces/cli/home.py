@@ -1,4 +1,4 @@
-"""Where state is kept."""
+"""The state home of the commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def state_home() -> StateHome:
-    """Where state is kept: `HAFT_HOME`, else the platform's place."""
+    """The directory of all state: `HAFT_HOME`, else the platform's default."""
     from haft.service import StateHome, default_home
 
     return StateHome(default_home(os.environ))

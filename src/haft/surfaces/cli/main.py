@@ -1,7 +1,7 @@
-"""The entry of the command line: runs a command and turns whatever goes wrong into one sentence and an exit code.
+"""The entry point of the command line: runs a command and turns every error into one message and an exit code.
 
-Never a traceback: an error that nobody foresaw is said as such. A reader that went away (`haft log | head -1`) and
-Ctrl-C are no errors and end quietly.
+It never prints a traceback; an unexpected error is reported as a bug. A closed pipe (`haft log | head -1`) and Ctrl-C
+are not errors and end quietly.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from haft.contracts import BadUsage, Bug, HaftError
 from haft.surfaces.cli.app import COMPLETE_VARIABLE, HAFT
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.screen.printing import StdoutFailed, complain_of, facts
-from haft.surfaces.cli.words.usage_words import worded
+from haft.surfaces.cli.words.usage_errors import to_bad_usage
 
 INTERRUPTED = 130
 READER_GONE = 141
-"""What a shell reports of a program that SIGPIPE ended."""
+"""The exit code that a shell reports for a program that SIGPIPE ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -29,21 +29,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     code = run(sys.argv[1:] if arguments is None else arguments)
     try:
         sys.stdout.flush()
-    except OSError:  # it was said before, or there is nobody to tell
+    except OSError:  # It was reported before, or nobody reads.
         code = code or _reader_gone()
     sys.exit(code)
 
 
 def _refuse_inside() -> None:
-    """A call has neither our state nor a person: whatever it asked of us would be another host's."""
+    """Refuse to run inside a call of haft: there is no state home there, and no person who could approve."""
     if os.environ.get("HAFT_INSIDE"):
-        raise BadUsage(
-            "haft is not called from inside of one of its own calls", hint="let the agent call the tool by itself"
-        )
+        raise BadUsage("haft cannot run inside one of its own calls", hint="let the agent call the tool directly")
 
 
 def _open_missing_streams() -> None:
-    """A caller may have closed our streams; what is written there goes nowhere."""
+    """Replace standard streams that the caller has closed with /dev/null."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  for the life of the process
     if sys.stderr is None:
@@ -51,16 +49,16 @@ def _open_missing_streams() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line; its exit code."""
-    said = Globals()
+    """Run the command line and return its exit code."""
+    options = Globals()
     try:
         completing = os.environ.get(COMPLETE_VARIABLE)
         if completing:
             from click.shell_completion import shell_complete
 
-            return shell_complete(HAFT, {"obj": said}, "haft", COMPLETE_VARIABLE, completing)
-        # Not `HAFT.main`: that has its own ways with pipes, Ctrl-C and exit codes.
-        with HAFT.make_context("haft", list(arguments), obj=said) as context:
+            return shell_complete(HAFT, {"obj": options}, "haft", COMPLETE_VARIABLE, completing)
+        # `HAFT.main` would handle pipes, Ctrl-C and exit codes in click's way.
+        with HAFT.make_context("haft", list(arguments), obj=options) as context:
             _refuse_inside()
             HAFT.invoke(context)
         return 0
@@ -71,27 +69,27 @@ def run(arguments: Sequence[str]) -> int:
         _forget_stdout()
         return error.exit_code
     except HaftError as error:
-        return _failed(error, arguments, said)
+        return _failed(error, arguments, options)
     except click.exceptions.NoArgsIsHelpError as error:
         sys.stderr.write(f"{error.format_message()}\n")
-        _answer(BadUsage(f"`{error.ctx.command_path}` needs a command"), arguments, said)
+        _answer(BadUsage(f"`{error.ctx.command_path}` needs a command"), arguments, options)
         return error.exit_code
     except click.ClickException as error:
-        _failed(worded(error), arguments, said)
+        _failed(to_bad_usage(error), arguments, options)
         return error.exit_code
     except BrokenPipeError:
         return _reader_gone()
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except Exception as error:  # the last stop: a bug of ours, said in a sentence
-        return _failed(Bug(error), arguments, said)
+    except Exception as error:  # A bug in haft: one message instead of a traceback.
+        return _failed(Bug(error), arguments, options)
 
 
-def _failed(error: HaftError, arguments: Sequence[str], said: Globals) -> int:
-    """A failure, in a sentence for people and as data for programs; the exit code."""
+def _failed(error: HaftError, arguments: Sequence[str], options: Globals) -> int:
+    """Print an error, for people and as JSON for programs, and return the exit code."""
     complain_of(error)
     try:
-        _answer(error, arguments, said)
+        _answer(error, arguments, options)
     except BrokenPipeError:
         _forget_stdout()
     except StdoutFailed as gone:
@@ -100,11 +98,11 @@ def _failed(error: HaftError, arguments: Sequence[str], said: Globals) -> int:
     return error.exit_code
 
 
-def _answer(error: HaftError, arguments: Sequence[str], said: Globals) -> None:
-    """What programs read: an outcome where a tool was to be called, else an error where JSON is wanted."""
+def _answer(error: HaftError, arguments: Sequence[str], options: Globals) -> None:
+    """Print an error as JSON: as an outcome for `tools use`, else as `{"error": …}` if `--json` is given."""
     from haft.surfaces.cli.commands.use_failure import print_failure, words_of_use
 
-    json = said.json or "--json" in arguments
+    json = options.json or "--json" in arguments
     words = words_of_use(arguments)
     if words is not None:
         print_failure(error.failure(), words, json=json)
@@ -113,13 +111,13 @@ def _answer(error: HaftError, arguments: Sequence[str], said: Globals) -> None:
 
 
 def _reader_gone() -> int:
-    """Whoever read our output went away: nothing more can be said there, and Python must not try."""
+    """The exit code for a closed pipe; Python must not write to stdout again."""
     _forget_stdout()
     return READER_GONE
 
 
 def _forget_stdout() -> None:
-    """What is still in its buffer would be tried again at the end of the process."""
+    """Drop the text in stdout's buffer: Python would try to write it again when the process ends."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""Where a command works: its workspace, its state home, and the runs that are kept there."""
+"""What commands share: the workspace, the warnings about its configuration, and access to past runs and changes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from haft.surfaces.cli.screen.printing import say, warn
 if TYPE_CHECKING:
     from haft.service import ChangesFacade, Config, History, Ignored, RunRecord, StateHome, Stranger
 
-TRUST_HINT: Final = "hint: `haft trust` shows the workspace's file whole, and lets it count"
+TRUST_HINT: Final = "hint: `haft trust` shows the workspace's whole file, and makes these settings count"
 
 
-def workspace_of(said: Globals) -> str:
-    """The workspace that was named, else the nearest one."""
-    if said.workspace is not None:
-        return said.workspace
-    return _nearest(current_directory(), state_home().path, quiet=said.quiet)
+def workspace_of(options: Globals) -> str:
+    """The workspace given with `-w`, else the nearest one."""
+    if options.workspace is not None:
+        return options.workspace
+    return _nearest(current_directory(), state_home().path, quiet=options.quiet)
 
 
 def current_directory() -> str:
-    """Where the command was called."""
+    """The directory that the command was started in."""
     try:
         return os.getcwd()
     except FileNotFoundError as error:
@@ -36,20 +36,20 @@ def current_directory() -> str:
 
 @functools.cache
 def _nearest(start: str, home: str, *, quiet: bool) -> str:
-    """The nearest workspace. Those that do not count are named, once."""
+    """The nearest workspace. Directories that cannot be the workspace are reported once."""
     from haft.service import find_workspace
 
-    def passed_over(stranger: Stranger) -> None:
+    def report_skipped(stranger: Stranger) -> None:
         if not quiet:
             warn(stranger.sentence())
             say(f"hint: {stranger.remedy()}")
 
-    return find_workspace(start, home, passed_over)
+    return find_workspace(start, home, report_skipped)
 
 
-def tell_ignored(config: Config, said: Globals, *, is_brief: bool = False) -> None:
-    """Settings that do not count are said, not passed over. If brief, those that wait for trust are one line."""
-    if said.quiet:
+def tell_ignored(config: Config, options: Globals, *, is_brief: bool = False) -> None:
+    """Warn about settings that do not count. If `is_brief`, the settings that wait for trust take one line."""
+    if options.quiet:
         return
     waiting = [one for one in config.ignored if one.waits]
     if not is_brief:
@@ -60,7 +60,7 @@ def tell_ignored(config: Config, said: Globals, *, is_brief: bool = False) -> No
         if not one.waits:
             warn(one.sentence())
     for unset in config.unset:
-        if unset.setting in ("providers", "templates.paths", "toolbox.paths"):  # Elsewhere its tool says so.
+        if unset.setting in ("providers", "templates.paths", "toolbox.paths"):  # Of others, the tool says so itself.
             warn(unset.sentence())
     if not is_brief:
         tell_trust_hint(config)
@@ -69,8 +69,8 @@ def tell_ignored(config: Config, said: Globals, *, is_brief: bool = False) -> No
 def _brief(config: Config, count: int) -> str:
     settings, wait = ("setting", "waits") if count == 1 else ("settings", "wait")
     if config.since_trusted is not None:
-        told = config.since_trusted.sentence()
-        return f"{told}: {count} {settings} in it {wait} for `haft trust`, which shows the difference"
+        changed = config.since_trusted.sentence()
+        return f"{changed}: {count} {settings} in it {wait} for `haft trust`, which shows the difference"
     file = os.path.basename(config.files[-1])
     return f"{count} {settings} of {file} {wait} for `haft trust`, which shows {'it' if count == 1 else 'them'}"
 
@@ -83,11 +83,11 @@ def _tell_waiting(config: Config, waiting: Sequence[Ignored]) -> None:
     if others and config.since_trusted is not None:
         settings, do = ("setting", "does") if others == 1 else ("settings", "do")
         file = os.path.basename(config.since_trusted.before.path)
-        warn(f"{others} more {settings} of {file}, which counted before it changed, {do} not count now")
+        warn(f"{others} more {settings} of {file}, which counted before the file changed, {do} not count now")
 
 
 def tell_trust_hint(config: Config) -> None:
-    """How what is set aside would count, where trust would change that."""
+    """Print how to trust the file, if some of its settings wait for trust."""
     if any(one.waits for one in config.ignored):
         change = config.since_trusted
         say(TRUST_HINT if change is None else f"hint: {change.sentence()}: `haft trust` shows the difference")
@@ -99,22 +99,22 @@ def _new_since_trusted(config: Config, waiting: Sequence[Ignored]) -> Sequence[I
     return not_trusted_before(waiting, config.since_trusted, os.environ)
 
 
-def tell_what_is_logged(said: Globals) -> None:
-    """What haft would write to a program's log, such as a sandbox that this machine cannot build, is said here."""
+def tell_what_is_logged(options: Globals) -> None:
+    """Print haft's log messages as warnings, such as the one about a sandbox that this machine cannot build."""
     import logging
 
-    class Said(logging.Handler):
+    class Warn(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if not said.quiet:
+            if not options.quiet:
                 warn(record.getMessage())
 
     log = logging.getLogger("haft")
-    log.handlers = [Said()]
+    log.handlers = [Warn()]
     log.propagate = False
 
 
 def recover(home: StateHome) -> None:
-    """Clean up after hosts that were killed. Reading goes on where that cannot be done."""
+    """Clean up after hosts that were killed. If that fails, only a warning is printed."""
     from haft.service import recover_dead_hosts
 
     try:
@@ -125,7 +125,7 @@ def recover(home: StateHome) -> None:
 
 @contextlib.contextmanager
 def history() -> Iterator[History | None]:
-    """The runs there are, dead hosts cleaned up; None where there is no state yet."""
+    """The history of runs, after the cleanup of dead hosts; None if there is no state yet."""
     from haft.service import open_history
 
     home = state_home()
@@ -141,7 +141,7 @@ def history() -> Iterator[History | None]:
 
 @contextlib.contextmanager
 def history_with(run: str) -> Iterator[History]:
-    """The runs there are, for a command about one of them."""
+    """The history of runs; `UnknownRun` if there is no state yet."""
     with history() as opened:
         if opened is None:
             raise UnknownRun(run)
@@ -150,7 +150,7 @@ def history_with(run: str) -> Iterator[History]:
 
 @contextlib.contextmanager
 def change_sets() -> Iterator[ChangesFacade | None]:
-    """The change sets there are; None where there is no state yet. Enter `history` first: it cleans up."""
+    """The change sets; None if there is no state yet. Enter `history` first: it cleans up after dead hosts."""
     from haft.service import open_changes
 
     opened = open_changes(state_home())
@@ -162,7 +162,8 @@ def change_sets() -> Iterator[ChangesFacade | None]:
 
 
 def find_changed(kept: History, changes: ChangesFacade | None, name: str) -> tuple[str, RunRecord | None]:
-    """The run that is meant, by its whole name. What a process wrote between two calls has a change set and no run."""
+    """The full name of a run, and its record. Changes that a session process wrote between two calls have a change set
+    but no record."""
     try:
         record = kept.find(name)
     except UnknownRun:

@@ -39,19 +39,19 @@ def _record() -> RecordFacade:
 @click.pass_context
 def verify_record(context: click.Context, since_checkpoint: bool) -> None:
     """Check every record and the head. Keep the head it prints elsewhere to prove more than this machine can."""
-    said = context.find_object(Globals) or Globals()
+    options = context.find_object(Globals) or Globals()
     verdict = _record().verify(since_checkpoint=since_checkpoint)
-    if said.json:
+    if options.json:
         facts(verdict.to_json())
     else:
         lines([f"{verdict.records} records {'intact' if verdict.intact else 'good before the first problem'}"])
         if verdict.since:
             lines([f"checked from record {verdict.since} on, up to which an earlier check found it intact"])
         lines([f"head {verdict.head}"])
-    if verdict.torn and verdict.intact and not said.quiet:
+    if verdict.torn and verdict.intact and not options.quiet:
         numbers = ", ".join(map(str, verdict.torn))
         say(f"records torn by a crash, vouched for by the next: {numbers}")
-    if verdict.interrupted is not None and not said.quiet:
+    if verdict.interrupted is not None and not options.quiet:
         say(f"left by a crash: {verdict.interrupted}")
     if not verdict.intact:
         complain(
@@ -65,10 +65,10 @@ def verify_record(context: click.Context, since_checkpoint: bool) -> None:
     "--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many."
 )
 @click.pass_obj
-def list_record(said: Globals, limit: int) -> None:
+def list_record(options: Globals, limit: int) -> None:
     """The newest records, newest first."""
     entries = _record().last(limit)
-    if said.json:
+    if options.json:
         facts(entries)
     else:
         table([_row(entry) for entry in entries])
@@ -83,16 +83,16 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
 @click.command("export", cls=HaftCommand)
 @click.option("--to", "target", metavar="FILE", type=click.Path(dir_okay=False), help="Write there. Default: stdout.")
 @click.pass_obj
-def export_record(said: Globals, target: str | None) -> None:
+def export_record(options: Globals, target: str | None) -> None:
     """All records as JSON lines, oldest first, each with its number and hash; with --json as one array."""
     record = _record()
     if target is None:
-        _print(record, as_array=said.json)
+        _print(record, as_array=options.json)
         return
     count = _write(record, target)
-    if said.json:
+    if options.json:
         facts({"file": os.path.abspath(target), "records": count})
-    elif not said.quiet:
+    elif not options.quiet:
         say(f"{count} records written to {target}")
 
 

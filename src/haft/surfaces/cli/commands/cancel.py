@@ -14,7 +14,7 @@ from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import history, history_with, recover
 from haft.surfaces.cli.screen.printing import facts, lines, say
 from haft.surfaces.cli.screen.terminal import visible
-from haft.surfaces.cli.words.run_names import complete_run
+from haft.surfaces.cli.words.run_completion import complete_run
 
 if TYPE_CHECKING:
     from haft.service import History, RunRecord
@@ -31,19 +31,19 @@ _MOST: Final = 10_000
 @click.pass_context
 def cancel_runs(context: click.Context, run: str | None, everything: bool) -> None:
     """Stop a run of any process, and wait up to ten seconds until it has ended."""
-    said = context.find_object(Globals) or Globals()
+    options = context.find_object(Globals) or Globals()
     if (run is None) == (not everything):
         raise BadUsage("`haft cancel` needs a run or `--all`", hint="`haft log --status in-progress` shows what runs")
     with history() if run is None else history_with(run) as kept:
         wanted: Sequence[RunRecord] = []
         if kept is not None:
-            wanted = [kept.find(run)] if run is not None else _open_runs(kept, said.workspace)
-        answers = [] if kept is None else _cancel(kept, wanted, said)
-    if said.json:
+            wanted = [kept.find(run)] if run is not None else _open_runs(kept, options.workspace)
+        answers = [] if kept is None else _cancel(kept, wanted, options)
+    if options.json:
         facts(answers)
     else:
         lines(_worded(answer) for answer in answers)
-        if not answers and not said.quiet:
+        if not answers and not options.quiet:
             say("nothing runs")
     context.exit(0 if all(answer["ended"] for answer in answers) else 1)
 
@@ -55,11 +55,11 @@ def _open_runs(kept: History, workspace: str | None) -> list[RunRecord]:
     return kept.runs(Filter(is_open=True, workspace=workspace, limit=_MOST))
 
 
-def _cancel(kept: History, runs: Sequence[RunRecord], said: Globals) -> list[dict[str, Any]]:
+def _cancel(kept: History, runs: Sequence[RunRecord], options: Globals) -> list[dict[str, Any]]:
     from haft.service import ask_to_cancel, this_user
 
     ask_to_cancel(kept, runs, this_user())
-    ended = _wait(kept, [run.id for run in runs if run.is_open], said)
+    ended = _wait(kept, [run.id for run in runs if run.is_open], options)
     return [
         {
             "run": run.id,
@@ -72,10 +72,10 @@ def _cancel(kept: History, runs: Sequence[RunRecord], said: Globals) -> list[dic
     ]
 
 
-def _wait(kept: History, runs: Sequence[RunId], said: Globals) -> dict[RunId, RunRecord]:
+def _wait(kept: History, runs: Sequence[RunId], options: Globals) -> dict[RunId, RunRecord]:
     """The runs as they stand when all have ended, or when it has taken too long."""
     began = time.monotonic()
-    told = said.quiet
+    told = options.quiet
     found = {run: kept.find(run) for run in runs}
     while any(run.is_open for run in found.values()) and (passed := time.monotonic() - began) < WAIT_SECONDS:
         if passed > _WORD_AFTER and not told:

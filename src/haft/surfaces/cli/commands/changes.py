@@ -10,10 +10,10 @@ import click
 
 from haft.contracts import EXIT_CODES, BadUsage, Outcome, UnknownRun, iso_time
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.person.settling import settled, tell_in_the_way
+from haft.surfaces.cli.person.change_run import tell_conflicts, wait_for_changes
 from haft.surfaces.cli.place import change_sets, find_changed, history, tell_what_is_logged
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
-from haft.surfaces.cli.words.run_names import complete_changes
+from haft.surfaces.cli.words.run_completion import complete_changes
 from haft.surfaces.cli.words.times import clock
 
 if TYPE_CHECKING:
@@ -24,19 +24,19 @@ Verb = Literal["apply", "drop"]
 
 @click.command("list", cls=HaftCommand)
 @click.pass_obj
-def list_held(said: Globals) -> None:
+def list_held(options: Globals) -> None:
     """The runs that hold changes, newest first, and why. With `-w` only those of that workspace."""
-    tell_what_is_logged(said)
-    workspace = None if said.workspace is None else os.path.realpath(said.workspace)
+    tell_what_is_logged(options)
+    workspace = None if options.workspace is None else os.path.realpath(options.workspace)
     held: list[tuple[Row, str | None]] = []
     with history() as kept, change_sets() as changes:
         if kept is not None and changes is not None:
             held = [(row, _tool(kept, row.run)) for row in reversed(changes.ledger.all(workspace, "held"))]
-    if said.json:
+    if options.json:
         facts([_shape(row, tool) for row, tool in held])
     elif held:
         table([(row.run, clock(row.at), _count(row.files), tool or "–", row.reason or "") for row, tool in held])
-    elif not said.quiet:
+    elif not options.quiet:
         say("no run holds changes")
 
 
@@ -85,27 +85,27 @@ def drop_changes(context: click.Context, run: str) -> None:
 
 
 def _settle(context: click.Context, verb: Verb, run: str) -> None:
-    said = context.find_object(Globals) or Globals()
-    tell_what_is_logged(said)
+    options = context.find_object(Globals) or Globals()
+    tell_what_is_logged(options)
     row = _held(verb, run)
-    outcome = asyncio.run(_perform(verb, row, said))
+    outcome = asyncio.run(_perform(verb, row, options))
     failure = outcome.error
     if failure is not None and failure.code != "conflict":
         complain(failure.message, failure.hint)
-        if said.json:
+        if options.json:
             facts({"error": failure.to_json()})
         context.exit(EXIT_CODES.get(failure.code, 1))
     conflicts = [conflict.to_json() for conflict in outcome.changes.conflicts]
-    if said.json:
+    if options.json:
         state = outcome.result["state"]
         facts({"run": row.run, "state": state, "files": row.files, "conflicts": conflicts, "settledBy": outcome.run_id})
     elif failure is None:
         lines([f"{row.run}: {_count(row.files)} {'committed' if verb == 'apply' else 'thrown away'}"])
-        if verb == "apply" and not said.quiet:
+        if verb == "apply" and not options.quiet:
             say(f"`haft undo {row.run}` takes it back")
     if failure is not None:
-        if not said.quiet:
-            tell_in_the_way(conflicts)
+        if not options.quiet:
+            tell_conflicts(conflicts)
         complain(failure.message, failure.hint)
         context.exit(EXIT_CODES["conflict"])
 
@@ -128,8 +128,8 @@ def _held(verb: Verb, name: str) -> Row:
     return row
 
 
-async def _perform(verb: Verb, row: Row, said: Globals) -> Outcome:
+async def _perform(verb: Verb, row: Row, options: Globals) -> Outcome:
     from haft.service import ToolService
 
     async with ToolService.open(row.workspace) as service:
-        return await settled(service.apply(row.run) if verb == "apply" else service.drop(row.run), said)
+        return await wait_for_changes(service.apply(row.run) if verb == "apply" else service.drop(row.run), options)

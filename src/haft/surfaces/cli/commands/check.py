@@ -60,25 +60,25 @@ def complete_codes(_context: click.Context, _parameter: click.Parameter, incompl
 @click.pass_context
 def check_tools(context: click.Context, what: tuple[str, ...], explain: str | None, fix: bool) -> None:
     """What is wrong with tools of any format, and how to mend it. Exits 1 where there are errors."""
-    said = context.find_object(Globals) or Globals()
+    options = context.find_object(Globals) or Globals()
     if explain is not None:
         if what or fix:
             raise BadUsage("`--explain` stands alone", hint=f"haft tools check --explain {explain}")
-        _explain(explain, said)
+        _explain(explain, options)
         return
-    discovery = _discovery(said)
-    targets, loaded = _wanted(what, said, discovery)
-    reports = _checked(targets, loaded, said, discovery, fix=fix)
-    if said.json:
+    discovery = _discovery(options)
+    targets, loaded = _wanted(what, options, discovery)
+    reports = _checked(targets, loaded, options, discovery, fix=fix)
+    if options.json:
         facts([report.to_json() for report in reports])
     else:
         lines(line for report in reports for line in lines_of(report))
-        if not said.quiet:
+        if not options.quiet:
             sum_up(reports)
     context.exit(0 if all(report.ok for report in reports) else 1)
 
 
-def _wanted(words: Sequence[str], said: Globals, discovery: Discovery) -> tuple[list[Target], list[Listing]]:
+def _wanted(words: Sequence[str], options: Globals, discovery: Discovery) -> tuple[list[Target], list[Listing]]:
     """What is to be checked where it lies, and what only as it was loaded."""
     from haft.authoring.check import targets_of
     from haft.service import PROJECT
@@ -86,12 +86,12 @@ def _wanted(words: Sequence[str], said: Globals, discovery: Discovery) -> tuple[
     targets: list[Target] = []
     loaded: list[Listing] = []
     known: list[Listing] | None = None
-    workspace, sources = workspace_of(said), discovery.every_source()
+    workspace, sources = workspace_of(options), discovery.every_source()
     for word in words:
         if os.sep in word or word in (os.curdir, os.pardir):
             targets += targets_of(sources, os.path.expanduser(word), workspace)
             continue
-        known = listings(said) if known is None else known
+        known = listings(options) if known is None else known
         listing = _named(word, known)
         if listing is not None:
             _sort_in(listing, workspace, discovery, targets, loaded)
@@ -100,7 +100,7 @@ def _wanted(words: Sequence[str], said: Globals, discovery: Discovery) -> tuple[
     if not words:
         project = os.path.join(workspace, PROJECT)
         targets += targets_of(sources, project, workspace) if os.path.isdir(project) else []
-        for listing in listings(said, asking=False):
+        for listing in listings(options, asking=False):
             if listing.spec.kind != "builtin":
                 _sort_in(listing, workspace, discovery, targets, loaded)
     once: dict[str, Target] = {}
@@ -131,7 +131,7 @@ def _sort_in(
 
 
 def _checked(
-    targets: Sequence[Target], loaded: Sequence[Listing], said: Globals, discovery: Discovery, *, fix: bool
+    targets: Sequence[Target], loaded: Sequence[Listing], options: Globals, discovery: Discovery, *, fix: bool
 ) -> list[Report]:
     import asyncio
 
@@ -140,22 +140,22 @@ def _checked(
 
     reports: list[Report] = []
     if targets:
-        tell_what_is_logged(said)
-        with looking_launcher(workspace_of(said), state_home()) as launcher:
-            reports += asyncio.run(_check_and_mend(targets, launcher, said, discovery, fix=fix))
+        tell_what_is_logged(options)
+        with looking_launcher(workspace_of(options), state_home()) as launcher:
+            reports += asyncio.run(_check_and_mend(targets, launcher, options, discovery, fix=fix))
     return reports + [check_listing(listing, RESERVED) for listing in loaded]
 
 
-def _discovery(said: Globals) -> Discovery:
+def _discovery(options: Globals) -> Discovery:
     from haft.service import Discovery, load_config
 
-    discovery = Discovery(workspace_of(said), state_home(), os.environ)
-    discovery.configure(load_config(workspace_of(said), os.environ, trust_home=state_home().path))
+    discovery = Discovery(workspace_of(options), state_home(), os.environ)
+    discovery.configure(load_config(workspace_of(options), os.environ, trust_home=state_home().path))
     return discovery
 
 
 async def _check_and_mend(
-    targets: Sequence[Target], launcher: AskingLauncher, said: Globals, discovery: Discovery, *, fix: bool
+    targets: Sequence[Target], launcher: AskingLauncher, options: Globals, discovery: Discovery, *, fix: bool
 ) -> list[Report]:
     from haft.authoring.check import check_targets, mend
 
@@ -163,10 +163,10 @@ async def _check_and_mend(
     found = await check_targets(sources, targets, launcher, RESERVED)
     changed: dict[int, list[str]] = {}
     for at, reports in enumerate(found) if fix else ():
-        mended = mend((finding for report in reports for finding in report.findings), workspace_of(said))
+        mended = mend((finding for report in reports for finding in report.findings), workspace_of(options))
         for finding, done in mended.done:
             changed.setdefault(at, []).append(finding.code)
-            if not said.quiet:
+            if not options.quiet:
                 say(f"{one_line(finding.path or targets[at].path)}: fixed {finding.code}: {done}")
         for finding, why in mended.refused:
             warn(f"{one_line(finding.path or targets[at].path)}: {finding.code} could not be mended: {why}")
@@ -212,12 +212,12 @@ def _many(count: int, level: str) -> str:
     return f"{count} {level}{'s' * (count != 1)}" if count else ""
 
 
-def _explain(word: str, said: Globals) -> None:
+def _explain(word: str, options: Globals) -> None:
     from haft.authoring.check import CODES, code_of
 
-    sources = () if word in CODES else _discovery(said).every_source()
+    sources = () if word in CODES else _discovery(options).every_source()
     code = code_of(word, (code for source in sources for code in source.codes))
-    if said.json:
+    if options.json:
         facts(code.to_json())
     else:
         lines(visible(line) for line in _explained(code))

@@ -20,15 +20,15 @@ MOST_SHOWN: Final = 60
 
 @click.command("show", cls=HaftCommand)
 @click.pass_obj
-def show_config(said: Globals) -> None:
+def show_config(options: Globals) -> None:
     """The settings in force, where each comes from, what was ignored, and the files that were read."""
     from haft.service import SETTINGS, load_config
 
-    workspace = _workspace(said)
+    workspace = _workspace(options)
     config = load_config(workspace, os.environ, trust_home=state_home().path)
     rules = config.rules
     _ = config.enablement  # what is wrong with it is said here too
-    if said.json:
+    if options.json:
         facts(
             {
                 "workspace": workspace,
@@ -55,7 +55,7 @@ def show_config(said: Globals) -> None:
     lines(f"rule: {visible(rule.words)} ({visible(rule.source)})" for rule in rules)
     lines(f"ignored: {visible(one.sentence())}" for one in config.ignored)
     lines(f"unset: {visible(one.sentence())}" for one in config.unset)
-    if not said.quiet:
+    if not options.quiet:
         tell_trust_hint(config)
         if config.trusted:
             say("the workspace's file is trusted")
@@ -68,11 +68,11 @@ def _short(value: Any) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
-def _workspace(said: Globals) -> str | None:
+def _workspace(options: Globals) -> str | None:
     try:
-        return workspace_of(said)
+        return workspace_of(options)
     except BadConfig as error:
-        if not said.quiet:
+        if not options.quiet:
             say(f"no workspace: {error.message}")
             say(f"hint: {error.hint}")
         return None

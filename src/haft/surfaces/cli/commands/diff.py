@@ -17,10 +17,10 @@ import click
 from haft.contracts import BadUsage, Change, Conflicting, UnknownRun
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, find_changed, history_with, tell_what_is_logged
-from haft.surfaces.cli.screen.patches import coloured
+from haft.surfaces.cli.screen.patches import coloured_lines
 from haft.surfaces.cli.screen.printing import facts, say, verbatim, warn, writing
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible, width
-from haft.surfaces.cli.words.run_names import complete_run
+from haft.surfaces.cli.words.run_completion import complete_run
 
 if TYPE_CHECKING:
     from haft.service import FileDifference, RunRecord
@@ -78,30 +78,30 @@ class Recorded:
 @click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
 @click.option("--stat", is_flag=True, help="Only which files, and how many lines of each.")
 @click.pass_obj
-def print_diff(said: Globals, run: str, stat: bool) -> None:
+def print_diff(options: Globals, run: str, stat: bool) -> None:
     """What a run changed in the files of its workspace, as a patch."""
-    tell_what_is_logged(said)
+    tell_what_is_logged(options)
     form: Form = "stat" if stat else "patch"
     with history_with(run) as kept, change_sets() as changes:
         name, record = find_changed(kept, changes, run)
         if changes is not None and changes.ledger.get(name) is not None:
-            print_changes(changes, name, said, form)
+            print_changes(changes, name, options, form)
         elif record is None:
             raise UnknownRun(run)
         elif record.is_open:
             raise BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
         else:
             recorded = _recorded(record)
-            _print(recorded, recorded.files, said, form)
+            _print(recorded, recorded.files, options, form)
             told = None if changes is None else changes.told_of_calls(kept.made_by(record.id))
-            if told is not None and not said.json and not said.quiet:
+            if told is not None and not options.json and not options.quiet:
                 say(told)
 
 
-def print_changes(kept: KeptChanges[Kept], run: str, said: Globals, form: Form) -> None:
+def print_changes(kept: KeptChanges[Kept], run: str, options: Globals, form: Form) -> None:
     """The change set of `run`, as the options want it."""
     found = kept.find(run)
-    _print(found, kept.differences(found), said, form)
+    _print(found, kept.differences(found), options, form)
 
 
 def _recorded(run: RunRecord) -> Recorded:
@@ -122,15 +122,15 @@ def _recorded(run: RunRecord) -> Recorded:
     return Recorded(run.id, changes["state"], changes["engine"], changes["complete"], changes["reason"], files)
 
 
-def _print(found: ChangeSet, each_file: Iterable[FileDifference], said: Globals, form: Form) -> None:
+def _print(found: ChangeSet, each_file: Iterable[FileDifference], options: Globals, form: Form) -> None:
     from haft.service import stat_lines
 
-    if said.json:
+    if options.json:
         facts(_gathered(found, each_file))
         return
-    _tell_state(found, said)
+    _tell_state(found, options)
     if not found.entries:
-        if not said.quiet:
+        if not options.quiet:
             say(f"{found.run} changed nothing" if found.complete else f"no changes of {found.run} are known")
     elif form == "stat":
         counted = stat_lines((replace(each, text=each.text and "") for each in each_file), width())
@@ -138,7 +138,7 @@ def _print(found: ChangeSet, each_file: Iterable[FileDifference], said: Globals,
     elif is_terminal(sys.stdout):
         verbatim(line for each in each_file for line in _for_person(each))
     else:
-        _print_patch(each_file, said)
+        _print_patch(each_file, options)
 
 
 def _gathered(found: ChangeSet, each_file: Iterable[FileDifference]) -> dict[str, object]:
@@ -153,11 +153,11 @@ def _gathered(found: ChangeSet, each_file: Iterable[FileDifference]) -> dict[str
     }
 
 
-def _tell_state(found: ChangeSet, said: Globals) -> None:
+def _tell_state(found: ChangeSet, options: Globals) -> None:
     """Where these changes are, and whether they are all."""
     if not found.complete:
         warn(f"the change set is not complete: {found.reason}")
-    if said.quiet:
+    if options.quiet:
         return
     for conflict in found.conflicts:
         by = "outside of haft" if conflict.by == "outside" else f"by {conflict.by}"
@@ -169,14 +169,14 @@ def _tell_state(found: ChangeSet, said: Globals) -> None:
         say(f"{found.state}: not in the workspace")
 
 
-def _print_patch(each_file: Iterable[FileDifference], said: Globals) -> None:
+def _print_patch(each_file: Iterable[FileDifference], options: Globals) -> None:
     """The patch as it is; what is missing in it is said."""
     for each in each_file:
         if each.text:
             with writing():
                 # Not by the encoding of the terminal: a patch holds the bytes of files.
                 sys.stdout.buffer.write(each.text.encode("utf-8", "surrogateescape"))
-        if each.note and each.renamed_to is None and not said.quiet:
+        if each.note and each.renamed_to is None and not options.quiet:
             say(f"not in the patch: {one_line(each.change.path)}: {one_line(each.note)}")
     with writing():
         sys.stdout.flush()
@@ -188,7 +188,7 @@ def _for_person(each: FileDifference) -> Iterator[str]:
     if each.text is None:
         yield styled(one_line(f"{each.change.type} {each.change.path}"), "bold", sys.stdout)
     else:
-        yield from coloured(each.text, sys.stdout)
+        yield from coloured_lines(each.text, sys.stdout)
     if each.note:
         yield styled(one_line(each.note), "dim", sys.stdout)
 

@@ -28,27 +28,27 @@ def examine(context: click.Context) -> None:
     """What this machine can do, what is broken, and what to do about it. Exits 1 where something is broken."""
     from haft.service import diagnose
 
-    said = context.find_object(Globals) or Globals()
-    workspace, found = _workspace(said)
+    options = context.find_object(Globals) or Globals()
+    workspace, found = _workspace(options)
     checks = []
     for check in itertools.chain(found, diagnose(state_home(), workspace, os.environ)):
         checks.append(check)
-        if not said.json:
+        if not options.json:
             mark = styled(f"{check.state:<6}", _STYLES[check.state], sys.stdout)
             lines([f"{mark}  {check.check}: {one_line(check.detail)}"])
             if check.hint and check.state != "ok":
                 lines([f"        hint: {one_line(check.hint)}"])
-    if said.json:
+    if options.json:
         facts([check.to_json() for check in checks])
     context.exit(1 if any(check.state == "broken" for check in checks) else 0)
 
 
-def _workspace(said: Globals) -> tuple[str | None, list[Check]]:
+def _workspace(options: Globals) -> tuple[str | None, list[Check]]:
     """The workspace, and those that do not count."""
     from haft.service import Check, find_workspace
 
-    if said.workspace is not None:
-        return said.workspace, []
+    if options.workspace is not None:
+        return options.workspace, []
     strangers: list[Check] = []
 
     def passed_over(stranger: Stranger) -> None:

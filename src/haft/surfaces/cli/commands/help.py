@@ -28,9 +28,9 @@ def print_help(context: click.Context, command: tuple[str, ...]) -> None:
 
 @click.command("version", cls=HaftCommand)
 @click.pass_obj
-def print_version(said: Globals) -> None:
+def print_version(options: Globals) -> None:
     """The version of haft."""
-    if said.json:
+    if options.json:
         facts({"version": __version__})
     else:
         lines([f"haft {__version__}"])

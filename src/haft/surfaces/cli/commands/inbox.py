@@ -33,14 +33,14 @@ MOST: Final = 50
 @click.command("inbox", cls=HaftCommand)
 @click.option("--all", "everywhere", is_flag=True, help="Of every workspace.")
 @click.pass_obj
-def list_inbox(said: Globals, everywhere: bool) -> None:
+def list_inbox(options: Globals, everywhere: bool) -> None:
     """The calls that wait for a person in this workspace, oldest first, each shown whole."""
     from haft.service import to_json
 
-    workspace = None if everywhere else os.path.realpath(workspace_of(said))
+    workspace = None if everywhere else os.path.realpath(workspace_of(options))
     with _inbox() as inbox:
         found = [] if inbox is None else inbox.waiting(workspace)
-    if said.json:
+    if options.json:
         facts([to_json(waiting) for waiting in found])
         return
     now = time.time()
@@ -48,7 +48,7 @@ def list_inbox(said: Globals, everywhere: bool) -> None:
     for waiting in found:
         lines(["", one_line(f"{waiting.id}, asked by {waiting.who} in {waiting.thread}, {waiting.workspace}")])
         lines(_shown(waiting))
-    if said.quiet:
+    if options.quiet:
         return
     if not found:
         say(
@@ -66,15 +66,15 @@ def _row(waiting: Waiting, now: float) -> tuple[str, ...]:
 
 
 def _shown(waiting: Waiting) -> Iterator[str]:
-    from haft.surfaces.cli.person.questions import request_in, shown_call, shown_choices, shown_trial
+    from haft.surfaces.cli.person.questions import call_lines, choice_lines, request_from_inbox, trial_lines
 
-    request = request_in(waiting)
-    yield from shown_call(request, request.arguments, waiting.workspace, sys.stdout)
+    request = request_from_inbox(waiting)
+    yield from call_lines(request, request.arguments, waiting.workspace, sys.stdout)
     if request.diff is not None:
         if request.output:
             yield from framed(request.output.removesuffix("\n"))
-        yield from shown_trial(request, request.diff, sys.stdout)
-    yield from shown_choices(request.to_allow, "--thread or --always also allows")
+        yield from trial_lines(request, request.diff, sys.stdout)
+    yield from choice_lines(request.to_allow, "--thread or --always also allows")
     if request.withheld:
         options = " ".join(f"--env {name}" for name in request.withheld)
         yield f"  {options}: the tool sees the value; with --always in all such calls"
@@ -148,8 +148,8 @@ def approve_request(
     the sandbox for this call, and only for it. `--env` passes on a variable as the process that asked has it; with
     `--thread` or `--always` calls like it get it too. Where the process that asked has ended, the yes is kept for the
     same call, once."""
+    from haft.surfaces.cli.words.json_input import read_arguments
     from haft.surfaces.cli.words.use_options import granted_places, granted_variables
-    from haft.surfaces.cli.words.written_json import arguments_in
 
     if for_thread and for_good:
         raise BadUsage("`--thread` and `--always` cannot be used together")
@@ -162,7 +162,7 @@ def approve_request(
         approved=True,
         scope="thread" if for_thread else "always" if longer else "once",
         allow=(choice or 1) - 1,
-        arguments=None if args is None else arguments_in(args),
+        arguments=None if args is None else read_arguments(args),
         grants=Grants(
             network=network,
             scratch=scratch,
@@ -187,8 +187,8 @@ def reject_request(context: click.Context, name: str, message: str | None) -> No
 def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, **answer: Any) -> None:
     from haft.service import this_user
 
-    said = context.find_object(Globals) or Globals()
-    tell_what_is_logged(said)
+    options = context.find_object(Globals) or Globals()
+    tell_what_is_logged(options)
     with _inbox() as inbox:
         if inbox is None:
             raise UnknownRequest(name)
@@ -196,20 +196,20 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
         if "grants" in answer and answer["grants"].network:
             _require_grantable(waiting)
         if answer.get("arguments") is not None:
-            _require_fit(waiting, answer["arguments"], said)
+            _require_fit(waiting, answer["arguments"], options)
         _require_choice(waiting, is_open=choice_is_open)
         reply = inbox.answer(waiting, who=this_user(), **answer)
-    settled = _settle(reply, said) if reply.settle else None
-    if said.json:
-        facts({**reply.to_json(), "scope": answer.get("scope", "once"), "settled": settled})
+    held_changes = _settle(reply, options) if reply.settle else None
+    if options.json:
+        facts({**reply.to_json(), "scope": answer.get("scope", "once"), "settled": held_changes})
     else:
-        lines([one_line(_told(reply, answer, settled))])
-        if not said.quiet and answer["approved"]:
+        lines([one_line(_told(reply, answer, held_changes))])
+        if not options.quiet and answer["approved"]:
             for line in _approved(waiting, answer):
                 sys.stderr.write(f"{line}\n")
-    if settled is not None and settled["error"] is not None:
-        complain(settled["error"]["message"], settled["error"]["hint"])
-        context.exit(EXIT_CODES.get(settled["error"]["code"], 1))
+    if held_changes is not None and held_changes["error"] is not None:
+        complain(held_changes["error"]["message"], held_changes["error"]["hint"])
+        context.exit(EXIT_CODES.get(held_changes["error"]["code"], 1))
 
 
 def _require_grantable(waiting: Waiting) -> None:
@@ -221,14 +221,14 @@ def _require_grantable(waiting: Waiting) -> None:
         raise never_granted(source)
 
 
-def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], said: Globals) -> None:
+def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], options: Globals) -> None:
     """`InvalidArguments` where the tool cannot be called with them. One that only the asking program knows is judged
     there."""
     from haft.service import check_arguments
     from haft.surfaces.cli.commands.tools import listings
 
     tool = waiting.shown["tool"]
-    spec = next((one.spec for one in listings(said) if one.spec.name == tool and one.enabled), None)
+    spec = next((one.spec for one in listings(options) if one.spec.name == tool and one.enabled), None)
     if spec is not None and not spec.preprocesses:
         check_arguments(spec, arguments)
 
@@ -242,13 +242,13 @@ def _require_choice(waiting: Waiting, *, is_open: bool) -> None:
 
 def _approved(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
     """What was said yes to, whole."""
-    from haft.surfaces.cli.person.questions import request_in, shown_call
+    from haft.surfaces.cli.person.questions import call_lines, request_from_inbox
 
-    request = request_in(waiting)
+    request = request_from_inbox(waiting)
     others = answer["arguments"]
     reason = request.reason if others is None else "approved with other arguments, which are decided again"
     arguments = request.arguments if others is None else others
-    yield from shown_call(replace(request, reason=reason), arguments, waiting.workspace, verb="needed approval")
+    yield from call_lines(replace(request, reason=reason), arguments, waiting.workspace, verb="needed approval")
     grants: Grants = answer["grants"]
     if grants.network:
         yield "  and the network"
@@ -262,7 +262,7 @@ def _approved(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"  and writing to {one_line(place)}"
 
 
-def _told(reply: Reply, answer: Mapping[str, Any], settled: Mapping[str, Any] | None) -> str:
+def _told(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[str, Any] | None) -> str:
     waiting = reply.waiting
     tool = waiting.shown["tool"]
     if not reply.approved:
@@ -274,24 +274,24 @@ def _told(reply: Reply, answer: Mapping[str, Any], settled: Mapping[str, Any] | 
         if answer["grants"].env:
             label += f", with {', '.join(answer['grants'].env)}"
         longer = f", and from now on {'in its thread' if answer['scope'] == 'thread' else 'always'}: {label}"
-    if settled is not None:
-        return f"{waiting.id}: {tool} is approved{longer}; its changes are {settled['state']}"
+    if held_changes is not None:
+        return f"{waiting.id}: {tool} is approved{longer}; its changes are {held_changes['state']}"
     if reply.host_lives:
         return f"{waiting.id}: {tool} is approved{longer}; {waiting.run} goes on"
     return f"{waiting.id}: {tool} is approved{longer}; the process that asked has ended: the next call like it passes"
 
 
-def _settle(reply: Reply, said: Globals) -> dict[str, Any]:
+def _settle(reply: Reply, options: Globals) -> dict[str, Any]:
     """Commit or drop what was tried and has lost its host."""
     import asyncio
 
     from haft.service import ToolService
-    from haft.surfaces.cli.person.settling import settled
+    from haft.surfaces.cli.person.change_run import wait_for_changes
 
     async def perform() -> dict[str, Any]:
         async with ToolService.open(reply.waiting.workspace) as service:
             run = service.apply(reply.waiting.run) if reply.approved else service.drop(reply.waiting.run)
-            outcome = await settled(run, said)
+            outcome = await wait_for_changes(run, options)
         state = "held" if outcome.error is not None else "committed" if reply.approved else "discarded"
         error = None if outcome.error is None else outcome.error.to_json()
         return {"run": outcome.run_id, "state": state, "error": error}

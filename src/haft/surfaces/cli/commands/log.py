@@ -19,7 +19,7 @@ from haft.surfaces.cli.place import change_sets, find_changed, history, history_
 from haft.surfaces.cli.screen.printing import facts, lines, say, table, to_json_text, verbatim
 from haft.surfaces.cli.screen.sandbox import limits_lines, sandbox_lines
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible, width
-from haft.surfaces.cli.words.run_names import complete_run, complete_status
+from haft.surfaces.cli.words.run_completion import complete_run, complete_status
 from haft.surfaces.cli.words.times import clock, lasted, moment, since
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ MOST_FILES: Final = 100
     "--limit", metavar="N", type=click.IntRange(min=1), default=USUAL_LIMIT, show_default=True, help="At most so many."
 )
 @click.pass_obj
-def log_runs(said: Globals, /, after: str | None, status: str | None, path: str | None, **wanted: Any) -> None:
+def log_runs(options: Globals, /, after: str | None, status: str | None, path: str | None, **wanted: Any) -> None:
     """Runs of every process, newest first. With `-w` only those of that workspace."""
     from haft.service import Filter
 
@@ -58,9 +58,9 @@ def log_runs(said: Globals, /, after: str | None, status: str | None, path: str 
     with history() as kept:
         if kept is not None and wanted["parent"] is not None:
             wanted["parent"] = kept.find(wanted["parent"]).id
-        workspace = said.workspace
+        workspace = options.workspace
         if path is not None:
-            workspace = workspace_of(said)
+            workspace = workspace_of(options)
             path = _inside(workspace, path)
         chosen = Filter(status=status, since=earliest, path=path, workspace=workspace, **wanted)
         with change_sets() as changes:
@@ -68,23 +68,23 @@ def log_runs(said: Globals, /, after: str | None, status: str | None, path: str 
             more, found = len(found) > chosen.limit, found[: chosen.limit]
             if changes is not None:
                 found = [changes.brought_up_to_date(run) for run in found]
-    if said.json:
+    if options.json:
         facts([run.to_json() for run in found])
     elif found:
         table(list(_rows(found)))
-        if not said.quiet:
+        if not options.quiet:
             if more and chosen.limit == USUAL_LIMIT:  # Whoever named another knows.
                 say(f"the {chosen.limit} newest; `--limit N` shows more")
             if chosen.workspace is None:
-                _tell_workspaces(found, said)
-    elif not said.quiet:
+                _tell_workspaces(found, options)
+    elif not options.quiet:
         say("no runs")
 
 
-def _tell_workspaces(runs: Sequence[RunRecord], said: Globals) -> None:
+def _tell_workspaces(runs: Sequence[RunRecord], options: Globals) -> None:
     """Where runs of other workspaces are among them: that they are, and how they are left out."""
     with contextlib.suppress(BadUsage):  # The current directory is gone: then there is no such way.
-        here = os.path.realpath(workspace_of(said))
+        here = os.path.realpath(workspace_of(options))
         if any(run.record["workspace"] != here for run in runs):
             say(f"of every workspace; `-w {one_line(os.path.relpath(here))}` shows those of this one")
 
@@ -129,7 +129,7 @@ def _cut(text: str, most: int) -> str:
 @click.command("show", cls=HaftCommand)
 @click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
 @click.pass_obj
-def show_run(said: Globals, run: str) -> None:
+def show_run(options: Globals, run: str) -> None:
     """One run: its states, decision, limits, sandbox, arguments, changes. The beginning of its name will do."""
     with history_with(run) as kept, change_sets() as changes:
         name, record = find_changed(kept, changes, run)
@@ -139,7 +139,7 @@ def show_run(said: Globals, run: str) -> None:
         if changes is not None:
             record = changes.brought_up_to_date(record)
         children = [(one.id, one.tool, one.status) for one in kept.children_of(record.id)]
-    if said.json:
+    if options.json:
         made = [{"id": name, "tool": tool, "status": status} for name, tool, status in children]
         facts({**record.to_json(), "children": made})
     else:

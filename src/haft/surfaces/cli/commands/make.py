@@ -48,14 +48,14 @@ def _kind_options(function: Function) -> Function:
 @click.option("--force", is_flag=True, help="Replace what is there.")
 @click.pass_obj
 def make_tool(
-    said: Globals, /, name: str, is_global: bool, skill: str | None, to: str | None, force: bool, **words: bool
+    options: Globals, /, name: str, is_global: bool, skill: str | None, to: str | None, force: bool, **words: bool
 ) -> None:
     """A fresh tool that works at once. It goes into the workspace unless another place is named: a toolbox tool into
     .agents/tools, a bash plugin into plugins, a template into templates. Its comments explain the format; change what
     it does, and keep its form."""
     kind = _kind(words)
     check_name(name)
-    workspace = workspace_of(said)
+    workspace = workspace_of(options)
     directory = _directory(kind, workspace, is_global=is_global, skill=skill, to=to)
     made = make(name, kind, directory, force=force)
     toolbox = toolbox_at(kind, directory, workspace)
@@ -67,25 +67,25 @@ def make_tool(
         "name": name,
         "registered": registered,
         "files": list(made.files),
-        "inspect": _command(said, "show", called),
-        "run": _first_run(said, called, made.files[-1], workspace),
+        "inspect": _command(options, "show", called),
+        "run": _first_run(options, called, made.files[-1], workspace),
     }
-    if said.json:
+    if options.json:
         facts(shown)
     else:
         lines([one_line(made.path)])
     for warning in (*made.warnings, *(obstacles(name, toolbox, workspace) if toolbox is not None else ())):
         warn(warning)
-    if not said.quiet:
+    if not options.quiet:
         for note in _notes(made, kind, directory, workspace, skill, is_found=toolbox is not None):
             say(note)
         say(f"inspect it: {shown['inspect']}")
         say(f"run it:     {shown['run']}")
 
 
-def _first_run(said: Globals, called: str, file: str, workspace: str) -> str:
+def _first_run(options: Globals, called: str, file: str, workspace: str) -> str:
     """The line that runs it on its own text."""
-    return f"{_command(said, 'use', called)} --path {shlex.quote(_within(file, workspace))}"
+    return f"{_command(options, 'use', called)} --path {shlex.quote(_within(file, workspace))}"
 
 
 def _kind(words: dict[str, bool]) -> ToolKind:
@@ -137,8 +137,8 @@ def _toml(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _command(said: Globals, verb: str, called: str) -> str:
-    at = [] if said.workspace is None else ["-w", said.workspace]
+def _command(options: Globals, verb: str, called: str) -> str:
+    at = [] if options.workspace is None else ["-w", options.workspace]
     return shlex.join(["haft", "tools", verb, *at, called])
 
 

@@ -19,7 +19,7 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import history_with
 from haft.surfaces.cli.screen.printing import facts, say, writing
 from haft.surfaces.cli.screen.terminal import is_terminal, visible
-from haft.surfaces.cli.words.run_names import complete_run
+from haft.surfaces.cli.words.run_completion import complete_run
 
 if TYPE_CHECKING:
     from haft.service import Frame
@@ -37,7 +37,7 @@ Piece = tuple[bytes, int]
 @click.option("--grep", metavar="RE", help="Only lines that this regular expression matches.")
 @click.option("--lines", "span", metavar="A:B", help="Only lines A to B, counted from 1; either may be left out.")
 @click.pass_obj
-def print_output(said: Globals, run: str, grep: str | None, span: str | None) -> None:
+def print_output(options: Globals, run: str, grep: str | None, span: str | None) -> None:
     """The whole output of a run, as it was kept: stdout and stderr as they came."""
     fits = _matcher(grep)
     first, last = _span(span)
@@ -47,11 +47,11 @@ def print_output(said: Globals, run: str, grep: str | None, span: str | None) ->
         pieces: Iterable[Piece] = ((frame.data, frame.skipped) for frame in frames)
         if fits is not None or span is not None:
             pieces = _chosen(_lines(frames), fits, first, last)
-        if said.json:
+        if options.json:
             facts(_gathered(record.id, pieces, record.outcome["outputBytes"]))
             return
         skipped = _print(pieces)
-    if skipped and not said.quiet:
+    if skipped and not options.quiet:
         say(f"{skipped:_} bytes between head and tail were not kept")
 
 

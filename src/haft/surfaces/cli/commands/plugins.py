@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from haft.service import PluginsFacade, Updated
 
 
-def _opened(said: Globals) -> PluginsFacade:
+def _opened(options: Globals) -> PluginsFacade:
     from haft.service import PluginsFacade, check_workspace, load_config
 
     home = state_home()
-    workspace = check_workspace(workspace_of(said), home.path)
+    workspace = check_workspace(workspace_of(options), home.path)
     config = load_config(workspace, os.environ, trust_home=home.path)
-    tell_ignored(config, said)
-    tell_what_is_logged(said)
+    tell_ignored(config, options)
+    tell_what_is_logged(options)
     return PluginsFacade(workspace, home, config)
 
 
 @click.command("list", cls=HaftCommand)
 @click.option("--remote", "asks", is_flag=True, help="Ask the repositories whether a tag or branch has moved.")
 @click.pass_obj
-def list_plugins(said: Globals, asks: bool) -> None:
+def list_plugins(options: Globals, asks: bool) -> None:
     """The plugins that are configured, where each comes from, and its tools. Nothing is fetched."""
-    plugins = _opened(said)
-    now = asyncio.run(plugins.remote(lambda text: None if said.quiet else warn(text))) if asks else {}
-    with _progress(said, "asking plugins what they are") as told:
+    plugins = _opened(options)
+    now = asyncio.run(plugins.remote(lambda text: None if options.quiet else warn(text))) if asks else {}
+    with _progress(options, "asking plugins what they are") as told:
         rows = asyncio.run(plugins.listed(told, now))
-    if said.json:
+    if options.json:
         facts([row.to_json() for row in rows])
         return
     table(
@@ -54,7 +54,7 @@ def list_plugins(said: Globals, asks: bool) -> None:
         style_first="bold",
         cut=False,
     )
-    if said.quiet:
+    if options.quiet:
         return
     for row in rows:
         if row.reason is not None:
@@ -70,26 +70,26 @@ def list_plugins(said: Globals, asks: bool) -> None:
 @click.pass_context
 def update_plugins(context: click.Context, names: tuple[str, ...]) -> None:
     """Fetch what the refs of git plugins mean now, and pin that in haft.lock."""
-    said: Globals = context.obj
-    with _progress(said, "fetching plugins") as told:
-        done = asyncio.run(_opened(said).update(names, told))
-    if said.json:
+    options: Globals = context.obj
+    with _progress(options, "fetching plugins") as told:
+        done = asyncio.run(_opened(options).update(names, told))
+    if options.json:
         facts([_fact(one) for one in done])
     else:
         lines(visible(_told(one)) for one in done if one.problem is None)
     for one in done:
         if one.problem is not None:
             complain(f"{one.reference.name}: {one.problem}")
-    if not done and not said.quiet:
+    if not done and not options.quiet:
         say("no plugin is fetched from elsewhere")
     if any(one.problem is not None for one in done):
         context.exit(1)
 
 
 @contextlib.contextmanager
-def _progress(said: Globals, doing: str) -> Iterator[Callable[[int, int], None]]:
+def _progress(options: Globals, doing: str) -> Iterator[Callable[[int, int], None]]:
     """Shows how far something has come, and takes that away at its end."""
-    progress = Progress(quiet=said.quiet)
+    progress = Progress(quiet=options.quiet)
     try:
         yield lambda count, every: progress.passing(f"{doing}: {count} of {every}")
     finally:

@@ -20,15 +20,15 @@ from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import data, facts, lines, say, table, warn
 from haft.surfaces.cli.screen.skill_words import (
+    activation_lines,
     change_of,
     fact_of,
+    file_lines,
     hides,
-    joined,
-    joining,
-    moving,
     state_of,
     summary,
     told,
+    tools_by_readiness,
     why_not,
 )
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line, visible
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from haft.service import Activations, Skill, Skills
 
 
-def _opened(said: Globals) -> tuple[Skills, Activations]:
+def _opened(options: Globals) -> tuple[Skills, Activations]:
     from haft.service import Activations, Skills, check_workspace
 
     home = state_home().path
-    workspace = check_workspace(workspace_of(said), home)
-    tell_what_is_logged(said)
+    workspace = check_workspace(workspace_of(options), home)
+    tell_what_is_logged(options)
     return Skills(workspace), Activations(home, workspace)
 
 
@@ -63,12 +63,12 @@ def complete_skills(_ctx: click.Context, _parameter: click.Parameter, incomplete
 @click.command("list", cls=HaftCommand)
 @click.option("--all", "everything", is_flag=True, help="Broken and shadowed ones too, with the reason.")
 @click.pass_obj
-def list_skills(said: Globals, everything: bool) -> None:
+def list_skills(options: Globals, everything: bool) -> None:
     """The skills there are, where they come from, and which are active."""
-    skills, activations = _opened(said)
+    skills, activations = _opened(options)
     found = skills.found()
     shown = [skill for skill in found if everything or skill.is_usable]
-    if said.json:
+    if options.json:
         facts([fact_of(skill, activations) for skill in shown])
         return
     table(
@@ -79,7 +79,7 @@ def list_skills(said: Globals, everything: bool) -> None:
         style_first="bold",
         cut=not everything,  # a reason is of use only whole
     )
-    if len(shown) < len(found) and not said.quiet:
+    if len(shown) < len(found) and not options.quiet:
         say(f"{len(found) - len(shown)} more cannot be used: `haft skills list --all` says why")
 
 
@@ -87,14 +87,14 @@ def list_skills(said: Globals, everything: bool) -> None:
 @click.argument("name", shell_complete=complete_skills, help="A skill.")
 @click.argument("reference", required=False, metavar="[REFERENCE]", help="Another text of it, by path or name.")
 @click.pass_obj
-def show_skill(said: Globals, name: str, reference: str | None) -> None:
+def show_skill(options: Globals, name: str, reference: str | None) -> None:
     """What a skill teaches: its SKILL.md, or one of its references."""
-    skills, activations = _opened(said)
+    skills, activations = _opened(options)
     skill = skills.get(name)
     text = skills.text(skill, reference)
-    if not said.json:
+    if not options.json:
         data(visible(text) if is_terminal(sys.stdout) else text)
-        _tell_hidden(skill, skills, said)
+        _tell_hidden(skill, skills, options)
         return
     servers = _servers(skill)
     facts(
@@ -113,31 +113,31 @@ def show_skill(said: Globals, name: str, reference: str | None) -> None:
 @click.argument("name", shell_complete=complete_skills, help="A skill.")
 @click.option("--thread", metavar="T", help="Only in this thread; without it, in the whole workspace.")
 @click.pass_obj
-def activate_skill(said: Globals, name: str, thread: str | None) -> None:
+def activate_skill(options: Globals, name: str, thread: str | None) -> None:
     """Let a skill's tools join, in the workspace or in one thread. They are still asked about when they are called."""
-    skills, activations = _opened(said)
+    skills, activations = _opened(options)
     skill = skills.get(name)
     _require_thread(thread)
     changed = activations.activate(skill.folder, thread)
     # What of it is ready is known once it was asked what it is, as for any list of tools.
-    ready, others = joining(skill, listings(said, thread=thread)) if skill.tool_files() else ([], {})
+    ready, others = tools_by_readiness(skill, listings(options, thread=thread)) if skill.tool_files() else ([], {})
     servers = _servers(skill)
-    if said.json:
+    if options.json:
         facts(change_of(name, thread, ready, others, servers, active=True, changed=changed))
         return
     where = _where(thread)
     lines([one_line(f"{name} is {'now' if changed else 'already'} active in {where}")])
-    lines(joined(ready, others, servers, "joins" if changed else "is there"))
-    _tell_hidden(skill, skills, said)
+    lines(activation_lines(ready, others, servers, "joins" if changed else "is there"))
+    _tell_hidden(skill, skills, options)
 
 
 @click.command("deactivate", cls=HaftCommand)
 @click.argument("name", shell_complete=complete_skills, help="A skill.")
 @click.option("--thread", metavar="T", help="Only in this thread; without it, in the workspace.")
 @click.pass_obj
-def deactivate_skill(said: Globals, name: str, thread: str | None) -> None:
+def deactivate_skill(options: Globals, name: str, thread: str | None) -> None:
     """Let a skill's tools leave."""
-    skills, activations = _opened(said)
+    skills, activations = _opened(options)
     _require_thread(thread)
     # Whatever is active under that name, also what is gone, broken or hidden by now.
     active = {folder for folder in activations.anywhere() if os.path.basename(folder) == name}
@@ -147,14 +147,14 @@ def deactivate_skill(said: Globals, name: str, thread: str | None) -> None:
     gone = [folder for folder in sorted(active) if activations.deactivate(folder, thread)]
     changed = bool(gone)
     files = [file for one in skills.last_found() if one.folder in gone for file in one.tool_files()]
-    if said.json:
+    if options.json:
         is_active = bool(active & activations.of(thread))
         facts(change_of(name, thread, files, active=is_active, changed=changed))
         return
     where = _where(thread)
     lines([one_line(f"{name} is no longer active in {where}" if changed else f"{name} was not active in {where}")])
     if changed:
-        lines(moving(files, "leaves"))
+        lines(file_lines(files, "leaves"))
     left = [each for folder in active for each in activations.threads(folder)]
     if thread is not None and active & activations.of(None):
         say(f"it is active in the workspace, so in every thread: `haft skills deactivate {name}`")
@@ -169,14 +169,14 @@ def deactivate_skill(said: Globals, name: str, thread: str | None) -> None:
 @click.option("--description", metavar="D", help="What it teaches, and when to use it.")
 @click.option("--force", is_flag=True, help="Write its SKILL.md anew where it exists.")
 @click.pass_obj
-def make_skill(said: Globals, name: str, is_global: bool, description: str | None, force: bool) -> None:
+def make_skill(options: Globals, name: str, is_global: bool, description: str | None, force: bool) -> None:
     """A fresh skill, whose SKILL.md explains its own form."""
     from haft.authoring.skills import check_name, write_skill
 
     check_name(name)
-    with _place(said, is_global=is_global) as place:
+    with _place(options, is_global=is_global) as place:
         folder = write_skill(place, name, description, force=force)
-    if said.json:
+    if options.json:
         facts({"name": name, "folder": folder})
         return
     lines(
@@ -194,22 +194,22 @@ def make_skill(said: Globals, name: str, is_global: bool, description: str | Non
 @click.option("--global", "is_global", is_flag=True, help="Into ~/.config/agents/skills instead of .agents/skills.")
 @click.option("--force", is_flag=True, help="Replace skills of the same name.")
 @click.pass_obj
-def install_skill(said: Globals, source: str, is_global: bool, force: bool) -> None:
+def install_skill(options: Globals, source: str, is_global: bool, force: bool) -> None:
     """Take in skills from elsewhere: all that are in SOURCE, or none. Nothing of them is run."""
     from haft.authoring.skills import install
 
     if not source:
         raise BadUsage("the source has an empty name", hint="a folder with a SKILL.md, a .zip or a .tar.gz")
-    tell_what_is_logged(said)
-    with _place(said, is_global=is_global) as place:
+    tell_what_is_logged(options)
+    with _place(options, is_global=is_global) as place:
         done = install(source, place, force=force)
-    if said.json:
+    if options.json:
         facts([one.to_json() for one in done])
         return
     for one in done:
         lines([one_line(f"{'replaced' if one.replaced else 'installed'} {one.name} in {one.folder}")])
         lines(one_line(f"  brought the executable {path}") for path in one.executables)
-    if any(one.executables for one in done) and not said.quiet:
+    if any(one.executables for one in done) and not options.quiet:
         say("its tools join when it is activated, and ask before they run")
 
 
@@ -223,12 +223,12 @@ def _servers(skill: Skill) -> list[str]:
         return []
 
 
-def _place(said: Globals, *, is_global: bool) -> contextlib.AbstractContextManager[str]:
+def _place(options: Globals, *, is_global: bool) -> contextlib.AbstractContextManager[str]:
     from haft.authoring.skills import made_place
     from haft.service import check_workspace
 
     home = os.path.expanduser("~")
-    workspace = "" if is_global else check_workspace(workspace_of(said), state_home().path)
+    workspace = "" if is_global else check_workspace(workspace_of(options), state_home().path)
     return made_place(workspace, home, is_global=is_global)
 
 
@@ -245,7 +245,7 @@ def _where(thread: str | None) -> str:
     return "the workspace" if thread is None else f"the thread {thread}"
 
 
-def _tell_hidden(skill: Skill, skills: Skills, said: Globals) -> None:
+def _tell_hidden(skill: Skill, skills: Skills, options: Globals) -> None:
     hidden = hides(skill, skills.last_found())
-    if hidden is not None and not said.quiet:
+    if hidden is not None and not options.quiet:
         say(one_line(f"this is the workspace's `{skill.name}` in {skill.folder}, which {hidden}"))

@@ -54,24 +54,24 @@ def _store() -> Iterator[StoreFacade | None]:
 
 @click.command("show", cls=HaftCommand)
 @click.pass_obj
-def show_store(said: Globals) -> None:
+def show_store(options: Globals) -> None:
     """The disk that is used to keep what calls replaced and what they printed, and how many runs can be undone."""
     with _store() as store:
         if store is None:
-            _nothing(said)
+            _nothing(options)
             return
         usage = store.measure()
-    if said.json:
+    if options.json:
         facts(usage.to_json())
         return
     _print_usage(usage)
     _tell_held(usage.held)
 
 
-def _nothing(said: Globals) -> None:
-    if said.json:
+def _nothing(options: Globals) -> None:
+    if options.json:
         facts(None)
-    elif not said.quiet:
+    elif not options.quiet:
         say("nothing is kept yet")
 
 
@@ -112,18 +112,18 @@ def _tell_held(held: list[HeldChangeSet]) -> None:
 @click.command("prune", cls=HaftCommand)
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @click.pass_obj
-def prune_store(said: Globals, dry_run: bool) -> None:
+def prune_store(options: Globals, dry_run: bool) -> None:
     """Pack up what is old, and remove what is over the budget or too old. Says which runs can no longer be undone."""
     with _store() as store:
         if store is None:
-            _nothing(said)
+            _nothing(options)
             return
         done = store.prune(dry_run=dry_run)
-    if said.json:
+    if options.json:
         facts({"dryRun": dry_run, **done.to_json()})
     else:
         _print_pruned(done, dry_run=dry_run)
-    if not said.quiet:
+    if not options.quiet:
         for workspace in done.pruned.busy:
             warn(f"{workspace} is at work: what is kept of it was left as it is")
         for workspace in done.pruned.missing:

@@ -56,14 +56,14 @@ def check_templates(context: click.Context, folders: tuple[str, ...], packing: b
     """What is wrong with templates: those in DIR, else all that are configured. Exits 1 where there are errors."""
     from haft.authoring.check import check_template
 
-    said = context.find_object(Globals) or Globals()
-    wanted = [path for folder in folders or places_of(said).directories for path in _templates_at(folder, folders)]
+    options = context.find_object(Globals) or Globals()
+    wanted = [path for folder in folders or places_of(options).directories for path in _templates_at(folder, folders)]
     reports = [check_template(path, RESERVED, packing=packing) for path in dict.fromkeys(wanted)]
-    if said.json:
+    if options.json:
         facts([report.to_json() for report in reports])
     else:
         lines(line for report in reports for line in lines_of(report))
-        if not said.quiet:
+        if not options.quiet:
             sum_up(reports)
     context.exit(0 if all(report.ok for report in reports) else 1)
 
@@ -84,29 +84,29 @@ def _templates_at(folder: str, named: Sequence[str]) -> list[str]:
 @click.option("--name", metavar="N", help="What a single template is called; without it, as its folder says.")
 @click.option("--force", is_flag=True, help="Replace the file where it exists.")
 @click.pass_obj
-def pack_templates(said: Globals, folders: tuple[str, ...], target: str, name: str | None, force: bool) -> None:
+def pack_templates(options: Globals, folders: tuple[str, ...], target: str, name: str | None, force: bool) -> None:
     """Write templates into one ZIP, once they pass the check. Environments and caches stay out."""
     from haft.authoring.studio import check_for_packing, pack
 
     if name is not None and len(folders) != 1:
         raise BadUsage(f"`--name` is for one template, and there are {len(folders)}", hint="pack one at a time")
-    _require_sound([check_for_packing(folder, name) for folder in folders], said)
+    _require_sound([check_for_packing(folder, name) for folder in folders], options)
     done = pack(folders, os.path.expanduser(target), name=name, force=force)
-    if said.json:
+    if options.json:
         facts(done.to_json())
         return
     lines([one_line(done.file)])
-    if not said.quiet:
+    if not options.quiet:
         for entry in done.templates:
             say(f"packed {entry.name} as {entry.folder}")
         for path in done.hidden:
             warn(f"{path} is packed too: see that nothing secret is in it")
 
 
-def _require_sound(reports: Sequence[Report], said: Globals) -> None:
+def _require_sound(reports: Sequence[Report], options: Globals) -> None:
     """What was found is said, and errors end it."""
     for report in reports:
-        if not (said.quiet and report.ok):
+        if not (options.quiet and report.ok):
             sys.stderr.writelines(f"{line}\n" for line in lines_of(report, sys.stderr))
     broken = [report.target for report in reports if not report.ok]
     if broken:
@@ -122,20 +122,22 @@ def _require_sound(reports: Sequence[Report], said: Globals) -> None:
 @click.option("--workflow", metavar="W", help="For this workflow alone; without it, for all.")
 @click.option("--name", metavar="N", help="What a single template is called; without it, as the ZIP says.")
 @click.pass_obj
-def install_templates(said: Globals, archive: str, target: str | None, workflow: str | None, name: str | None) -> None:
+def install_templates(
+    options: Globals, archive: str, target: str | None, workflow: str | None, name: str | None
+) -> None:
     """Take in the tool templates of a ZIP: all of them, or none. Nothing of them is run."""
     from haft.authoring.studio import install
 
-    places = places_of(said)
+    places = places_of(options)
     place = places.target(target)
     done = install(archive, place, workflow=workflow, name=name)
-    if said.json:
+    if options.json:
         facts([one.to_json() for one in done.templates])
     else:
         lines(one_line(f"installed {one.name} in {one.folder}") for one in done.templates)
     for what in done.left_out:
         warn(f"left out: {what}")
-    if not places.is_configured(place) and not said.quiet:
+    if not places.is_configured(place) and not options.quiet:
         say(_how_to_configure(places, place))
 
 
@@ -148,29 +150,29 @@ def _how_to_configure(places: Places, place: str) -> str:
 @click.command("list", cls=HaftCommand)
 @click.option("--in", "inside", metavar="DIR", type=click.Path(), help="In this directory instead.")
 @click.pass_obj
-def list_templates(said: Globals, inside: str | None) -> None:
+def list_templates(options: Globals, inside: str | None) -> None:
     """The templates in the directories that are configured: name, workflow, environment, folder, and what is wrong."""
     from haft.authoring.studio import problems_of, problems_of_name, templates_in
 
     if inside is not None and not os.path.isdir(inside):
         raise BadUsage(f"{inside} is no directory")
-    places = places_of(said)
+    places = places_of(options)
     directories = places.directories if inside is None else [os.path.abspath(inside)]
-    environments = environments_of(said)
+    environments = environments_of(options)
     found: list[tuple[Placed, list[str], TemplateStanding]] = []
     usable: list[Placed] = []
     rows = [_HEADER]
     for one in (one for place in directories for one in templates_in(place)):
-        problems, standing = problems_of(one, usable), standing_of(one.folder, said, environments)
+        problems, standing = problems_of(one, usable), standing_of(one.folder, options, environments)
         found.append((one, problems, standing))
         rows.append(_row(one, problems, standing, taken=len(problems_of_name(one, usable))))
         usable += [] if problems else [one]  # Of several with one name, the first that can be used has it.
-    if said.json:
+    if options.json:
         facts([_facts(*one) for one in found])
         return
     if found:
         table(rows, style_first="bold", cut=False)
-    if said.quiet:
+    if options.quiet:
         return
     for one, problems, standing in found:
         for problem in problems:
@@ -205,20 +207,20 @@ def _facts(one: Placed, problems: Sequence[str], standing: TemplateStanding) -> 
 @click.option("--workflow", metavar="W", help="The one of this workflow.")
 @click.option("--allow-builds", is_flag=True, help="Build packages without a wheel: that runs code of their authors.")
 @click.pass_obj
-def build_environment(said: Globals, word: str, workflow: str | None, allow_builds: bool) -> None:
+def build_environment(options: Globals, word: str, workflow: str | None, allow_builds: bool) -> None:
     """Make a template's environment now, where it has none that is current. Nothing of the template is run. What
     `--allow-builds` allows holds until its requirements change."""
     import asyncio
 
     from haft.authoring.studio import chosen
 
-    one = chosen(word, places_of(said).directories, workflow=workflow)
-    environments = environments_of(said)
+    one = chosen(word, places_of(options).directories, workflow=workflow)
+    environments = environments_of(options)
     if allow_builds:
         environments.allow_build(one.folder, environments.requirements(one.folder))
-    told = (lambda _line: None) if said.quiet else say
-    made = asyncio.run(environments.prepared(one.folder, told, may_build=is_own(one.folder, said)))
-    if said.json:
+    told = (lambda _line: None) if options.quiet else say
+    made = asyncio.run(environments.prepared(one.folder, told, may_build=is_own(one.folder, options)))
+    if options.json:
         facts({"name": one.name, "folder": one.folder, "environment": made.root})
     else:
         lines([one_line(made.root)])
@@ -229,18 +231,18 @@ def build_environment(said: Globals, word: str, workflow: str | None, allow_buil
 @click.option("--workflow", metavar="W", help="The one of this workflow.")
 @click.option("--yes", "is_agreed", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def remove_template(said: Globals, word: str, workflow: str | None, is_agreed: bool) -> None:
+def remove_template(options: Globals, word: str, workflow: str | None, is_agreed: bool) -> None:
     """Remove a template: its folder with everything in it, its environment too."""
     from haft.authoring.studio import chosen, remove
 
-    places = places_of(said)
+    places = places_of(options)
     one = chosen(word, places.directories, workflow=workflow)
     for name in places.instances_of(one.folder):
         warn(f"`{name}` in `templates.instances` is made of it, and will be broken")
     if not is_agreed:
         _ask(one)
     remove(one, keeping=[places.workspace])
-    if said.json:
+    if options.json:
         facts({"name": one.name, "workflow": one.workflow, "folder": one.folder})
     else:
         lines([one_line(f"removed {one.name} from {one.folder}")])
@@ -254,8 +256,8 @@ def _ask(one: Placed) -> None:
         )
     import asyncio
 
-    from haft.surfaces.cli.person.line_input import confirmed
+    from haft.surfaces.cli.person.line_input import confirm
 
     say(f"{one.name} lies in {one.folder}, and goes with everything in it")
-    if not asyncio.run(confirmed("Remove it? [y/N] ")):
+    if not asyncio.run(confirm("Remove it? [y/N] ")):
         raise Rejected(f"{one.folder} is not removed: you answered no")

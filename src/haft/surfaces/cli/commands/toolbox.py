@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace files that are something else.")
 @click.pass_obj
 def wrap_program(
-    said: Globals,
+    options: Globals,
     as_click: str | None,
     as_argparse: str | None,
     spec: str | None,
@@ -59,9 +59,9 @@ def wrap_program(
     else:
         reference = as_click or as_argparse or ""
         form: Form = "click" if as_click else "argparse"
-        commands = _asked(said, form, reference, program, prefix, python, pin=pin)
+        commands = _asked(options, form, reference, program, prefix, python, pin=pin)
     first, *rest = commands[0]["program"]
-    if rest[:1] == ["-m"] and not said.quiet:
+    if rest[:1] == ["-m"] and not options.quiet:
         warn(f"they run `python -m {rest[1]}`, which only works where Python finds it: install it, or name `--program`")
         if os.path.isabs(first) and not pin and python is None:
             warn(
@@ -70,7 +70,7 @@ def wrap_program(
             )
     if pin:
         commands = pinned(commands, _where(first, python))
-    _tell(wrap(commands, os.path.abspath(os.path.expanduser(directory)), force=force), said)
+    _tell(wrap(commands, os.path.abspath(os.path.expanduser(directory)), force=force), options)
 
 
 def _from_file(spec: str, program: str | None, prefix: str | None) -> list[Command]:
@@ -81,7 +81,7 @@ def _from_file(spec: str, program: str | None, prefix: str | None) -> list[Comma
 
 
 def _asked(
-    said: Globals,
+    options: Globals,
     form: Form,
     reference: str,
     program: str | None,
@@ -93,8 +93,8 @@ def _asked(
     from haft.authoring.toolbox import introspect_commands
     from haft.service import looking_launcher
 
-    tell_what_is_logged(said)
-    with looking_launcher(workspace_of(said), state_home()) as launcher:
+    tell_what_is_logged(options)
+    with looking_launcher(workspace_of(options), state_home()) as launcher:
         ask = functools.partial(
             introspect_commands,
             form,
@@ -127,42 +127,42 @@ def _where(program: str, python: str | None) -> str:
 @click.option("--to", "directory", metavar="DIR", required=True, type=click.Path(), help="Where to put them.")
 @click.option("--force", is_flag=True, help="Replace files that are something else.")
 @click.pass_obj
-def export_tools(said: Globals, names: tuple[str, ...], directory: str, force: bool) -> None:
+def export_tools(options: Globals, names: tuple[str, ...], directory: str, force: bool) -> None:
     """Write an executable for each tool, of whatever format, that calls back into haft: approval, limits, undo and
     record hold there too. haft itself takes it for the tool that it stands for."""
     from haft.authoring.toolbox import export
 
     if names:
-        wanted = [find_listing(name, said) for name in dict.fromkeys(names)]
+        wanted = [find_listing(name, options) for name in dict.fromkeys(names)]
     else:
-        every = [one for one in listings(said) if one.enabled]
+        every = [one for one in listings(options) if one.enabled]
         wanted = [one for one in every if one.spec.provenance != "embedded" and "export" not in one.spec.meta]
     for one in wanted:
         if not one.enabled:
             raise BadUsage(f"`{one.spec.name}` cannot be called, {one.why_not}")
-    workspace = os.path.realpath(workspace_of(said))
+    workspace = os.path.realpath(workspace_of(options))
     if f"{os.path.realpath(os.path.expanduser(directory))}/".startswith(workspace.rstrip("/") + "/"):
         warn(f"{directory} lies in the workspace: there they stand for nothing, and what they start is refused")
-    _tell(export(wanted, os.path.abspath(os.path.expanduser(directory)), workspace, force=force), said)
+    _tell(export(wanted, os.path.abspath(os.path.expanduser(directory)), workspace, force=force), options)
 
 
-def _tell(placed: list[Placed], said: Globals) -> None:
-    if said.json:
+def _tell(placed: list[Placed], options: Globals) -> None:
+    if options.json:
         facts([one.to_json() for one in placed])
         return
     lines(one_line(one.path) for one in placed)
-    if not said.quiet and placed:
+    if not options.quiet and placed:
         directory = os.path.dirname(placed[0].path)
         count = "1 executable" if len(placed) == 1 else f"{len(placed)} executables"
-        names = _found_here(directory, placed, said)
+        names = _found_here(directory, placed, options)
         if names:
             say(f"{count}; found here already, as {', '.join(names)}")
         else:
             say(f"{count}; to have them found: AMP_TOOLBOX={directory}, or `toolbox.paths` in haft.toml")
 
 
-def _found_here(directory: str, placed: list[Placed], said: Globals) -> list[str]:
+def _found_here(directory: str, placed: list[Placed], options: Globals) -> list[str]:
     """What the executables are called in this workspace, where their directory is one that is searched."""
     from haft.service import ListedTools
 
-    return ListedTools(workspace_of(said), state_home()).names_in(directory, [one.name for one in placed])
+    return ListedTools(workspace_of(options), state_home()).names_in(directory, [one.name for one in placed])

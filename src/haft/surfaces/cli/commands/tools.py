@@ -23,21 +23,21 @@ from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, vis
 from haft.surfaces.cli.words.definitions import FORMS, after_dashes, parameter_lines
 
 
-def listings(said: Globals | None = None, *, asking: bool = True, thread: str | None = None) -> list[Listing]:
+def listings(options: Globals | None = None, *, asking: bool = True, thread: str | None = None) -> list[Listing]:
     """Every tool that there is for a workspace, those that cannot be called too. With `asking`, files that are new are
     asked what they are; else nothing is started."""
     from haft.service import ListedTools
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import tell_ignored, workspace_of
 
-    said = said or Globals(quiet=True)
-    tools = ListedTools(workspace_of(said), state_home())
+    options = options or Globals(quiet=True)
+    tools = ListedTools(workspace_of(options), state_home())
     if asking and tools.config is not None:
-        tell_ignored(tools.config, said)
+        tell_ignored(tools.config, options)
     if tools.fill() and asking:
-        from haft.surfaces.cli.person.asking import ask_now
+        from haft.surfaces.cli.person.describe_tools import describe_new_tools
 
-        ask_now(tools, said)
+        describe_new_tools(tools, options)
     return tools.listings(thread)
 
 
@@ -55,11 +55,11 @@ def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete:
     ]
 
 
-def find_listing(name: str, said: Globals | None = None) -> Listing:
+def find_listing(name: str, options: Globals | None = None) -> Listing:
     """The tool of this name, the one that can be called first, or the one at this path."""
-    found = listings(said)
+    found = listings(options)
     if is_path(name) and all(listing.spec.name != name for listing in found):
-        return _at(name, found, said or Globals())
+        return _at(name, found, options or Globals())
     for listing in sorted(found, key=lambda one: not one.enabled):
         if listing.spec.name == name:
             return listing
@@ -73,7 +73,7 @@ def is_path(name: str) -> bool:
     return os.sep in name or name.startswith("~")
 
 
-def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
+def _at(path: str, found: Iterable[Listing], options: Globals) -> Listing:
     """The tool at a path, whether a toolbox has it or not."""
     from haft.service import ListedTools
     from haft.surfaces.cli.home import state_home
@@ -86,7 +86,7 @@ def _at(path: str, found: Iterable[Listing], said: Globals) -> Listing:
         raise BadUsage(f"{full} is several tools: {named}", hint="name one of them")
     if there:
         return there[0]
-    one = ListedTools(workspace_of(said), state_home()).ask_one(full)
+    one = ListedTools(workspace_of(options), state_home()).ask_one(full)
     return Listing(one.spec, one.state, one.reason)
 
 
@@ -98,39 +98,39 @@ KINDS: Final = tuple(kind for kind in get_args(Kind) if kind != "mcp")
 @click.option("--source", metavar="KIND", help=f"Only tools of this kind: {', '.join(KINDS)}.")
 @click.option("--all", "everything", is_flag=True, help="Broken, duplicate and disabled ones too, with the reason.")
 @click.pass_obj
-def list_tools(said: Globals, source: str | None, everything: bool) -> None:
+def list_tools(options: Globals, source: str | None, everything: bool) -> None:
     """Name, kind and first line of every tool."""
-    found = [listing for listing in listings(said) if source is None or listing.spec.kind == source]
+    found = [listing for listing in listings(options) if source is None or listing.spec.kind == source]
     if source is not None and not found and source not in KINDS:
         near = near_miss(source, KINDS)
         hint = f"did you mean `{near}`?" if near else f"the kinds are {', '.join(KINDS)}"
         raise BadUsage(f"there is no kind of tool called `{source}`", hint=hint)
     shown = [listing for listing in found if everything or listing.enabled]
-    if said.json:
+    if options.json:
         facts([listing.to_json() for listing in shown])
         return
     _print(shown, with_state=everything)
-    if len(shown) < len(found) and not said.quiet:
+    if len(shown) < len(found) and not options.quiet:
         say(f"{len(found) - len(shown)} more cannot be called: `haft tools list --all` says why")
 
 
 @click.command("search", cls=HaftCommand)
 @click.argument("words", nargs=-1, required=True, help="What to look for.")
 @click.pass_obj
-def search_tools(said: Globals, words: tuple[str, ...]) -> None:
+def search_tools(options: Globals, words: tuple[str, ...]) -> None:
     """Find tools by name, description and parameters, the best first."""
     from haft.service import NOT_ASKED, search
 
-    every = listings(said, asking=False)
+    every = listings(options, asking=False)
     found = search((listing for listing in every if listing.enabled), " ".join(words))
-    if said.json:
+    if options.json:
         facts([listing.to_json() for listing in found])
     elif found:
         _print(found, with_state=False)
-    elif not said.quiet:
+    elif not options.quiet:
         say("no tool fits these words: `haft tools list` shows all")
     unasked = sum(one.reason == NOT_ASKED for one in every)
-    if unasked and not said.quiet:
+    if unasked and not options.quiet:
         say(f"{unasked} more {'is' if unasked == 1 else 'are'} not known yet: `haft tools list` asks what they are")
 
 
@@ -138,27 +138,27 @@ def search_tools(said: Globals, words: tuple[str, ...]) -> None:
 @click.argument("name", shell_complete=complete_names, help="A tool, or the path of one that is not loaded.")
 @click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the definition in that ecosystem's form.")
 @click.pass_obj
-def show_tool(said: Globals, name: str, form: str | None) -> None:
+def show_tool(options: Globals, name: str, form: str | None) -> None:
     """One tool: description, parameters, effects, the files that an approval holds for; or its definition in another
     form."""
-    listing = find_listing(name, said)
+    listing = find_listing(name, options)
     if form is not None:
         facts(FORMS[form](listing.spec))
-    elif said.json:
-        shape = {"approval": _held(listing.spec), "withheld": list(_withheld(listing.spec, said))}
-        environment = {"environment": _environment(listing.spec, said)} if "template" in listing.spec.meta else {}
+    elif options.json:
+        shape = {"approval": _held(listing.spec), "withheld": list(_withheld(listing.spec, options))}
+        environment = {"environment": _environment(listing.spec, options)} if "template" in listing.spec.meta else {}
         facts({**listing.to_json(), **shape, **environment})
     else:
-        lines(_described(listing, _withheld(listing.spec, said), said))
+        lines(_described(listing, _withheld(listing.spec, options), options))
 
 
-def _withheld(spec: ToolSpec, said: Globals) -> tuple[str, ...]:
+def _withheld(spec: ToolSpec, options: Globals) -> tuple[str, ...]:
     """The variables that a tool names, that are set here, and that no rule for all its calls passes on."""
     from haft.service import withheld_from
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of
 
-    return withheld_from(spec, workspace_of(said), state_home())
+    return withheld_from(spec, workspace_of(options), state_home())
 
 
 def _held(spec: ToolSpec) -> dict[str, Any] | None:
@@ -198,11 +198,11 @@ _IN_SANDBOX: Final = (
 )
 
 
-def _environment(spec: ToolSpec, said: Globals) -> dict[str, Any]:
+def _environment(spec: ToolSpec, options: Globals) -> dict[str, Any]:
     """What a template's calls run in."""
     from haft.surfaces.cli.words.template_places import standing_of
 
-    standing = standing_of(spec.origin, said)
+    standing = standing_of(spec.origin, options)
     return {"path": standing.environment, "cold": standing.cold}
 
 
@@ -231,7 +231,7 @@ def _user_parameters(spec: ToolSpec) -> Iterable[str]:
     yield ""
 
 
-def _described(listing: Listing, withheld: tuple[str, ...], said: Globals) -> Iterable[str]:
+def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) -> Iterable[str]:
     spec = listing.spec
     word = "toolbox" if spec.kind == "amp-toolbox" else spec.kind
     yield styled(visible(f"# {spec.name} ({word}: {spec.origin})"), "bold", sys.stdout)
@@ -252,7 +252,7 @@ def _described(listing: Listing, withheld: tuple[str, ...], said: Globals) -> It
         yield ""
     yield from _user_parameters(spec)
     if "template" in spec.meta:
-        yield from _environment_lines(_environment(spec, said))
+        yield from _environment_lines(_environment(spec, options))
     yield styled("# Effects", "bold", sys.stdout)
     yield ""
     claimed = [name for name, holds in spec.effects.to_json().items() if holds]

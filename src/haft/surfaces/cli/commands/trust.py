@@ -31,29 +31,29 @@ if TYPE_CHECKING:
 @click.option("--revoke", "is_revoked", is_flag=True, help="Trust it no longer.")
 @click.option("--yes", "is_agreed", is_flag=True, help="Do not ask: it was read before.")
 @click.pass_obj
-def trust_workspace(said: Globals, directory: str | None, is_revoked: bool, is_agreed: bool) -> None:
+def trust_workspace(options: Globals, directory: str | None, is_revoked: bool, is_agreed: bool) -> None:
     """Let a workspace's own configuration count where it widens. It is shown whole, or
     where it differs from what was trusted before, and trusted as it is now."""
     if is_revoked and is_agreed:
         raise BadUsage("`--revoke` and `--yes` do not go together")
-    workspace = checked_directory(directory) if directory is not None else workspace_of(said)
+    workspace = checked_directory(directory) if directory is not None else workspace_of(options)
     if is_revoked:
-        _revoke(workspace, said)
+        _revoke(workspace, options)
     else:
-        _trust(workspace, said, is_agreed=is_agreed)
+        _trust(workspace, options, is_agreed=is_agreed)
 
 
-def _revoke(workspace: str, said: Globals) -> None:
+def _revoke(workspace: str, options: Globals) -> None:
     from haft.service import TrustFacade
 
     changed = TrustFacade(workspace, state_home()).revoke()
-    if said.json:
+    if options.json:
         facts(_told(workspace, None, None, is_trusted=False, changed=changed, widens=()))
     else:
         lines([visible(f"{workspace} is {'no longer trusted' if changed else 'not trusted, and was not before'}")])
 
 
-def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
+def _trust(workspace: str, options: Globals, *, is_agreed: bool) -> None:
     from haft.service import TrustFacade, this_user
 
     facade = TrustFacade(workspace, state_home())
@@ -62,7 +62,7 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
     if found.counts:
         trusted = bool(widens) or found.stranger is not None
         why = "is trusted already" if trusted else "widens nothing: it counts as it is"
-        if said.json:
+        if options.json:
             facts(_told(found.workspace, file, None, is_trusted=trusted, changed=False, widens=widens))
         else:
             lines([visible(f"{what} {why}")])
@@ -70,7 +70,7 @@ def _trust(workspace: str, said: Globals, *, is_agreed: bool) -> None:
     if not is_agreed:
         _show_and_ask(found, facade.since_trusted(found))
     digest = facade.trust(found, this_user())
-    if said.json:
+    if options.json:
         facts(_told(found.workspace, file, digest, is_trusted=True, changed=True, widens=widens))
         return
     as_it_is = "" if digest is None else f" as it is now (sha256 {digest})"
@@ -110,9 +110,9 @@ def _ask(what: str, *, is_file: bool) -> None:
     """Go on only at a yes."""
     import asyncio
 
-    from haft.surfaces.cli.person.line_input import confirmed
+    from haft.surfaces.cli.person.line_input import confirm
 
-    if not asyncio.run(confirmed(f"Trust this {'file' if is_file else 'workspace'} as it is now? [y/N] ")):
+    if not asyncio.run(confirm(f"Trust this {'file' if is_file else 'workspace'} as it is now? [y/N] ")):
         raise Rejected(f"{what} is not trusted: you rejected it")
 
 

@@ -16,12 +16,12 @@ import click
 
 from haft.contracts import EXIT_CODES, BadUsage, HaftError, Outcome, UnknownRun
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.person.settling import MOST, settled, tell_in_the_way
+from haft.surfaces.cli.person.change_run import MOST, tell_conflicts, wait_for_changes
 from haft.surfaces.cli.place import change_sets, find_changed, history, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say
 from haft.surfaces.cli.screen.terminal import one_line
-from haft.surfaces.cli.words.run_names import complete_changes
-from haft.surfaces.cli.words.usage_words import RUNS_HINT
+from haft.surfaces.cli.words.run_completion import complete_changes
+from haft.surfaces.cli.words.usage_errors import RUNS_HINT
 
 CONFLICT: Final = EXIT_CODES["conflict"]
 
@@ -87,104 +87,110 @@ def redo_runs(context: click.Context, runs: tuple[str, ...], dry_run: bool, forc
     _reverse(context, UndoOptions("redo", runs, None, dry_run, force))
 
 
-def _needs_run(said: Globals) -> BadUsage:
+def _needs_run(options: Globals) -> BadUsage:
     """Which run is brought back is never guessed; the one that most likely is meant is named."""
     from haft.service import user_name
 
     with history(), change_sets() as changes:
-        here = os.path.realpath(workspace_of(said))
+        here = os.path.realpath(workspace_of(options))
         last = None if changes is None else changes.ledger.last_undone(here, user_name())
     hint = RUNS_HINT if last is None else f"`haft redo {last.run}` brings back what was undone last here"
     return BadUsage("`haft redo` needs the run that was undone", hint=hint)
 
 
-def _reverse(context: click.Context, wanted: UndoOptions) -> None:
-    said = context.find_object(Globals) or Globals()
-    tell_what_is_logged(said)
-    workspace, wanted = _found(wanted, said)
-    shape, outcome = asyncio.run(_perform(workspace, wanted, said))
+def _reverse(context: click.Context, undo_options: UndoOptions) -> None:
+    options = context.find_object(Globals) or Globals()
+    tell_what_is_logged(options)
+    workspace, undo_options = _found(undo_options, options)
+    shape, outcome = asyncio.run(_perform(workspace, undo_options, options))
     failure = None if outcome is None else outcome.error
     if failure is not None and failure.code != "conflict":
         complain(failure.message, failure.hint)
-        if said.json:
+        if options.json:
             facts({"error": failure.to_json()})
         context.exit(EXIT_CODES.get(failure.code, 1))
     in_the_way = bool(shape["conflicts"])
-    if said.json:
+    if options.json:
         facts(shape)
     elif not in_the_way:
-        lines(_told(shape, wanted))
-        if wanted.force and shape["undo"] is not None and shape["plan"] and not said.quiet:
+        lines(_told(shape, undo_options))
+        if undo_options.force and shape["undo"] is not None and shape["plan"] and not options.quiet:
             say(f"`haft undo {shape['undo']}` brings back what was there")
     if in_the_way:
-        _tell_conflict(shape, wanted, said)
+        _tell_conflict(shape, undo_options, options)
     context.exit(CONFLICT if in_the_way else 0)
 
 
-def _found(wanted: UndoOptions, said: Globals) -> tuple[str, UndoOptions]:
+def _found(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOptions]:
     """The workspace that the runs changed, and the runs by their whole names. A named one is found from anywhere."""
     from haft.service import nothing_to, rows_for, user_name
 
-    here = "" if wanted.runs else os.path.realpath(workspace_of(said))
+    here = "" if undo_options.runs else os.path.realpath(workspace_of(options))
     with history() as kept, change_sets() as changes:
         if kept is None or changes is None:
-            if wanted.runs:
-                raise UnknownRun(wanted.runs[0])
+            if undo_options.runs:
+                raise UnknownRun(undo_options.runs[0])
             raise BadUsage(f"there is nothing to undo in {here}")
         # A batch is no run: only its calls are.
-        names = [name if name.startswith("b_") else find_changed(kept, changes, name)[0] for name in wanted.runs]
+        names = [name if name.startswith("b_") else find_changed(kept, changes, name)[0] for name in undo_options.runs]
         for name in names:
             known = changes.ledger.get(name) is not None or changes.ledger.of_parent(name) or kept.made_by(name)
             if not known and not name.startswith("b_"):
-                raise nothing_to(wanted.direction, kept.find(name))
-        rows = rows_for(changes.ledger, here, user_name(), names, wanted.thread, wanted.direction, kept.made_by)
-    if wanted.runs:
-        _tell_elsewhere(rows[0].workspace, said)
-    return rows[0].workspace, replace(wanted, runs=tuple(names))
+                raise nothing_to(undo_options.direction, kept.find(name))
+        rows = rows_for(
+            changes.ledger, here, user_name(), names, undo_options.thread, undo_options.direction, kept.made_by
+        )
+    if undo_options.runs:
+        _tell_elsewhere(rows[0].workspace, options)
+    return rows[0].workspace, replace(undo_options, runs=tuple(names))
 
 
-def _tell_elsewhere(workspace: str, said: Globals) -> None:
+def _tell_elsewhere(workspace: str, options: Globals) -> None:
     """A beginning of a name is soon that of another workspace's run."""
     with contextlib.suppress(HaftError):
-        if said.quiet or os.path.realpath(workspace_of(said)) == os.path.realpath(workspace):
+        if options.quiet or os.path.realpath(workspace_of(options)) == os.path.realpath(workspace):
             return
     say(f"the run is not of the workspace here: it changed {workspace}")
 
 
-async def _perform(workspace: str, wanted: UndoOptions, said: Globals) -> tuple[dict[str, Any], Outcome | None]:
+async def _perform(
+    workspace: str, undo_options: UndoOptions, options: Globals
+) -> tuple[dict[str, Any], Outcome | None]:
     """What was done or would be, in its JSON form; and the outcome of the run that did it."""
     from haft.service import ToolService
 
     async with ToolService.open(workspace) as service:
-        if wanted.dry_run:
+        if undo_options.dry_run:
             found = await asyncio.to_thread(
-                lambda: service.look_ahead(wanted.direction, *wanted.runs, thread=wanted.thread, force=wanted.force)
+                lambda: service.look_ahead(
+                    undo_options.direction, *undo_options.runs, thread=undo_options.thread, force=undo_options.force
+                )
             )
             return found.to_json(None), None
-        if wanted.direction == "undo":
-            run = service.undo(*wanted.runs, thread=wanted.thread, force=wanted.force)
+        if undo_options.direction == "undo":
+            run = service.undo(*undo_options.runs, thread=undo_options.thread, force=undo_options.force)
         else:
-            run = service.redo(*wanted.runs, force=wanted.force)
-        outcome = await settled(run, said)
+            run = service.redo(*undo_options.runs, force=undo_options.force)
+        outcome = await wait_for_changes(run, options)
         return outcome.result or {}, outcome
 
 
-def _told(shape: dict[str, Any], wanted: UndoOptions) -> Iterator[str]:
+def _told(shape: dict[str, Any], undo_options: UndoOptions) -> Iterator[str]:
     named = _named(shape["runs"])
     if shape["undo"] is None:
-        yield f"would {wanted.direction} {named}"
+        yield f"would {undo_options.direction} {named}"
     else:
-        yield f"{named} {wanted.past} by {shape['undo']}"
-    yield from _plan_lines(shape["plan"], wanted)
+        yield f"{named} {undo_options.past} by {shape['undo']}"
+    yield from _plan_lines(shape["plan"], undo_options)
 
 
 def _named(runs: Sequence[str]) -> str:
     return ", ".join(runs) if len(runs) <= 5 else f"{', '.join(runs[:4])} and {len(runs) - 4} more"
 
 
-def _plan_lines(plan: Sequence[dict[str, str]], wanted: UndoOptions) -> Iterator[str]:
+def _plan_lines(plan: Sequence[dict[str, str]], undo_options: UndoOptions) -> Iterator[str]:
     # A redo brings the later content: to a person that is no restoring.
-    words = {"restore": "rewrite"} if wanted.direction == "redo" else {}
+    words = {"restore": "rewrite"} if undo_options.direction == "redo" else {}
     if not plan:
         yield "  every path is as it should be already"
     moved = [step for step in plan if step["action"] != "keep"]
@@ -197,18 +203,18 @@ def _plan_lines(plan: Sequence[dict[str, str]], wanted: UndoOptions) -> Iterator
             yield f"  and {len(steps) - MOST:_} more"
 
 
-def _tell_conflict(shape: dict[str, Any], wanted: UndoOptions, said: Globals) -> None:
+def _tell_conflict(shape: dict[str, Any], undo_options: UndoOptions, options: Globals) -> None:
     """Who stands in the way, and what would have been done."""
     conflicts = shape["conflicts"]
-    if not said.quiet:
-        tell_in_the_way(conflicts)
-        say(f"to {wanted.direction} {_named(shape['runs'])} means:")
-        for line in _plan_lines(shape["plan"], wanted):
+    if not options.quiet:
+        tell_conflicts(conflicts)
+        say(f"to {undo_options.direction} {_named(shape['runs'])} means:")
+        for line in _plan_lines(shape["plan"], undo_options):
             say(line)
     count = "a path was" if len(conflicts) == 1 else f"{len(conflicts):_} paths were"
     later = list(dict.fromkeys(each["by"] for each in conflicts if each["by"] != "outside"))
     first = f"`haft undo {' '.join(later[:5])}` first, or " if later else ""
     complain(
-        f"{_named(shape['runs'])} cannot be {wanted.past}: {count} changed again since; nothing was touched",
+        f"{_named(shape['runs'])} cannot be {undo_options.past}: {count} changed again since; nothing was touched",
         f"{first}use `--force`: what it replaces is kept",
     )

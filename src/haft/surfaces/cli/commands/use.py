@@ -22,7 +22,7 @@ from haft.surfaces.cli.screen.terminal import is_terminal, one_line, visible
 from haft.surfaces.cli.screen.waiting import tell_waiting
 from haft.surfaces.cli.words.binding import arguments, hidden_parameter
 from haft.surfaces.cli.words.definitions import after_dashes, parameter_lines
-from haft.surfaces.cli.words.parameters import Line, take_apart
+from haft.surfaces.cli.words.parameters import Line, split_words
 from haft.surfaces.cli.words.use_options import UseOptions
 from haft.values import replace
 
@@ -44,18 +44,18 @@ class UseCommand(HaftCommand):
                 ctx.set_parameter_source("name", click.core.ParameterSource.COMMANDLINE)
             ctx.meta["haft.words"] = list(args)
             return []
-        line = take_apart(args)
-        said = ctx.find_object(Globals) or Globals()
-        said.json = said.json or line.flag("--json")
-        said.quiet = said.quiet or line.flag("--quiet")
+        line = split_words(args)
+        options = ctx.find_object(Globals) or Globals()
+        options.json = options.json or line.flag("--json")
+        options.quiet = options.quiet or line.flag("--quiet")
         if line.flag("--help"):
-            refuse_hidden(line, said, only="--help")
+            refuse_hidden(line, options, only="--help")
             click.echo(self.get_help(ctx))
             _tell_parameters(line.name)
             ctx.exit()
-        with _hidden_first(line, said):
+        with _hidden_first(line, options):
             if (workspace := line.value("--workspace")) is not None:
-                said.workspace = checked_directory(workspace)
+                options.workspace = checked_directory(workspace)
         if line.flag("--version"):
             _refuse_version(line.name)
         if line.name is None:
@@ -80,18 +80,18 @@ class UseCommand(HaftCommand):
 def _name_among(words: list[str]) -> str | None:
     """The tool's name in a line that is still being typed."""
     try:
-        return take_apart(words).name
+        return split_words(words).name
     except BadUsage:
         return next((word for word in words if not word.startswith("-")), None)
 
 
-def refuse_hidden(line: Line, said: Globals, only: str | None = None) -> None:
+def refuse_hidden(line: Line, options: Globals, only: str | None = None) -> None:
     """`BadUsage` where an option of haft stands after the name of a tool that declares it too. The tool is looked for
     where it would be if none of these options counted."""
     if line.name is None or not line.after_name or (only is not None and only not in line.after_name):
         return
     named = line.options.get("--workspace", [])
-    before = named[0] if named and ("--workspace" not in line.after_name or len(named) > 1) else said.workspace
+    before = named[0] if named and ("--workspace" not in line.after_name or len(named) > 1) else options.workspace
     schema: Mapping[str, Any] = {}
     with contextlib.suppress(HaftError):
         schema = find_listing(line.name, Globals(workspace=before, quiet=True)).spec.input_schema
@@ -101,9 +101,9 @@ def refuse_hidden(line: Line, said: Globals, only: str | None = None) -> None:
 
 
 @contextlib.contextmanager
-def _hidden_first(line: Line, said: Globals) -> Iterator[None]:
+def _hidden_first(line: Line, options: Globals) -> Iterator[None]:
     """What is wrong with an option of haft may be that it is the tool's parameter: that is said instead."""
-    workspace = said.workspace
+    workspace = options.workspace
     try:
         yield
     except BadUsage:
@@ -155,54 +155,54 @@ def use_tool(context: click.Context, line: Line) -> None:
     `--read`, `--write` and `--env` open the sandbox for this call, and only for it. With `--try` the tool runs, and its
     changes are committed once you have seen them; where there is no terminal they are held for `haft changes`. The
     outcome is printed as JSON where stdout is no terminal."""
-    said = context.find_object(Globals) or Globals()
-    with _hidden_first(line, said):
-        wanted = UseOptions.from_line(line)
+    options = context.find_object(Globals) or Globals()
+    with _hidden_first(line, options):
+        use_options = UseOptions.from_line(line)
     from haft.service import ToolService
-    from haft.surfaces.cli.person.approver import approve_all, approver_here
+    from haft.surfaces.cli.person.approver import approve_all, terminal_approver
     from haft.surfaces.cli.person.interrupts import Interrupts
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
-    from haft.surfaces.cli.words.threads import how_long, terminal_thread
+    from haft.surfaces.cli.words.threads import terminal_thread, thread_lifetime
 
     terminal = terminal_thread()
-    interrupts = Interrupts((lambda _text: None) if said.quiet else say)
-    workspace = workspace_of(said)
-    display = _display(wanted, said)
+    interrupts = Interrupts((lambda _text: None) if options.quiet else say)
+    workspace = workspace_of(options)
+    display = _display(use_options, options)
     approver = (
         approve_all
-        if wanted.approve
-        else approver_here(interrupts, workspace, display, how_long(wanted.thread, terminal))
+        if use_options.approve
+        else terminal_approver(interrupts, workspace, display, thread_lifetime(use_options.thread, terminal))
     )
     service = ToolService.open(
         workspace,
         approver=approver,
-        thread=wanted.thread or terminal,
-        settings=_patience(wanted, is_asked=approver is not None),
+        thread=use_options.thread or terminal,
+        settings=_patience(use_options, is_asked=approver is not None),
     )
-    tell_ignored(service.config, said, is_brief=True)
-    tell_what_is_logged(said)
-    tells_waiting = not said.quiet and approver is None
-    is_alone = wanted.thread is None and terminal is None
+    tell_ignored(service.config, options, is_brief=True)
+    tell_what_is_logged(options)
+    tells_waiting = not options.quiet and approver is None
+    is_alone = use_options.thread is None and terminal is None
     outcome = asyncio.run(
-        _perform(service, wanted, line, display, interrupts, tells_waiting=tells_waiting, is_alone=is_alone)
+        _perform(service, use_options, line, display, interrupts, tells_waiting=tells_waiting, is_alone=is_alone)
     )
     if not isinstance(outcome, Outcome):
-        _show_preview(outcome, said)
+        _show_preview(outcome, options)
         return
-    _tell(outcome, display, said, interrupts)
+    _tell(outcome, display, options, interrupts)
     context.exit(outcome.process_exit_code)
 
 
-def _patience(wanted: UseOptions, *, is_asked: bool) -> dict[str, Any]:
+def _patience(use_options: UseOptions, *, is_asked: bool) -> dict[str, Any]:
     """How long a question may lie in the inbox: where nobody sits at a terminal, only as long as was said."""
-    if wanted.wait is None and is_asked:
+    if use_options.wait is None and is_asked:
         return {}
-    return {"approval.expires_seconds": wanted.wait or 0.0}
+    return {"approval.expires_seconds": use_options.wait or 0.0}
 
 
 async def _perform(
     service: ToolService,
-    wanted: UseOptions,
+    use_options: UseOptions,
     line: Line,
     display: Display,
     interrupts: Interrupts,
@@ -215,21 +215,21 @@ async def _perform(
     from haft.surfaces.cli.words.threads import with_scratch_note
 
     async with service:
-        name, spec = await _found(service, wanted.tool, wanted.grants)
+        name, spec = await _found(service, use_options.tool, use_options.grants)
         if spec is None and "--workspace" in line.after_name:
             await asyncio.to_thread(refuse_hidden, line, Globals())
         given = arguments(line, name, {} if spec is None else spec.input_schema)
-        config = wanted.config_for(spec)
-        if wanted.preview:
+        config = use_options.config_for(spec)
+        if use_options.preview:
             return await service.preview(name, given, config=config)
         with interrupts:
             run = service.call(
                 name,
                 given,
-                timeout=wanted.timeout,
+                timeout=use_options.timeout,
                 config=config,
-                grants=wanted.grants,
-                trial=wanted.trial,
+                grants=use_options.grants,
+                trial=use_options.trial,
             )
             interrupts.cancels(run.cancel)
             try:
@@ -288,11 +288,11 @@ def _broken_at(service: ToolService, name: str) -> str | None:
     return next((one.spec.origin for one in named if one.spec.kind == "amp-toolbox"), None)
 
 
-def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interrupts) -> None:
+def _tell(outcome: Outcome, display: Display, options: Globals, interrupts: Interrupts) -> None:
     """What became of it, on stderr."""
     from haft.surfaces.cli.screen.display import tell_changes, tell_failure, tell_notes
 
-    if said.quiet:
+    if options.quiet:
         return
     ended_by_us = interrupts.heard and outcome.status == "cancelled"
     if outcome.error is not None and not ended_by_us:
@@ -301,22 +301,22 @@ def _tell(outcome: Outcome, display: Display, said: Globals, interrupts: Interru
     tell_changes(outcome, for_a_person=display.for_a_person)
 
 
-def _show_preview(line: str | None, said: Globals) -> None:
-    if said.json:
+def _show_preview(line: str | None, options: Globals) -> None:
+    if options.json:
         facts({"preview": line})
     elif line is not None:
         lines([one_line(line)])
-    elif not said.quiet:
+    elif not options.quiet:
         say("the tool has no preview of this call")
 
 
-def _display(wanted: UseOptions, said: Globals) -> Display:
+def _display(use_options: UseOptions, options: Globals) -> Display:
     from haft.surfaces.cli.screen.display import Collected, Live, Streamed
     from haft.surfaces.cli.screen.progress import Progress
 
-    if wanted.stream:
+    if use_options.stream:
         return Streamed()
-    progress = Progress(quiet=said.quiet)
-    if wanted.only is None and not said.json and is_terminal(sys.stdout):
+    progress = Progress(quiet=options.quiet)
+    if use_options.only is None and not options.json and is_terminal(sys.stdout):
         return Live(progress)
-    return Collected(progress, wanted.only, json=said.json)
+    return Collected(progress, use_options.only, json=options.json)

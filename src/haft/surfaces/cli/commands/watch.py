@@ -15,7 +15,7 @@ from haft.surfaces.cli.place import history_with, recover
 from haft.surfaces.cli.screen.printing import complain, data, say, to_json_text
 from haft.surfaces.cli.screen.progress import Progress
 from haft.surfaces.cli.screen.terminal import is_terminal, visible
-from haft.surfaces.cli.words.run_names import complete_run
+from haft.surfaces.cli.words.run_completion import complete_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,17 +30,17 @@ RECOVER_SECONDS = 2.0
 def watch_run(context: click.Context, run: str) -> None:
     """Follow a run of any process: its output on stdout, its states and progress on stderr. Exits as the run does. With
     --json every event is one line, the outcome last."""
-    said = context.find_object(Globals) or Globals()
+    options = context.find_object(Globals) or Globals()
     from haft.service import follow
 
-    show = _Stream() if said.json else _Show(said)
+    show = _Stream() if options.json else _Show(options)
     with history_with(run) as kept:
         record = kept.find(run)
         for event in follow(kept, record.id, _keep_recovering()):
             show(event)
         ended = kept.find(record.id)
     error = ended.outcome["error"]
-    if error is not None and not said.quiet:
+    if error is not None and not options.quiet:
         complain(error["message"], error["hint"])
     context.exit(0 if error is None else EXIT_CODES.get(error["code"], 1))
 
@@ -69,9 +69,9 @@ class _Stream:
 class _Show:
     """For a person."""
 
-    def __init__(self, said: Globals) -> None:
-        self._quiet = said.quiet
-        self._progress = Progress(quiet=said.quiet)
+    def __init__(self, options: Globals) -> None:
+        self._quiet = options.quiet
+        self._progress = Progress(quiet=options.quiet)
         self._any = False
         self._line_open = False
 

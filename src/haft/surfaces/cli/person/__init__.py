@@ -1,1 +1,1 @@
-"""Talking with the person at the terminal: questions, answers, and wishes to end."""
+"""The dialogue with the person at the terminal: questions, answers, and Ctrl-C."""

@@ -1,7 +1,7 @@
-"""Asking at the terminal: the whole call as it would run, and a question that is asked again until the answer is one.
+"""The prompt at the terminal: shows the whole call as it would run, and asks until the answer is valid.
 
-Of a call that was tried, its changes are shown instead. A cancelled call does not wait for a person, and neither does
-one that somebody else has answered in the inbox.
+After a trial run the prompt shows the changes instead. The prompt ends without an answer when the call is cancelled or
+when somebody answers it in the inbox.
 """
 
 from __future__ import annotations
@@ -18,56 +18,58 @@ from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage, 
 from haft.lazy import regex
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.person.interrupts import Interrupts
-from haft.surfaces.cli.person.line_input import NO, YES, confirmed, not_understood, typed
-from haft.surfaces.cli.person.questions import shown_call, shown_choices, shown_trial
+from haft.surfaces.cli.person.line_input import NO, YES, confirm, not_understood, read_line
+from haft.surfaces.cli.person.questions import call_lines, choice_lines, trial_lines
 from haft.surfaces.cli.screen.display import Display
 from haft.surfaces.cli.screen.printing import complain, say, to_json_text, warn
 from haft.surfaces.cli.screen.terminal import framed, is_terminal, one_line, visible
-from haft.surfaces.cli.words.written_json import parse_json
+from haft.surfaces.cli.words.json_input import parse_json
 from haft.values import dataclass, replace
 
 QUESTION: Final = "Approve {tool}? [{choices}] "
-COMMIT: Final = "Apply these changes? [y/N] "
-BUILD: Final = "Build? [y/N] "
-MESSAGE: Final = "What shall be said to whoever called? "
-_FOR_LONGER: Final = regex(r"([tav])\s*([0-9]{1,3})?")
-SAID_YES: Final = "the person at the terminal approved it"
-SAID_NO: Final = "the person at the terminal rejected it"
+APPLY_QUESTION: Final = "Apply these changes? [y/N] "
+BUILD_QUESTION: Final = "Build? [y/N] "
+MESSAGE_QUESTION: Final = "Message for the caller: "
+_LASTING_ANSWER: Final = regex(r"([tav])\s*([0-9]{1,3})?")
+APPROVED: Final = "the person at the terminal approved it"
+REJECTED: Final = "the person at the terminal rejected it"
 
 
 async def approve_all(request: ApprovalRequest) -> ApprovalAnswer:
-    """`--approve`: the person calling has said so beforehand, of the call: not of what builds its environment."""
+    """The answer under `--approve`: the call is approved, but not the build of packages for its environment."""
     if request.build is not None:
-        message = f"`--approve` speaks of the call, not of code that builds packages; `{request.build}` allows that"
+        message = f"`--approve` approves the call, not the code that builds packages; `{request.build}` approves that"
         return ApprovalAnswer(approved=False, message=message)
     if request.definition_diff is not None:
         warn(f"{one_line(request.tool)} has changed since you approved it; this call approves it as it is now")
-    return ApprovalAnswer(approved=True, message="approved beforehand, by --approve")
+    return ApprovalAnswer(approved=True, message="approved by --approve")
 
 
-def approver_here(interrupts: Interrupts, workspace: str, display: Display, lasts: str | None) -> Approver | None:
-    """Whoever sits at the terminal; None where there is no terminal to ask at. `lasts` says how long an answer for the
-    thread holds; None where that would be for this call only."""
+def terminal_approver(
+    interrupts: Interrupts, workspace: str, display: Display, thread_lifetime: str | None
+) -> Approver | None:
+    """An approver that asks the person at the terminal; None if there is no terminal. `thread_lifetime` says in words
+    how long an answer for the thread holds; None if it would hold for this call only."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
 
     async def ask(request: ApprovalRequest) -> ApprovalAnswer:
         try:
             if request.diff is not None:
-                return await _asked_after(request, request.diff, display)
+                return await _ask_after_trial(request, request.diff, display)
             if request.build is not None:
-                return await _asked_to_build(request, workspace)
-            return await _Prompt(request, interrupts, workspace, lasts).ask()
+                return await _ask_about_build(request, workspace)
+            return await _Prompt(request, interrupts, workspace, thread_lifetime).ask()
         except asyncio.CancelledError:
             if not interrupts.heard:
-                _tell_called_off(request)
+                _tell_question_ended(request)
             raise
 
     return ask
 
 
-def _tell_called_off(request: ApprovalRequest) -> None:
-    """Why the question stands there without an answer."""
+def _tell_question_ended(request: ApprovalRequest) -> None:
+    """Print why the question needs no answer any more."""
     from haft.service import answered_by
 
     by = None if request.id is None else answered_by(state_home(), request.id)
@@ -75,22 +77,22 @@ def _tell_called_off(request: ApprovalRequest) -> None:
     say("no answer is needed any more" if by is None else f"answered elsewhere: {by}")
 
 
-async def _asked_after(request: ApprovalRequest, diff: str, display: Display) -> ApprovalAnswer:
-    """What was tried already: its output, its changes, and whether they shall count."""
-    await display.show_tried(request.output or "")
-    for line in shown_trial(request, diff, sys.stderr):
+async def _ask_after_trial(request: ApprovalRequest, diff: str, display: Display) -> ApprovalAnswer:
+    """Show the output and the changes of a trial run, and ask whether to apply them."""
+    await display.show_trial_output(request.output or "")
+    for line in trial_lines(request, diff, sys.stderr):
         sys.stderr.write(f"{line}\n")
-    if await confirmed(COMMIT):
-        return ApprovalAnswer(approved=True, message=f"{SAID_YES}, after seeing the changes")
-    return ApprovalAnswer(approved=False, message=SAID_NO)
+    if await confirm(APPLY_QUESTION):
+        return ApprovalAnswer(approved=True, message=f"{APPROVED}, after seeing the changes")
+    return ApprovalAnswer(approved=False, message=REJECTED)
 
 
-async def _asked_to_build(request: ApprovalRequest, workspace: str) -> ApprovalAnswer:
-    """Whether packages are built: yes or no, nothing of the call can be changed by it."""
-    for line in shown_call(request, request.arguments, workspace):
+async def _ask_about_build(request: ApprovalRequest, workspace: str) -> ApprovalAnswer:
+    """Ask whether packages may be built. The only answers are yes and no."""
+    for line in call_lines(request, request.arguments, workspace):
         sys.stderr.write(f"{line}\n")
-    is_agreed = await confirmed(BUILD)
-    return ApprovalAnswer(approved=is_agreed, message=SAID_YES if is_agreed else SAID_NO)
+    is_approved = await confirm(BUILD_QUESTION)
+    return ApprovalAnswer(approved=is_approved, message=APPROVED if is_approved else REJECTED)
 
 
 KEYS: Final = {
@@ -108,141 +110,144 @@ KEYS: Final = {
     "h": "?",
     "help": "?",
 }
-"""The key that a word stands for; other words stand for themselves."""
+"""The key for each word that a person may type instead; other words are left as they are."""
 
 HELP = (
-    "y, yes: yes, this once",
-    "t, a: yes, and from now on in this thread, or always in this workspace, exactly as shown",
-    "w: yes, with the network open for this call, and an empty /tmp; `w /tmp`: and with this thread's /tmp",
-    "o: yes, this once, with the variables that are withheld; the tool sees their values",
-    "v: yes, and always in this workspace, exactly as shown, with these variables",
-    "e: edit the arguments; they are looked at again",
-    "m: no, with a message for the model",
-    "n, no, Enter: no",
+    "y, yes: approve this call, once",
+    "t: approve this call, and calls exactly as shown in this thread",
+    "a: approve this call, and calls exactly as shown in this workspace, always",
+    "w: approve this call with the network open and an empty /tmp; `w /tmp`: with this thread's /tmp",
+    "o: approve this call, once, and pass on the withheld variables; the tool sees their values",
+    "v: approve as with `a`, and pass on the withheld variables to all these calls",
+    "e: edit the arguments; haft decides again about the edited call",
+    "m: reject this call, with a message for the model",
+    "n, no, Enter: reject this call",
 )
 
 
 @dataclass(slots=True)
 class _Prompt:
-    """One question about one call, repeated where arguments are edited."""
+    """One question about one call. It is repeated after the person has edited the arguments."""
 
     request: ApprovalRequest
     interrupts: Interrupts
     workspace: str
-    lasts: str | None
-    """How long an answer for the thread holds; None where it is not offered."""
-    judged: Mapping[str, Any] | None = None
-    """The arguments that were looked at last, where they are others than those of the request."""
+    thread_lifetime: str | None
+    """How long an answer for the thread holds, in words; None if `t` is not offered."""
+    decided_arguments: Mapping[str, Any] | None = None
+    """The edited arguments that haft decided about last; None if the person has edited nothing."""
 
     async def ask(self) -> ApprovalAnswer:
         arguments: Mapping[str, Any] = self.request.arguments
         is_shown = False
         while True:
             if not is_shown:
-                for line in self._shown(arguments):
+                for line in self._question_lines(arguments):
                     sys.stderr.write(f"{line}\n")
-            answer = _key(await typed(self._question(arguments)))
+            answer = _key(await read_line(self._question(arguments)))
             is_shown = False
             if answer == "e":
                 try:
-                    arguments = await self._revised(arguments)
+                    arguments = await self._edit(arguments)
                 except HaftError as error:
-                    complain(error.message, "the arguments stay as they were")
+                    complain(error.message, "the arguments were not changed")
             elif answer == "?":
                 for line in HELP:
                     sys.stderr.write(f"  {line}\n")
                 is_shown = True
-            elif (given := await self._answered(answer, arguments)) is not None:
+            elif (given := await self._answer_for(answer, arguments)) is not None:
                 return given
             else:
                 say(self._not_understood(answer, arguments))
                 is_shown = True
 
-    async def _revised(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Other arguments, and what is asked about them."""
-        wanted = await _edited(arguments, self.interrupts)
-        if wanted != arguments and self.request.revise is not None:
-            again = await self.request.revise(wanted)
+    async def _edit(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments after the person has edited them; the request then holds the new decision."""
+        edited = await _edited(arguments, self.interrupts)
+        if edited != arguments and self.request.revise is not None:
+            again = await self.request.revise(edited)
             self.request = replace(self.request, reason=again.reason, parts=again.parts, sandbox=again.sandbox)
             self.request = replace(self.request, withheld=again.withheld)
-            self.judged = again.arguments
-        return wanted
+            self.decided_arguments = again.arguments
+        return edited
 
-    async def _answered(self, answer: str, arguments: Mapping[str, Any]) -> ApprovalAnswer | None:
-        """What a key means; None where it means nothing here, or needs a number."""
+    async def _answer_for(self, answer: str, arguments: Mapping[str, Any]) -> ApprovalAnswer | None:
+        """The answer that a key stands for; None if the key is not offered or needs a number."""
         if answer in ("", "n"):
-            return ApprovalAnswer(approved=False, message=SAID_NO)
+            return ApprovalAnswer(approved=False, message=REJECTED)
         if answer == "y":
-            return ApprovalAnswer(approved=True, message=SAID_YES, arguments=arguments)
+            return ApprovalAnswer(approved=True, message=APPROVED, arguments=arguments)
         if answer == "w" and self._may_open_network():
             return ApprovalAnswer(
-                approved=True, message=f"{SAID_YES}, with network", arguments=arguments, grants=Grants(network=True)
+                approved=True, message=f"{APPROVED}, with network", arguments=arguments, grants=Grants(network=True)
             )
         if answer == "w /tmp" and (self._may_open_network() or self.request.sandbox.network):
-            message = f"{SAID_YES}, with network, and with this thread's /tmp"
+            message = f"{APPROVED}, with network, and with this thread's /tmp"
             grants = Grants(network=True, scratch=True)
             return ApprovalAnswer(approved=True, message=message, arguments=arguments, grants=grants)
         variables = Grants(env=self.request.withheld)
         if answer == "o" and variables.env:
             return ApprovalAnswer(
-                approved=True, message=f"{SAID_YES}, with {self._named()}", arguments=arguments, grants=variables
+                approved=True, message=f"{APPROVED}, with {self._withheld()}", arguments=arguments, grants=variables
             )
         if answer == "m":
-            message = " ".join((await typed(MESSAGE)).split())
-            return ApprovalAnswer(approved=False, message=message or SAID_NO)
-        longer = _FOR_LONGER.fullmatch(answer)
+            message = " ".join((await read_line(MESSAGE_QUESTION)).split())
+            return ApprovalAnswer(approved=False, message=message or REJECTED)
+        longer = _LASTING_ANSWER.fullmatch(answer)
         offered = len(self._to_allow(arguments))
         may_last = longer is not None and (longer[1] != "v" or bool(variables.env))
-        may_last = may_last and longer is not None and (longer[1] != "t" or self.lasts is not None)
+        may_last = may_last and longer is not None and (longer[1] != "t" or self.thread_lifetime is not None)
         if longer is not None and may_last and (longer[2] is not None or offered == 1):
             number = int(longer[2] or 1)
             scope: Scope = "thread" if longer[1] == "t" else "always"
             if 1 <= number <= offered:
-                answered = ApprovalAnswer(approved=True, message=SAID_YES, scope=scope, allow=number - 1)
+                answered = ApprovalAnswer(approved=True, message=APPROVED, scope=scope, allow=number - 1)
                 return replace(answered, grants=variables) if longer[1] == "v" else answered
         return None
 
     def _not_understood(self, answer: str, arguments: Mapping[str, Any]) -> str:
         offered = len(self._to_allow(arguments))
-        if offered > 1 and _FOR_LONGER.fullmatch(answer):
-            return f"several things could be allowed: type `{answer[0]} 1` to `{answer[0]} {offered}`"
+        if offered > 1 and _LASTING_ANSWER.fullmatch(answer):
+            return f"there are {offered} choices: type one of `{answer[0]} 1` to `{answer[0]} {offered}`"
         keys = f"{self._keys(arguments)}; `?` explains them"
-        why = self._why_not(answer, arguments)
+        why = self._why_not_offered(answer, arguments)
         return not_understood(answer, keys) if why is None else f"`{answer}` is not offered: {why}; type {keys}"
 
-    def _why_not(self, answer: str, arguments: Mapping[str, Any]) -> str | None:
-        """Why a key that there is counts for nothing here."""
-        longer = _FOR_LONGER.fullmatch(answer)
+    def _why_not_offered(self, answer: str, arguments: Mapping[str, Any]) -> str | None:
+        """Why an existing key is not offered for this call; None if the answer is not a key."""
+        longer = _LASTING_ANSWER.fullmatch(answer)
         if (answer == "o" or (longer is not None and longer[1] == "v")) and not self.request.withheld:
             return "no variable is withheld"
         if answer in ("w", "w /tmp"):
-            return "the network is open already" if self.request.sandbox.network else "it cannot get the network"
+            return "the network is open already" if self.request.sandbox.network else "the tool cannot get the network"
         if longer is None:
             return None
         if not self._to_allow(arguments):
-            return one_line(self.request.reason) if arguments == self.request.arguments else "the arguments are new"
-        return "it would last for this call only" if longer[1] == "t" and self.lasts is None else None
+            reason = one_line(self.request.reason)
+            return reason if arguments == self.request.arguments else "the arguments were edited"
+        return "it would hold for this call only" if longer[1] == "t" and self.thread_lifetime is None else None
 
-    def _shown(self, arguments: Mapping[str, Any]) -> Iterator[str]:
-        shown = self.request if self.judged is None else replace(self.request, arguments=self.judged)
-        yield from shown_call(shown, arguments, self.workspace)
+    def _question_lines(self, arguments: Mapping[str, Any]) -> Iterator[str]:
+        edited = self.decided_arguments
+        request = self.request if edited is None else replace(self.request, arguments=edited)
+        yield from call_lines(request, arguments, self.workspace)
         offered = self._to_allow(arguments)
-        if self.lasts is None:
-            yield from shown_choices(offered, "a (always, here) also allows")
+        if self.thread_lifetime is None:
+            yield from choice_lines(offered, "a (always, here) also allows")
         else:
-            yield from shown_choices(offered, "t (in this thread) or a (always, here) also allows")
-            yield from framed(f"t lasts {self.lasts}", "  ") if offered else ()
+            yield from choice_lines(offered, "t (in this thread) or a (always, here) also allows")
+            yield from framed(f"t lasts {self.thread_lifetime}", "  ") if offered else ()
         if self.request.withheld:
-            always = f"  v: always, with {self._named()}: it sees the value"
+            always = f"  v: always, with {self._withheld()}: the tool sees the value"
             yield from (always,) if self._to_allow(arguments) else ()
-            yield f"  o: this once, with {self._named()}: it sees the value"
+            yield f"  o: this once, with {self._withheld()}: the tool sees the value"
 
     def _question(self, arguments: Mapping[str, Any]) -> str:
         return QUESTION.format(tool=visible(self.request.tool), choices=self._keys(arguments))
 
     def _keys(self, arguments: Mapping[str, Any]) -> str:
         longer = ["t(hread)", "a(lways)"] if self._to_allow(arguments) else []
-        longer = longer if self.lasts is not None else longer[1:]
+        longer = longer if self.thread_lifetime is not None else longer[1:]
         network = ["w(ith network)"] if self._may_open_network() else []
         if self.request.withheld:
             longer += ["v(ariable, always)"] if longer else []
@@ -250,10 +255,10 @@ class _Prompt:
         return ", ".join(["y/N", *longer, *network, "e(dit)", "m(essage)"])
 
     def _to_allow(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
-        """What can be allowed for longer: not where the arguments are others than those that were judged."""
+        """The rules that an answer can add; none if the person has edited the arguments."""
         return self.request.to_allow if arguments == self.request.arguments else ()
 
-    def _named(self) -> str:
+    def _withheld(self) -> str:
         return " and ".join(self.request.withheld)
 
     def _may_open_network(self) -> bool:
@@ -262,24 +267,24 @@ class _Prompt:
 
 
 def _key(typed_line: str) -> str:
-    """What was typed, with a key for the words that stand for one: `Always 2` is `a 2`."""
+    """The typed line with words replaced by their keys: `Always 2` becomes `a 2`."""
     answer = " ".join(typed_line.lower().split())
     word, _, number = answer.rpartition(" ") if answer[-1:].isdecimal() else (answer, "", "")
     return f"{KEYS.get(word, word)} {number}".strip() if word else answer
 
 
 async def _edited(arguments: Mapping[str, Any], interrupts: Interrupts) -> Mapping[str, Any]:
-    """The arguments as the person wants them: from their editor, else from a line of JSON."""
+    """The arguments that the person writes: in an editor if `VISUAL` or `EDITOR` is set, else as a line of JSON."""
     if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
         with interrupts.paused():
             text = await asyncio.to_thread(_in_editor, to_json_text(dict(arguments), indent=2))
     else:
-        text = await typed("Arguments as JSON on one line (empty: unchanged): ")
+        text = await read_line("Arguments as JSON on one line (empty: unchanged): ")
     if not text.strip():
         return arguments
-    value = parse_json(text, "what was written")
+    value = parse_json(text, "the edited text")
     if not isinstance(value, dict):
-        raise BadUsage("what was written must be a JSON object")
+        raise BadUsage("the edited text must be a JSON object")
     return value
 
 

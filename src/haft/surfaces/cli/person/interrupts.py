@@ -1,7 +1,7 @@
-"""Ctrl-C and other wishes to end: the first cancels the run and waits for its end, the second quits at once.
+"""Ctrl-C, SIGTERM and SIGHUP: the first signal cancels the run and waits for its end, the second quits at once.
 
-Quitting at once is safe: the helper ends what the tool had started when it loses us, and the next process to look ends
-the run as interrupted.
+Quitting at once is safe: the helper process ends everything that the tool started when it loses its host, and the next
+haft process marks the run as interrupted.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ QUIT: Final = 130
 
 
 class Interrupts:
-    """Listens while entered."""
+    """Handles these signals while it is entered as a context manager."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._cancel: Callable[[], bool] | None = None
         self._paused = False
         self.heard = 0
-        """How often someone wanted an end."""
+        """How many signals came."""
 
     def cancels(self, cancel: Callable[[], bool]) -> None:
-        """What the first one does. One that came before is done now."""
+        """Call `cancel` at the first signal; at once if a signal came before."""
         self._cancel = cancel
         if self.heard:
             cancel()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """While another program has the terminal: its Ctrl-C is not meant for us."""
+        """Ignore Ctrl-C while another program, such as an editor, has the terminal."""
         self._paused = True
         try:
             yield
@@ -62,6 +62,6 @@ class Interrupts:
         self.heard += 1
         if self.heard > 1:
             os._exit(QUIT)
-        self._say("cancelling; once more to quit at once")
+        self._say("cancelling; press Ctrl-C again to quit at once")
         if self._cancel is not None:
             self._cancel()

@@ -1,6 +1,6 @@
-"""Lines that a person types at the terminal: an answer, and yes or no.
+"""Lines that a person types at the terminal: any answer, or yes and no.
 
-What was typed before the question stood there does not answer it. Reading happens in a thread that can be called off.
+Text that was typed before the question appeared is discarded. A thread reads the line, and cancelling ends the thread.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ YES: Final = ("y", "yes")
 NO: Final = ("n", "no")
 
 
-async def confirmed(question: str, *, default: bool = False) -> bool:
-    """Whether the person says yes. Enter means `default`, the end of input no; any other word asks again."""
+async def confirm(question: str, *, default: bool = False) -> bool:
+    """Whether the person answers yes. Enter means `default`, the end of input means no; any other word repeats the
+    question."""
     while True:
-        line = await typed(question)
+        line = await read_line(question)
         answer = line.strip().lower()
         if not line or answer in (*YES, *NO):
             return answer in YES
@@ -33,12 +34,12 @@ async def confirmed(question: str, *, default: bool = False) -> bool:
 
 
 def not_understood(answer: str, keys: str) -> str:
-    """What is said about a word that is no answer, before the question is asked again."""
-    return f"`{answer[:40]}` is no answer to this: type {keys}"
+    """The message about a word that is not an answer."""
+    return f"`{answer[:40]}` is not an answer here: type {keys}"
 
 
-async def typed(question: str) -> str:
-    """A line from the terminal; empty at its end. Cancelling leaves no thread behind."""
+async def read_line(question: str) -> str:
+    """A line from the terminal; empty at the end of input. Cancelling leaves no thread behind."""
     descriptor = sys.stdin.fileno()
     with contextlib.suppress(termios.error):
         termios.tcflush(descriptor, termios.TCIFLUSH)
@@ -48,14 +49,14 @@ async def typed(question: str) -> str:
     answer: asyncio.Future[str] = loop.create_future()
     awake, wake = os.pipe()
 
-    def settle(text: str) -> None:
+    def set_answer(text: str) -> None:
         if not answer.done():
             answer.set_result(text)
 
     def read() -> None:
         text = _line(descriptor, awake)
-        with contextlib.suppress(RuntimeError):  # the loop is gone: so is the question
-            loop.call_soon_threadsafe(settle, text)
+        with contextlib.suppress(RuntimeError):  # The loop has ended, and nobody waits for the answer.
+            loop.call_soon_threadsafe(set_answer, text)
 
     thread = threading.Thread(target=read, name="haft-approver", daemon=True)
     thread.start()
@@ -69,7 +70,7 @@ async def typed(question: str) -> str:
 
 
 def _line(descriptor: int, awake: int) -> str:
-    """Bytes up to a newline, or nothing when called off."""
+    """The text up to a newline; empty if the read was cancelled."""
     data = b""
     while not data.endswith(b"\n"):
         ready, _, _ = select.select([descriptor, awake], [], [])

@@ -1,7 +1,7 @@
-"""A call that waits for a person, as that person reads it: at the prompt, and in `haft inbox`.
+"""A call that waits for a person, as text: for the prompt and for `haft inbox`.
 
-Arguments are shown in full, never cut, with everything invisible written as an escape: what is agreed to is what is
-seen. Differences are cut where they are long, and it is said where the rest is.
+Arguments are shown in full and never cut, and invisible characters are written as escapes: a person approves exactly
+the text on the screen. Long diffs are cut, with a line that says how to see the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from haft.contracts import Allowable, ApprovalRequest, Confinement, DecidedPart, ToolName, with_names_of_today
-from haft.surfaces.cli.screen.patches import coloured
+from haft.surfaces.cli.screen.patches import coloured_lines
 from haft.surfaces.cli.screen.printing import to_json_text
 from haft.surfaces.cli.screen.sandbox import sandbox_words
 from haft.surfaces.cli.screen.short_names import shortened
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from haft.service import Waiting
 
 MOST_LINES: Final = 200
-"""Of a difference, in a question."""
+"""How many lines of a diff a question shows."""
 MOST_COLUMNS: Final = 1000
 
 
-def shown_call(
+def call_lines(
     request: ApprovalRequest,
     arguments: Mapping[str, Any],
     workspace: str,
@@ -33,8 +33,8 @@ def shown_call(
     *,
     verb: str = "needs approval",
 ) -> Iterator[str]:
-    """The call line by line: why it asks, its arguments, what was found in them, what it could reach. `arguments` may
-    be others than those of the request; what was found in those is then not shown. `stream` is where it goes."""
+    """The call as lines: why it needs approval, its arguments, the decision about each part, its sandbox. `arguments`
+    may differ from those of the request; the parts are then left out. `stream` is where the lines are printed."""
     stream = stream or sys.stderr
     first, *more = framed(one_line(f"{request.tool} {verb}: {request.reason}"), "", at_blanks=True)
     yield styled(first, "bold", stream)
@@ -45,36 +45,36 @@ def shown_call(
         text = value if isinstance(value, str) else to_json_text(value)
         yield from _wrapped(one_line(name), text)
     if request.preview is not None and arguments == request.arguments:
-        yield from _wrapped("its own words", one_line(request.preview))
+        yield from _wrapped("the tool's preview", one_line(request.preview))
     if request.cwd != ".":
         yield from _wrapped("in", one_line(request.cwd))
     if request.env:
         yield from _wrapped("with variables", to_json_text(dict(request.env)))
     if request.timeout is not None:
-        yield f"  ended after: {request.timeout:g} seconds"
+        yield f"  timeout: {request.timeout:g} seconds"
     if request.chain:
         tools = request.chain_tools or ("",) * len(request.chain)
-        named = [f"{run} ({tool})" if tool else run for run, tool in zip(request.chain, tools, strict=True)]
-        verb = "waits" if len(named) == 1 else "all wait"
-        yield from _wrapped("called by", f"{' → '.join(map(one_line, named))}: {verb} for the answer")
+        callers = [f"{run} ({tool})" if tool else run for run, tool in zip(request.chain, tools, strict=True)]
+        verb = "waits" if len(callers) == 1 else "all wait"
+        yield from _wrapped("called by", f"{' → '.join(map(one_line, callers))}: {verb} for the answer")
     if arguments == request.arguments:
         yield from _parts(request)
     if request.definition_diff is not None:
-        yield styled(f"  its {what_changed(request.definition_diff)} is not the one that was approved:", "warn", stream)
-        yield from cut_diff(request.definition_diff, stream, "`haft inbox --json` shows all")
+        yield styled(f"  its {changed_part(request.definition_diff)} is not the one that was approved:", "warn", stream)
+        yield from diff_lines(request.definition_diff, stream, "`haft inbox --json` shows all")
     yield from _wrapped("sandbox", sandbox_words(request.sandbox, workspace))
     if request.withheld:
-        # Names by their form, and set here: nothing else can stand there.
-        yield from _wrapped("withheld", f"{', '.join(request.withheld)} (the tool names it)")
+        # Each is the name of a variable that is set here, so it cannot hold control characters.
+        yield from _wrapped("withheld", f"{', '.join(request.withheld)} (the tool asks for it)")
 
 
-def what_changed(difference: str) -> str:
-    """What of a tool is not as it was agreed to, by the difference, in which its definition comes before its files."""
+def changed_part(difference: str) -> str:
+    """Which part of a tool differs from the approved one. In the diff the definition comes before the files."""
     return "definition" if difference.startswith("--- definition as ") else "file"
 
 
 def _parts(request: ApprovalRequest) -> Iterator[str]:
-    """Each part of a command with what was decided about it, where that says more than the first line did."""
+    """Each part of a command with its decision; nothing if the headline has said it already."""
     parts = request.parts
     if len(parts) == 1 and (parts[0].action == "allow" or parts[0].reason == request.reason):
         return
@@ -84,16 +84,16 @@ def _parts(request: ApprovalRequest) -> Iterator[str]:
         yield from _wrapped("    because", f"{one_line(part.reason)}{rule}")
 
 
-def shown_trial(request: ApprovalRequest, diff: str, stream: IO[Any]) -> Iterator[str]:
-    """What a call changed that was tried."""
+def trial_lines(request: ApprovalRequest, diff: str, stream: IO[Any]) -> Iterator[str]:
+    """The changes of a trial run."""
     yield styled(f"trial run of {visible(request.tool)}: nothing below is in the workspace yet", "bold", stream)
-    yield from cut_diff(diff, stream, f"`haft diff {shortened(request.run)}` in another terminal shows all")
+    yield from diff_lines(diff, stream, f"`haft diff {shortened(request.run)}` in another terminal shows all")
 
 
-def cut_diff(diff: str, stream: IO[Any], more_at: str) -> Iterator[str]:
-    """A difference, its beginning where it is long."""
+def diff_lines(diff: str, stream: IO[Any], more_at: str) -> Iterator[str]:
+    """The lines of a diff; only the beginning of a long one."""
     text = diff.removesuffix("\n").split("\n")
-    yield from coloured("\n".join(map(_cut, text[:MOST_LINES])), stream)
+    yield from coloured_lines("\n".join(map(_cut, text[:MOST_LINES])), stream)
     rest = text[MOST_LINES:]
     if rest:
         more = sum(line.startswith("diff --git ") for line in rest)
@@ -101,8 +101,8 @@ def cut_diff(diff: str, stream: IO[Any], more_at: str) -> Iterator[str]:
         yield styled(f"… {len(rest):_} more lines{files}: {more_at}", "warn", stream)
 
 
-def shown_choices(to_allow: Sequence[Allowable], lead: str) -> Iterator[str]:
-    """What could be allowed for good, numbered from 1 where there is a choice."""
+def choice_lines(to_allow: Sequence[Allowable], lead: str) -> Iterator[str]:
+    """The rules that an answer can add, numbered from 1 if there are several."""
     if len(to_allow) == 1:
         yield from _wrapped(lead, to_allow[0].label)
     elif to_allow:
@@ -111,8 +111,8 @@ def shown_choices(to_allow: Sequence[Allowable], lead: str) -> Iterator[str]:
             yield from _wrapped(f"  {number}", one.label)
 
 
-def request_in(waiting: Waiting) -> ApprovalRequest:
-    """The question as it lies in the inbox."""
+def request_from_inbox(waiting: Waiting) -> ApprovalRequest:
+    """The request that an entry of the inbox holds."""
     shown = with_names_of_today(waiting.shown)
     confinement: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in shown["sandbox"].items()
@@ -151,7 +151,7 @@ def _cut(line: str) -> str:
 
 
 def _wrapped(name: str, text: str) -> Iterator[str]:
-    """`name: text` on one line, or each line of the text broken to the terminal's width and marked with a bar."""
+    """`name: text` on one line if it fits; else the text below the name, wrapped, each line behind a bar."""
     whole = list(framed(f"{name}: {text}", "  "))
     if len(whole) == 1:
         yield from whole

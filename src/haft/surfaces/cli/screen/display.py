@@ -24,7 +24,7 @@ class Display(Protocol):
 
     async def show(self, event: Event) -> None: ...
 
-    async def show_tried(self, output: str) -> None:
+    async def show_trial_output(self, output: str) -> None:
         """What a call printed that was tried, before a person is asked about it; on stderr, where it is shown nowhere
         else."""
         ...
@@ -54,7 +54,7 @@ class Live:
             if event.type == "status" and event.status == "blocked-on-user":
                 self._blocked.set()
 
-    async def show_tried(self, output: str) -> None:
+    async def show_trial_output(self, output: str) -> None:
         await self._blocked.wait()  # What was printed comes before the question about it.
         await self._whole(output)
 
@@ -97,7 +97,7 @@ class Collected:
     async def show(self, event: Event) -> None:
         self._progress.take(event, may_draw=True)
 
-    async def show_tried(self, output: str) -> None:
+    async def show_trial_output(self, output: str) -> None:
         _aside(output)
 
     async def end(self, outcome: Outcome) -> None:
@@ -119,7 +119,7 @@ class Streamed:
     async def show(self, event: Event) -> None:
         await asyncio.to_thread(data, to_json_text(event.to_json()) + "\n")
 
-    async def show_tried(self, output: str) -> None:
+    async def show_trial_output(self, output: str) -> None:
         _aside(output)
 
     async def end(self, outcome: Outcome) -> None:

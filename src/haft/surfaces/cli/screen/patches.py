@@ -8,7 +8,7 @@ from typing import IO, Any
 from haft.surfaces.cli.screen.terminal import styled, visible
 
 
-def coloured(text: str, stream: IO[Any]) -> Iterator[str]:
+def coloured_lines(text: str, stream: IO[Any]) -> Iterator[str]:
     """A patch line by line, for a terminal. A removed `-- a` looks like a header: only its place in a hunk tells."""
     in_hunk = False
     for line in text.removesuffix("\n").split("\n"):

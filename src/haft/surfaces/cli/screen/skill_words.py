@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from haft.service import Activations, Skill
 
 
-def joining(skill: Skill, listings: Sequence[Listing]) -> tuple[list[str], dict[str, str]]:
+def tools_by_readiness(skill: Skill, listings: Sequence[Listing]) -> tuple[list[str], dict[str, str]]:
     """The files of a skill whose tools can be called, and why those of others cannot."""
     ready, others = [], {}
     for one in listings:
@@ -26,7 +26,9 @@ def joining(skill: Skill, listings: Sequence[Listing]) -> tuple[list[str], dict[
     return sorted(ready), others
 
 
-def joined(ready: Sequence[str], others: Mapping[str, str], servers: Sequence[str], verb: str) -> Iterator[str]:
+def activation_lines(
+    ready: Sequence[str], others: Mapping[str, str], servers: Sequence[str], verb: str
+) -> Iterator[str]:
     """A line for each tool and server of a skill that was activated."""
     yield from (one_line(f"  {file} {verb}") for file in ready)
     yield from (one_line(f"  {file} does not join, it is {reason}") for file, reason in sorted(others.items()))
@@ -35,7 +37,7 @@ def joined(ready: Sequence[str], others: Mapping[str, str], servers: Sequence[st
         yield "  it has no tools of its own"
 
 
-def moving(files: Sequence[str], verb: str) -> Iterator[str]:
+def file_lines(files: Sequence[str], verb: str) -> Iterator[str]:
     """A line for each file that joins or leaves."""
     for file in files:
         yield one_line(f"  {file} {verb}")

@@ -64,8 +64,8 @@ def columns(text: str) -> int:
 
 def _draws_ambiguous_wide() -> bool:
     """Whether characters that are narrow in most places may be wide here."""
-    said = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
-    return said.startswith(("ja", "ko", "zh"))
+    locale = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
+    return locale.startswith(("ja", "ko", "zh"))
 
 
 def clipped(text: str, room: int) -> str:
@@ -137,9 +137,9 @@ def styled(text: str, style: str, stream: IO[Any]) -> str:
 def width() -> int:
     """Columns of the terminal."""
     # As `shutil` has it, which takes longer to import than all that is printed here.
-    said = os.environ.get("COLUMNS", "")
-    if said.isascii() and said.isdecimal() and int(said):
-        return int(said)
+    columns_set = os.environ.get("COLUMNS", "")
+    if columns_set.isascii() and columns_set.isdecimal() and int(columns_set):
+        return int(columns_set)
     try:
         return os.get_terminal_size(1).columns or 80
     except OSError:

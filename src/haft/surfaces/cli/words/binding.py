@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from haft.contracts import BadUsage, near_miss
 from haft.surfaces.cli.words.definitions import parameters, type_words, types_of
+from haft.surfaces.cli.words.json_input import read_arguments
 from haft.surfaces.cli.words.parameters import OPTIONS, VALUED, Gap, Line, Named, Piece, Word
-from haft.surfaces.cli.words.written_json import arguments_in
 
 _BOOLEANS: Final = ("true", "false", "yes", "no", "1", "0")
 
@@ -24,7 +24,7 @@ def arguments(line: Line, tool: str, schema: Mapping[str, Any]) -> dict[str, Any
     hidden = hidden_parameter(line, tool, schema)
     if hidden is not None:
         raise hidden
-    given = arguments_in(line.value("--args"))
+    given = read_arguments(line.value("--args"))
     for name, texts in _Binding(tool, schema).bind(line.pieces).items():
         try:
             given[name] = coerce(schema, name, texts)

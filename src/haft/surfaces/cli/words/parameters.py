@@ -84,7 +84,7 @@ class Line:
         return values[0]
 
 
-def take_apart(words: Sequence[str]) -> Line:
+def split_words(words: Sequence[str]) -> Line:
     """Find the tool's name and haft's options. `BadUsage` for an option that is wrong."""
     line = Line()
     rest = list(words)
@@ -92,7 +92,7 @@ def take_apart(words: Sequence[str]) -> Line:
         word = rest.pop(0)
         if word == "--" and line.name is not None:
             line.pieces.append(Gap())
-            line.pieces += pieces_of(rest)
+            line.pieces += tokens_of(rest)
             return line
         option, equals, value = SHORT.get(word, word).partition("=")
         if option in LATER:
@@ -127,7 +127,7 @@ def is_option(name: str) -> bool:
     return name.replace("_", "-") in (*OPTIONS, *LATER)
 
 
-def pieces_of(words: Sequence[str]) -> list[Piece]:
+def tokens_of(words: Sequence[str]) -> list[Piece]:
     """Words of which none is an option of haft."""
     return [_named(one) if _is_name(one) else Word(one) for one in words]
 

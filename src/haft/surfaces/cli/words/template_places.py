@@ -58,14 +58,14 @@ class Places:
     def is_configured(self, place: str) -> bool:
         return os.path.realpath(place) in (os.path.realpath(each.path) for each in self.configured)
 
-    def target(self, said: str | None) -> str:
+    def target(self, given: str | None) -> str:
         """Where new templates go."""
         from haft.authoring.studio import is_template_folder
 
-        if said is not None:
-            if not said:
+        if given is not None:
+            if not given:
                 raise BadUsage("the directory has an empty name", hint="`--to .` is the current directory")
-            return os.path.abspath(os.path.expanduser(said))
+            return os.path.abspath(os.path.expanduser(given))
         wanted = next((each for each in self.configured if not is_template_folder(each.path)), self.default)
         return _inside(wanted.path, self.workspace) if wanted.is_bound else wanted.path
 
@@ -82,36 +82,36 @@ def _inside(path: str, workspace: str) -> str:
     return found
 
 
-def places_of(said: Globals) -> Places:
+def places_of(options: Globals) -> Places:
     """What is configured where the command works."""
     from haft.service import check_workspace, load_config
 
     home = state_home()
-    workspace = check_workspace(workspace_of(said), home.path)
+    workspace = check_workspace(workspace_of(options), home.path)
     config = load_config(workspace, os.environ, trust_home=home.path)
-    tell_ignored(config, said)
-    tell_what_is_logged(said)
+    tell_ignored(config, options)
+    tell_what_is_logged(options)
     root = os.path.realpath(workspace)
     return Places(workspace, tuple(dict.fromkeys(_written(config, root))), tuple(_instances(config, root)))
 
 
-def environments_of(said: Globals) -> TemplateEnvironments:
+def environments_of(options: Globals) -> TemplateEnvironments:
     """The environments of the templates here: looked at, or made."""
     from haft.service import template_environments
 
-    return template_environments(workspace_of(said), state_home())
+    return template_environments(workspace_of(options), state_home())
 
 
-def standing_of(folder: str, said: Globals, environments: TemplateEnvironments | None = None) -> TemplateStanding:
+def standing_of(folder: str, options: Globals, environments: TemplateEnvironments | None = None) -> TemplateStanding:
     """What is known of a template that lies in a folder. Nothing is started."""
     from haft.service import template_standing
 
-    return template_standing(folder, environments or environments_of(said), state_home())
+    return template_standing(folder, environments or environments_of(options), state_home())
 
 
-def is_own(folder: str, said: Globals) -> bool:
+def is_own(folder: str, options: Globals) -> bool:
     """Whether a template is the person's own: it lies outside of the workspace."""
-    return not lies_in(os.path.realpath(folder), os.path.realpath(workspace_of(said)))
+    return not lies_in(os.path.realpath(folder), os.path.realpath(workspace_of(options)))
 
 
 def _instances(config: Config, workspace: str) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ def terminal_thread() -> str | None:
     return f"T-terminal-{hashlib.sha256(words.encode()).hexdigest()[:16]}"
 
 
-def how_long(named: str | None, terminal: str | None) -> str | None:
+def thread_lifetime(named: str | None, terminal: str | None) -> str | None:
     """How long an answer for a thread holds, in words; None where it would hold for one call only."""
     if named is not None:
         return "for all calls that name this thread with --thread"

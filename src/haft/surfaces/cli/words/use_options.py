@@ -38,7 +38,7 @@ class UseOptions:
     def from_line(cls, line: Line) -> UseOptions:
         assert line.name is not None
         texts = dict(_pair(text) for text in line.options.get("--config", ()))
-        wanted = cls(
+        use_options = cls(
             tool=line.name,
             only=_field(line.value("--only")),
             stream=line.flag("--stream"),
@@ -58,9 +58,9 @@ class UseOptions:
                 write=granted_places("--write", line.options.get("--write", ())),
             ),
         )
-        if wanted.stream and wanted.only:
+        if use_options.stream and use_options.only:
             raise BadUsage("`--stream` and `--only` cannot be used together")
-        return wanted
+        return use_options
 
     def config_for(self, spec: ToolSpec | None) -> Mapping[str, Any]:
         """The values for a tool. What a template declares as text stays the text that was typed: a key may look like a

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from haft.contracts import BadUsage
-from haft.surfaces.cli.commands.permissions.batches import lines_of, question_in, rejected_input
+from haft.surfaces.cli.commands.permissions.batch_input import lines_of, question_in, rejected_input
 from haft.surfaces.cli.commands.tools import complete_names
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import data, facts, lines, to_json_text, warn
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible
-from haft.surfaces.cli.words.parameters import Line, pieces_of
+from haft.surfaces.cli.words.parameters import Line, tokens_of
 
 if TYPE_CHECKING:
     from haft.contracts import Decision
@@ -55,8 +55,8 @@ class TestCommand(HaftCommand):
         with contextlib.suppress(click.UsageError):
             named = self.make_parser(ctx).parse_args(words[: words.index(tool)])[0].get("workspace")
         above = ctx.find_object(Globals) or Globals()
-        said = Globals(workspace=named if isinstance(named, str) else above.workspace)
-        refuse_hidden(Line(tool, after_name=after, command=ctx.command_path), said)
+        options = Globals(workspace=named if isinstance(named, str) else above.workspace)
+        refuse_hidden(Line(tool, after_name=after, command=ctx.command_path), options)
 
 
 @click.command(
@@ -79,17 +79,17 @@ def test_rules(
 ) -> None:
     """What would be decided about a call, by which rule, where that is written, and why. Exit 0: allow, 10: ask or try,
     11: reject. Nothing is called. Arguments that the tool would refuse are judged as they are."""
-    said = context.find_object(Globals) or Globals()
+    options = context.find_object(Globals) or Globals()
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
     from haft.surfaces.cli.words.threads import terminal_thread
 
     if (tool is None) == (batch is None):
         raise BadUsage("`haft permissions test` needs the name of a tool, or `--batch` and neither name nor arguments")
-    service = ToolService.open(workspace_of(said), thread=terminal_thread())
-    tell_ignored(service.config, said)
-    tell_what_is_logged(said)
-    trial = _Trial(service, verbose=verbose, asks=asks, quiet=said.quiet)
+    service = ToolService.open(workspace_of(options), thread=terminal_thread())
+    tell_ignored(service.config, options)
+    tell_what_is_logged(options)
+    trial = _Trial(service, verbose=verbose, asks=asks, quiet=options.quiet)
     if batch is not None:
         if args is not None or context.args:
             raise BadUsage("with `--batch` each line has its own arguments")
@@ -97,7 +97,7 @@ def test_rules(
         return
     assert tool is not None
     explained = asyncio.run(_one(trial, _line(context, tool, args), cwd))
-    if said.json:
+    if options.json:
         facts(_shape(explained, service.workspace, verbose=verbose))
     else:
         lines(_described(explained, service.workspace, verbose=verbose))
@@ -133,7 +133,7 @@ class _Trial:
 def _line(context: click.Context, tool: str, args: str | None) -> Line:
     """The words after the tool's name, as `tools use` would have them."""
     shown = Line(
-        tool, {} if args is None else {"--args": [args]}, pieces_of(context.args), command=context.command_path
+        tool, {} if args is None else {"--args": [args]}, tokens_of(context.args), command=context.command_path
     )
     shown.after_name.update(_after_name(context, context.meta["haft.words"], tool))
     return shown
@@ -227,9 +227,9 @@ def _particulars(decision: Decision) -> Iterator[str]:
     if opened and decision.action != "reject":
         yield f"  grants: {one_line(to_json_text(opened))}"
     if decision.definition_diff is not None:
-        from haft.surfaces.cli.person.questions import what_changed
+        from haft.surfaces.cli.person.questions import changed_part
 
-        yield f"  its {what_changed(decision.definition_diff)} is not the one that was approved"
+        yield f"  its {changed_part(decision.definition_diff)} is not the one that was approved"
 
 
 def _styled(action: str) -> str:

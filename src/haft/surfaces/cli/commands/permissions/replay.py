@@ -23,19 +23,19 @@ MOST_SHOWN: Final = 60
 @click.option("--with", "path", metavar="FILE", help="Rules to try: a haft.toml, read as if it were your own.")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="At most so many. Default: 1000.")
 @click.pass_obj
-def replay_rules(said: Globals, path: str | None, limit: int) -> None:
+def replay_rules(options: Globals, path: str | None, limit: int) -> None:
     """Decide the past calls of this workspace again, newest first, and show those that would be decided otherwise: by
     the rules of FILE instead of your own against the rules of now, or by the rules of now against what was decided
     then. Nothing is called, and nobody is asked. Secrets are not in the audit log: they cannot be matched."""
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 
-    service = ToolService.open(workspace_of(said))
+    service = ToolService.open(workspace_of(options))
     rules = None if path is None else _rules(path, service)
-    tell_ignored(service.config, said)
-    tell_what_is_logged(said)
+    tell_ignored(service.config, options)
+    tell_what_is_logged(options)
     done = asyncio.run(_replayed(service, rules, limit))
-    if said.json:
+    if options.json:
         facts(done.to_json())
         return
     table(
@@ -45,7 +45,7 @@ def replay_rules(said: Globals, path: str | None, limit: int) -> None:
             if (shown := _short(to_json_text(dict(flip.arguments))))
         ]
     )
-    if not said.quiet:
+    if not options.quiet:
         gone = f"; {done.passed_over:_} more were of tools that are not here" if done.passed_over else ""
         say(f"{len(done.flips):_} of {done.looked_at:_} calls would be decided otherwise{gone}")
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.pass_obj
 def add_rule(
-    said: Globals, /, action: str, tool: str, matches: tuple[str, ...], is_first: bool, place: str, **more: Any
+    options: Globals, /, action: str, tool: str, matches: tuple[str, ...], is_first: bool, place: str, **more: Any
 ) -> None:
     """Write a rule into your own haft.toml, or into the workspace's, and say which file that is. The file is made where
     there is none. The first rule that fits decides, so the new one stands first unless `--last` is given. A rule that
@@ -66,12 +66,14 @@ def add_rule(
     if more["dangers"]:
         rule["dangers"] = list(more["dangers"])
     in_workspace = place == "workspace"
-    rules = RuleChanges(workspace_of(said) if in_workspace else workspace_or_none(said), state_home(), this_user())
+    rules = RuleChanges(
+        workspace_of(options) if in_workspace else workspace_or_none(options), state_home(), this_user()
+    )
     added = rules.add(rule, specs, in_workspace=in_workspace, is_first=is_first)
-    _tell(said, added, f"added at {added.place}")
-    if place == "workspace" and not said.quiet and (action not in ("ask", "reject") or grant):
+    _tell(options, added, f"added at {added.place}")
+    if place == "workspace" and not options.quiet and (action not in ("ask", "reject") or grant):
         say("it is the workspace's rule: it counts after `haft trust`, for you and for whoever else works there")
-    _tell_trust_lost(added, said)
+    _tell_trust_lost(added, options)
     for name in more["env"]:
         if name not in os.environ:
             warn(f"{name} is not set here: set {name} before a call that needs it")
@@ -82,32 +84,32 @@ def add_rule(
 @click.command("remove", cls=HaftCommand)
 @click.argument("source", metavar="SOURCE", help="As `haft permissions list` prints it: `remembered:3`, a file:line.")
 @click.pass_obj
-def remove_rule(said: Globals, source: str) -> None:
+def remove_rule(options: Globals, source: str) -> None:
     """Take away a rule of your own haft.toml or of the workspace's, or an answer that was remembered in this workspace,
     and say which file was changed."""
     from haft.service import RuleChanges, this_user
 
-    workspace = workspace_of(said) if source.startswith("remembered:") else workspace_or_none(said)
+    workspace = workspace_of(options) if source.startswith("remembered:") else workspace_or_none(options)
     removed = RuleChanges(workspace, state_home(), this_user()).remove(source)
     if removed.file is None:
-        _tell(said, removed, f"{source} is forgotten")
+        _tell(options, removed, f"{source} is forgotten")
         return
     shown = json.dumps(removed.rule, default=str, ensure_ascii=False)
-    _tell(said, removed, f"removed from {removed.place}: {shown}")
-    _tell_trust_lost(removed, said)
+    _tell(options, removed, f"removed from {removed.place}: {shown}")
+    _tell_trust_lost(removed, options)
 
 
-def _tell(said: Globals, change: RuleChange, sentence: str) -> None:
-    if said.json:
+def _tell(options: Globals, change: RuleChange, sentence: str) -> None:
+    if options.json:
         facts(change.to_json())
     else:
         lines([one_line(sentence)])
 
 
-def workspace_or_none(said: Globals) -> str | None:
+def workspace_or_none(options: Globals) -> str | None:
     """Where examples are held to run; none is needed to write a rule."""
     with contextlib.suppress(BadConfig):
-        return workspace_of(said)
+        return workspace_of(options)
     return None
 
 
@@ -149,6 +151,6 @@ def _matcher(name: str, pattern: str, tool: str, specs: Iterable[ToolSpec]) -> A
     return value if isinstance(value, bool | int | float) else pattern
 
 
-def _tell_trust_lost(change: RuleChange, said: Globals) -> None:
-    if change.loses_trust and not said.quiet:
+def _tell_trust_lost(change: RuleChange, options: Globals) -> None:
+    if change.loses_trust and not options.quiet:
         say("the file has changed since you trusted it: what you trusted in it does not count until `haft trust`")

@@ -24,7 +24,7 @@ MOST_NAMED = 5
 @click.option("--since", "after", metavar="T", help="`2h`, `30m`, `1d`, a date or an ISO time.")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="At most so many. Default: 1000.")
 @click.pass_obj
-def suggest_rules(said: Globals, after: str | None, limit: int) -> None:
+def suggest_rules(options: Globals, after: str | None, limit: int) -> None:
     """The fewest narrow rules that would have answered what a person approved in this workspace, with the prompts that
     each would have saved and what else it would have let pass, by a replay of the past calls. The command that writes
     each rule is printed, and nothing is written. No rule is suggested for a class of danger or an interpreter, nor one
@@ -33,16 +33,16 @@ def suggest_rules(said: Globals, after: str | None, limit: int) -> None:
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 
     moment = None if after is None else since(after)
-    service = ToolService.open(workspace_of(said))
-    tell_ignored(service.config, said)
-    tell_what_is_logged(said)
+    service = ToolService.open(workspace_of(options))
+    tell_ignored(service.config, options)
+    tell_what_is_logged(options)
     found = asyncio.run(_suggested(service, moment, limit))
-    if said.json:
+    if options.json:
         facts(found.to_json())
         return
     for number, one in enumerate(found.suggestions, 1):
         lines(_described(number, one))
-    if not said.quiet:
+    if not options.quiet:
         say(_summary(found))
 
 

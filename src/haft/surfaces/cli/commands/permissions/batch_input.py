@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any, BinaryIO, Final
 
 from haft.contracts import BadUsage, HaftError
-from haft.surfaces.cli.words.written_json import parse_json
+from haft.surfaces.cli.words.json_input import parse_json
 
 LONGEST: Final = 32_000_000
 """Bytes of a line that are looked at."""

@@ -16,7 +16,7 @@ _EXTRA: Final = regex(r"unexpected extra arguments? \((?P<words>.*)\)", re.DOTAL
 RUNS_HINT: Final = "`haft log` shows the runs"
 
 
-def worded(error: click.ClickException) -> BadUsage:
+def to_bad_usage(error: click.ClickException) -> BadUsage:
     """The error of click as one of ours."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     command = context.command_path if context is not None else "haft"

@@ -9,7 +9,7 @@ from typing import Any
 from haft.contracts import BadUsage
 
 
-def arguments_in(text: str | None) -> dict[str, Any]:
+def read_arguments(text: str | None) -> dict[str, Any]:
     """What `--args` holds: JSON, a file of it, or standard input."""
     if text is None:
         return {}

@@ -9,9 +9,9 @@ from typing import Final
 import click
 
 from haft.contracts import BadConfig, BadUsage
-from haft.surfaces.cli.commands.permissions.changing import workspace_or_none
+from haft.surfaces.cli.commands.permissions.change import workspace_or_none
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.person.line_input import confirmed
+from haft.surfaces.cli.person.line_input import confirm
 from haft.surfaces.cli.screen.printing import complain, lines, say
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line
 
@@ -27,7 +27,7 @@ START: Final = """\
 
 @click.command("edit", cls=HaftCommand)
 @click.pass_obj
-def edit_rules(said: Globals) -> None:
+def edit_rules(options: Globals) -> None:
     """Open your own haft.toml in $VISUAL or $EDITOR. It is checked before it counts: what is broken can be edited
     again, or is thrown away, and the file stays as it was."""
     from haft.service import OwnFile
@@ -38,7 +38,7 @@ def edit_rules(said: Globals) -> None:
             "`haft permissions edit` opens an editor, and there is no terminal for it",
             hint=f"`haft permissions add` and `remove` work without one; the file is {file.path}",
         )
-    workspace = workspace_or_none(said)
+    workspace = workspace_or_none(options)
     text = file.text or START
     while True:
         edited = _edited(text)
@@ -50,7 +50,7 @@ def edit_rules(said: Globals) -> None:
             break
         except BadConfig as error:
             complain(error.message, error.hint)
-            if not asyncio.run(confirmed("Edit it again? [Y/n] ", default=True)):
+            if not asyncio.run(confirm("Edit it again? [Y/n] ", default=True)):
                 raise BadUsage(f"{file.shown} stays as it was") from error
             text = edited
     file.write(edited)

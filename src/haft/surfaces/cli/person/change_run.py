@@ -1,4 +1,4 @@
-"""What the commands that settle changes share: the runs that are meant, waiting for the end, who stands in the way."""
+"""Shared by the commands that apply, drop, undo or redo changes: waiting for such a run, and printing its conflicts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from haft.service import Run
 
 MOST: Final = 50
-"""Paths that a person is shown."""
+"""How many paths a person is shown."""
 
 
-async def settled(run: Run, said: Globals) -> Outcome:
-    """Wait for a run that settles changes. Ctrl-C ends it for as long as it has touched nothing."""
+async def wait_for_changes(run: Run, options: Globals) -> Outcome:
+    """Wait until a run that moves changes has ended. Ctrl-C cancels it as long as it has not touched any file."""
     from haft.surfaces.cli.person.interrupts import Interrupts
     from haft.surfaces.cli.screen.progress import Progress
 
-    progress = Progress(quiet=said.quiet)
-    with Interrupts((lambda _text: None) if said.quiet else say) as interrupts:
+    progress = Progress(quiet=options.quiet)
+    with Interrupts((lambda _text: None) if options.quiet else say) as interrupts:
         interrupts.cancels(run.cancel)
         async for event in run:
             progress.take(event, may_draw=True)
@@ -31,10 +31,10 @@ async def settled(run: Run, said: Globals) -> Outcome:
         return await run
 
 
-def tell_in_the_way(conflicts: Sequence[dict[str, str]]) -> None:
-    """Path by path, who changed it."""
+def tell_conflicts(conflicts: Sequence[dict[str, str]]) -> None:
+    """Print for each path in conflict who changed it."""
     for each in conflicts[:MOST]:
         by = "outside of haft" if each["by"] == "outside" else f"by {each['by']}"
-        say(f"in the way: {one_line(each['path'])}, changed {by}")
+        say(f"conflict: {one_line(each['path'])}, changed {by}")
     if len(conflicts) > MOST:
         say(f"and {len(conflicts) - MOST:_} more")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.surfaces.cli.commands.permissions.changing import workspace_or_none
+from haft.surfaces.cli.commands.permissions.change import workspace_or_none
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_trust_hint
@@ -25,21 +25,21 @@ TRUST: Final = "`haft trust`"
 
 @click.command("list", cls=HaftCommand)
 @click.pass_obj
-def list_rules(said: Globals) -> None:
+def list_rules(options: Globals) -> None:
     """The rules, in the order in which they count: remembered answers, the workspace's, yours, and what haft does where
     none fits. Of each of these the first that fits counts, and what any of them rejects is rejected. Rules of a
     workspace that is not trusted are marked where they do not count."""
     from haft.service import listed_rules, load_config
 
-    workspace = workspace_or_none(said)
+    workspace = workspace_or_none(options)
     config = load_config(workspace, os.environ, trust_home=state_home().path)
-    specs = () if workspace is None else _specs(said, config.rules)
+    specs = () if workspace is None else _specs(options, config.rules)
     found = list(listed_rules(config, workspace, state_home(), specs))
-    if said.json:
+    if options.json:
         facts(found)
         return
     table([_row(rule) for rule in found], cut=False)
-    if said.quiet:
+    if options.quiet:
         return
     if any(one.name.startswith("permissions") for one in config.ignored):
         tell_trust_hint(config)
@@ -72,12 +72,12 @@ def _matches(rule: dict[str, Any]) -> str:
     return ", ".join(pieces)
 
 
-def _specs(said: Globals, rules: Sequence[Rule]) -> list[ToolSpec]:
+def _specs(options: Globals, rules: Sequence[Rule]) -> list[ToolSpec]:
     """The tools of the workspace. Files that are new are asked what they are only where a rule may mean one of them."""
     from haft.service import is_all_there
     from haft.surfaces.cli.commands.tools import listings
 
-    quiet = replace(said, quiet=True)
+    quiet = replace(options, quiet=True)
     known = listings(quiet, asking=False)
     ready = [listing.spec for listing in known if listing.enabled]
     return [listing.spec for listing in (known if is_all_there(rules, ready) else listings(quiet))]
